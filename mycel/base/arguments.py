@@ -30,6 +30,7 @@ __all__ = [
     "int64",
     "integer",
     "mapping",
+    "named",
     "number",
     "one_of",
     "optional",
@@ -292,7 +293,7 @@ def instance(owner: str, parameter: str, value: object, kind: Kinds, what: str =
     parameter; `what` says what is expected where the names of the classes do not.
     """
     if not isinstance(value, kind):
-        raise wrong_type(owner, parameter, what or _kinds(kind), value)
+        raise wrong_type(owner, parameter, what or named(kind), value)
     return value
 
 
@@ -311,15 +312,15 @@ def optional(owner: str, parameter: str, value: object, kind: Kinds, what: str =
     parameter; `what` says what is expected where the names of the classes do not.
     """
     if value is not None and not isinstance(value, kind):
-        raise wrong_type(owner, parameter, f"{what or _kinds(kind)} or None", value)
+        raise wrong_type(owner, parameter, f"{what or named(kind)} or None", value)
     return value
 
 
-def _kinds(kind: Kinds) -> str:
-    """Name classes with their articles: "a Cell or an int"."""
+def named(kind: Kinds) -> str:
+    """Return the names of classes with their articles: "a Cell or an int"."""
     if isinstance(kind, tuple):
-        named = [_kinds(k) for k in kind]
-        return f"{', '.join(named[:-1])} or {named[-1]}"
+        *names, last = [named(k) for k in kind]
+        return f"{', '.join(names)} or {last}" if names else last
     name = kind.__name__
     return _NAMES.get(kind, f"{'an' if name.lstrip('_')[:1].lower() in 'aeiou' else 'a'} {name}")
 

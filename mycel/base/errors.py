@@ -12,6 +12,7 @@ __all__ = [
     "BoundsError",
     "CompileError",
     "IndexRangeError",
+    "InputError",
     "NeedsValue",
     "NonFiniteError",
     "ShapeError",
@@ -123,6 +124,13 @@ class GradientError(RuntimeError, TypeError, ValueError):
     """A hook, or a derivative that the program defines, returned no gradients that fit.
 
     It is all three built-in errors, as MindSpore raises now one and now another.
+    """
+
+
+class InputError(TypeError, ValueError, RuntimeError):
+    """The inputs of a call of an operation are too many or too few, or are not of its types.
+
+    It is all three built-in errors, as MindSpore's operations raise now one and now another.
     """
 
 

@@ -234,7 +234,9 @@ def send_counts(name: str, matrix: Any, group: Group) -> list[list[int]]:
     Raises TypeError or ValueError for another matrix.
     """
     numbers = np.asarray(matrix.asnumpy() if isinstance(matrix, Tensor) else matrix)
-    if numbers.dtype.kind not in "iu" or numbers.size != group.size**2:
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"{name}: send_count_matrix must hold whole numbers, not {numbers.dtype}")
+    if numbers.size != group.size**2:
         raise ValueError(
             f"{name}: send_count_matrix must hold {group.size**2} whole numbers, one for each pair of members"
         )

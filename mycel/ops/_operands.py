@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError, SizeError, operation_called
+from mycel.base.errors import NotAnIndex, ShapeError, SizeError, operation_called
 from mycel.core import eager, precision
 from mycel.core.operators import pair as _pair
 from mycel.core.operators import promoted
@@ -221,6 +221,8 @@ def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
 def shape_of(name: str, shape: Any, single: bool = True) -> Shape:
     """Read a shape from a sequence of sizes or a tensor of them, with `single` also from an int."""
     if isinstance(shape, Tensor):
+        if shape.ndim > 1:
+            raise NotAnIndex(f"{name}: sizes must be a tensor of one dimension, not {shape._type}")
         shape = shape.tolist()
     if single and isinstance(shape, (int, np.integer, Dim)):
         shape = (shape,)

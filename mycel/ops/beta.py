@@ -72,10 +72,11 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
     [0.25]
     """
     given = [floating("Betainc", v) for v in (a, b, x)]
-    if len({v.shape for v in given}) > 1 or len({v.dtype for v in given}) > 1:
-        raise ShapeError(
-            f"Betainc: a, b and x must have one shape and type, not {', '.join(str(v._type) for v in given)}"
-        )
+    for error, kinds in ((TypeError, {v.dtype for v in given}), (ShapeError, {v.shape for v in given})):
+        if len(kinds) > 1:
+            raise error(
+                f"Betainc: a, b and x must have one type and shape, not {', '.join(str(v._type) for v in given)}"
+            )
     kind = given[0].dtype
     first, second, at = (cast(v, D.float64) for v in given)
     positive = run(E.logical_and, first > 0.0, second > 0.0)

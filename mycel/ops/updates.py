@@ -18,7 +18,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
-from mycel.ops.indexed import gather, write
+from mycel.ops.indexed import gather, read_or_zeros, write
 from mycel.ops.logic import logical_and
 from mycel.ops.masks import where
 from mycel.ops.reduction import sum as total
@@ -384,16 +384,31 @@ def summed(g: Tensor, indices: Tensor, p: Tensor) -> Tensor:
     return unsorted_segment_sum(g, indices, p.shape[0])
 
 
+def without_strays(indices: Tensor, p: Tensor) -> Tensor:
+    """Return indices with -1, which sums leave out, for rows that `p` does not have."""
+    return where(logical_and(indices >= 0, indices < p.shape[0]), indices, -1)
+
+
 def on_rows(
-    rule: Callable[..., Values], p: Tensor, g: Tensor, indices: Tensor, states: Values, *numbers: Any
+    rule: Callable[..., Values],
+    p: Tensor,
+    g: Tensor,
+    indices: Tensor,
+    states: Values,
+    *numbers: Any,
+    strays: bool = False,
 ) -> Values:
     """Apply a rule ``rule(p, g, *states, *numbers)`` to the rows that `indices` name.
 
-    Gradients of the same row are added. The other rows stay as they are.
+    Gradients of the same row are added. The other rows stay as they are. With `strays` indices of
+    rows that `p` does not have are left out.
     """
-    places = indices.expand_dims(-1)
-    rows = [gather(x, indices, 0) for x in (p, summed(g, indices, p), *states)]
-    found = rule(*rows, *numbers)
+    sums = summed(g, without_strays(indices, p) if strays else indices, p)
+    # Negative ones would count from the end.
+    indices = where(indices < 0, p.shape[0], indices) if strays else indices
+    read, bounds = (read_or_zeros, "drop") if strays else (gather, "wrap")
+    rows = [read(x, indices, 0) for x in (p, sums, *states)]
+    found, places = rule(*rows, *numbers), indices.expand_dims(-1)
     return tuple(
-        write("optimizer", x, places, new.astype(x.dtype), "set", "wrap") for x, new in zip((p, *states), found)
+        write("optimizer", x, places, new.astype(x.dtype), "set", bounds) for x, new in zip((p, *states), found)
     )

@@ -45,7 +45,8 @@ plain(
     (ms.int32, (4,), 3),
     (ms.float32, (0, 2), 2.5),
 )
-plain("ops.fills ops.Fills Tensor.fill Tensor.fills", np.full_like, (A(3, 4), 1.5), (I(5), 3), (A(0, 2), -1.0), grad=())
+plain("ops.fills Tensor.fill Tensor.fills", np.full_like, (A(3, 4), 1.5), (I(5), 3), (A(0, 2), -1.0), grad=())
+plain("ops.Fills", np.full_like, (A(3, 4), 1.5), (I(5), 3.0), (A(0, 2), -1.0), grad=())
 plain(
     "ops.FillV2",
     lambda s, v: np.full(s, v),
@@ -57,7 +58,9 @@ plain(
 plain("ops.arange numpy.arange", np.arange, (5,), (2, 9, 3), (5, 1, -2), (3, 3), (0.0, 2.0, 0.5))
 plain("ops.range", np.arange, (1, 7, 2), (0, 5, 1), (5, 1, -2))
 plain("ops.Range", np.arange, (1, 7, 2), (0, 5, 1), (5, 1, -2))
-plain("ops.linspace numpy.linspace ops.LinSpace", np.linspace, (-1.0, 2.0, 7), (0.0, 1.0, 1), (3.0, -3.0, 4))
+LINES = ((-1.0, 2.0, 7), (0.0, 1.0, 1), (3.0, -3.0, 4))
+plain("ops.LinSpace", np.linspace, *((A(values=a), A(values=b), n) for a, b, n in LINES))
+plain("ops.linspace numpy.linspace", np.linspace, (-1.0, 2.0, 7), (0.0, 1.0, 1), (3.0, -3.0, 4))
 plain(
     "numpy.linspace",
     lambda a, b, n, e: np.linspace(a, b, n, endpoint=e),
@@ -98,15 +101,18 @@ def hot(index: Any, depth: int, on: Any = 1, off: Any = 0, axis: int = -1) -> An
     return np.moveaxis(np.where(np.arange(depth) == np.asarray(index)[..., None], on, off), -1, axis)
 
 
-plain("ops.one_hot ops.OneHot", hot, (I(3, 4, high=5), 4, 1.5, 0.5), (I(5), 3, 1.0, 0.0), (I(0, 2), 2, 2.0, -1.0))
+plain("ops.one_hot", hot, (I(3, 4, high=5), 4, 1.5, 0.5), (I(5), 3, 1.0, 0.0), (I(0, 2), 2, 2.0, -1.0))
+HOT = ((I(3, 4, high=5), 4, 1.5, 0.5), (I(5), 3, 1.0, 0.0), (I(0, 2), 2, 2.0, -1.0), (I(2, 2), 2, 2.0, -1.0))
+HOT_TENSORS = tuple((i, n, A(values=on), A(values=off)) for i, n, on, off in HOT)
+plain("ops.OneHot", hot, *HOT_TENSORS[:3], grad=())
 plain("ops.one_hot", hot, (I(3, 4, high=5), 4), (I(5), 3, 2, 1, 0), (I(2, 2), 2, 7, 3, 1))
 plain(
     "ops.OneHot",
     lambda *a: hot(*a, 0),
-    (I(3, 4, high=5), 4, 1.5, 0.5),
-    (I(5), 3, 1.0, 0.0),
-    (I(2, 2), 2, 2.0, -1.0),
+    *HOT_TENSORS[:2],
+    HOT_TENSORS[3],
     init={"axis": 0},
+    grad=(),
 )
 plain("ops.sequence_mask", lambda n, m: np.arange(m) < n[..., None], (I(4), 5), (I(2, 3), 4), (I(0), 3))
 plain(

@@ -259,11 +259,18 @@ def replaced(x: Any, axis: int, i: Any, v: Any) -> Any:
 
 
 plain(
-    "ops.index_fill Tensor.index_fill ops.IndexFill",
+    "ops.index_fill Tensor.index_fill",
     replaced,
     (A(3, 4), 1, places(0, 2), 1.5),
     (A(3, 2), 0, places(1), -2.0),
     (A(5), -1, places(4, 0), 0.5),
+)
+plain(
+    "ops.IndexFill",
+    replaced,
+    (A(3, 4), 1, places(0, 2), A(values=1.5)),
+    (A(3, 2), 0, places(1), A(values=-2.0)),
+    (A(5), -1, places(4, 0), A(values=0.5)),
 )
 for name, function in (("update", lambda a, b: b), ("add", np.add), ("sub", np.subtract)):
     changed = lambda x, v, i, f=function: np.concatenate(

@@ -167,7 +167,7 @@ def test_operations_as_objects() -> None:
     np.testing.assert_array_equal(position.asnumpy(), X.argmax(1))
     close(P.OneHot()(Tensor([1]), 2, Tensor(5.0), Tensor(0.0)), np.array([[0, 5]], np.float32))
     close(P.Pad(((0, 1), (1, 0)))(m), np.pad(X[0], ((0, 1), (1, 0))))
-    close(P.MirrorPad("SYMMETRIC")(m, ((1, 0), (0, 2))), np.pad(X[0], ((1, 0), (0, 2)), "symmetric"))
+    close(P.MirrorPad("SYMMETRIC")(m, Tensor([[1, 0], [0, 2]])), np.pad(X[0], ((1, 0), (0, 2)), "symmetric"))
     close(P.CumSum(exclusive=True, reverse=True)(m, 1), np.cumsum(X[0][:, ::-1], 1)[:, ::-1] - X[0])
     assert [p.shape for p in P.Split(2, 2)(T)] == [(2, 3, 2)] * 2
     close(P.DivNoNan()(Tensor([1.0, 2.0]), Tensor([0.0, 4.0])), np.array([0, 0.5], np.float32))

@@ -317,10 +317,10 @@ def test_edit_distance(lead: tuple[int, ...], normalize: bool) -> None:
         if normalize:
             want[at] = want[at] / len(tables[1][at]) if tables[1][at] else np.inf
     said, true = (sparse(t) for t in tables)
-    shape = (*lead, 6)
+    shape = Tensor((*lead, 6))
     call = ops.EditDistance(normalize)
     for function in (call, ms.jit(lambda a, b, c, d: call(a, b, shape, c, d, shape))):
-        given = (*said, *true) if function is not call else (*said, Tensor(shape), *true, Tensor(shape))
+        given = (*said, *true) if function is not call else (*said, shape, *true, shape)
         found = function(*given)
         assert found.dtype is ms.float32
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)

@@ -285,7 +285,7 @@ def test_types(name: str) -> None:
     ("call", "error", "text"),
     [
         (
-            lambda: ops.DynamicRNN(direction="BIDIRECTIONAL")(ops.ones((1, 1, 1)), None, None),
+            lambda: ops.DynamicRNN(direction="BIDIRECTIONAL")(ops.ones((1, 1, 1)), ops.ones((2, 4)), ops.ones(4)),
             ValueError,
             "direction must be 'UNIDIRECTIONAL'",
         ),

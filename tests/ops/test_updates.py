@@ -211,7 +211,7 @@ def test_rows_named_twice_add_up_and_a_matrix_without_rows_stays() -> None:
         (
             lambda w: ops.ApplyGradientDescent()(1.0, 0.1, w),
             TypeError,
-            "var must be a Parameter or a Tensor, not float",
+            "var must be a Tensor, not float",
         ),
         (
             lambda w: ops.ApplyAdagrad()(w, w, 0.1, ms.Tensor([1.0])),
@@ -224,3 +224,31 @@ def test_rows_named_twice_add_up_and_a_matrix_without_rows_stays() -> None:
 def test_bad_calls(call: Callable[[Any], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(ms.Parameter(ms.Tensor([1.0, 2.0]), name="w"))
+
+
+def _row_updates() -> dict[str, tuple[Any, Any, Any]]:
+    """Operations, and the values of MindSpore 2.10 on a CPU: for row 1, and for no row."""
+    rate = [ms.Tensor(v, ms.float32) for v in (0.9, 0.999, 0.001, 0.9, 0.999, 1e-8)]
+    ftrl = ([[0.2, 0.17198148], [0.1, 0.78999996], [0.6, -15.454842]], [[0.2, 0.5], [0.1, 0.3], [0.6, 0.9]])
+    lazy = ([[0.2, 0.49988663], [0.1, 0.34], [0.6, 0.89959]], [[0.2, 0.5], [0.1, 0.3], [0.6, 0.9]])
+    others = [0.19996324, 0.09, 0.59940004]
+    adam = (
+        [[others[0], 0.49988663], [others[1], 0.34], [others[2], 0.89959]],
+        [[others[0], 0.49990997], [others[1], 0.27], [others[2], 0.8991]],
+    )
+    return {
+        "SparseApplyFtrl": (lambda g, i: lambda *w: ops.SparseApplyFtrl(0.01, 0.1, 0.2, -0.5)(*w, g, i), *ftrl),
+        "FusedSparseFtrl": (lambda g, i: lambda *w: ops.FusedSparseFtrl(0.01, 0.1, 0.2, -0.5)(*w, g, i), *ftrl),
+        "FusedSparseLazyAdam": (lambda g, i: lambda *w: ops.FusedSparseLazyAdam()(*w, *rate, g, i), *lazy),
+        "FusedSparseAdam": (lambda g, i: lambda *w: ops.FusedSparseAdam()(*w, *rate, g, i), *adam),
+    }
+
+
+@pytest.mark.parametrize("name", _row_updates())
+def test_rows_that_are_not_there_are_left_out(name: str) -> None:
+    call, of_row, of_none = _row_updates()[name]
+    for index, want in ((1, of_row), (5, of_none), (-1, of_none)):
+        start = ([[0.2], [0.5]], [[0.1], [0.3]], [[0.6], [0.9]])
+        written = [ms.Parameter(ms.Tensor(v, ms.float32), name=n) for v, n in zip(start, "vml")]
+        call(ms.Tensor([[0.7]], ms.float32), ms.Tensor([index], ms.int32))(*written)
+        np.testing.assert_allclose([w.asnumpy().ravel() for w in written], want, rtol=1e-6)

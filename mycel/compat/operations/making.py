@@ -16,7 +16,8 @@ from typing import Any, Optional
 from mycel.compat.operations.binding import filled, parsed
 from mycel.compat.unserved import unserved_class, unserved_function
 from mycel.derivatives.recomputation import recompute
-from mycel.ops.operations.primitive import NEEDED, Primitive
+from mycel.ops.operations.attributes import anything
+from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Work", "composed", "function", "names_of", "operation", "shown"]
 
@@ -70,11 +71,11 @@ def operation(where: str, name: str, constructor: str, call: str, work: Optional
         return done(*filled(name, inputs, given, named), *(self.attrs[k] for k in kept))
 
     _named(compute, where, name, inputs, "")
-    defaults = {k: NEEDED if p.default is p.empty else p.default for k, p in start.parameters.items()}
+    defaults = {k: anything(p.default) for k, p in start.parameters.items()}
     made = types.new_class(
         name,
         (Primitive,),
-        {"compute": with_parameters if kept else compute, **defaults},
+        {"compute": with_parameters if kept else compute, "inputs": None, **defaults},
         lambda content: content.update(__module__=where, __doc__=f"MindSpore's operation {name} as an object."),
     )
     vars(made)["__call__"].__signature__ = _method(inputs)

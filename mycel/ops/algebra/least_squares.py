@@ -69,7 +69,7 @@ def tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
     above, main, below = (floating(name, d) for d in (superdiag, maindiag, subdiag))
     rows: Any = x.shape[-2] if x.ndim > 1 else 0
     for d in (above, main, below):
-        if d.ndim < 2 or d.shape[-2:] != (1, rows):
+        if d.shape != (*x.shape[:-2], 1, rows):
             raise ShapeError(f"{name}: diagonals must be (.., 1, {rows}) for a right side {x._type}, not {d._type}")
     columns = [swap(d) for d in (above, main, below)]
     axis = x.ndim - 2

@@ -651,7 +651,19 @@ class Adam(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        gradient: Tensor,
+    ) -> Any:
         ...
 
 class AdamNoUpdateParam(Primitive):
@@ -669,7 +681,18 @@ class AdamWeightDecay(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        decay: Any,
+        gradient: Tensor,
+    ) -> Any:
         ...
 
 class AdaptiveAvgPool2D(Primitive):
@@ -730,21 +753,21 @@ class AddN(Primitive):
         ...
 
 class Addcdiv(Primitive):
-    """`mycel.ops.addcdiv` as an object."""
+    """`mycel.ops.addcdiv` as an object. Return ``input + value * tensor1 / tensor2``."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor:
+    def __call__(self, x: Any, x1: Any, x2: Any, value: Any) -> Any:
         ...
 
 class Addcmul(Primitive):
-    """`mycel.ops.addcmul` as an object."""
+    """`mycel.ops.addcmul` as an object. Return ``input + value * tensor1 * tensor2``."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor:
+    def __call__(self, x: Any, x1: Any, x2: Any, value: Any) -> Any:
         ...
 
 class AdjustHue(Primitive):
@@ -850,7 +873,18 @@ class ApplyAdaMax(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        beta1_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyAdadelta(Primitive):
@@ -859,7 +893,16 @@ class ApplyAdadelta(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        accum_update: Tensor,
+        lr: Any,
+        rho: Any,
+        epsilon: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyAdagrad(Primitive):
@@ -868,7 +911,7 @@ class ApplyAdagrad(Primitive):
     def __init__(self, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyAdagradDA(Primitive):
@@ -877,7 +920,17 @@ class ApplyAdagradDA(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        gradient_accumulator: Tensor,
+        gradient_squared_accumulator: Tensor,
+        grad: Tensor,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        global_step: Any,
+    ) -> Any:
         ...
 
 class ApplyAdagradV2(Primitive):
@@ -886,7 +939,7 @@ class ApplyAdagradV2(Primitive):
     def __init__(self, epsilon: Any, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyAdamWithAmsgrad(Primitive):
@@ -901,7 +954,17 @@ class ApplyAdamWithAmsgrad(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        vhat: Tensor,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyAdamWithAmsgradV2(Primitive):
@@ -910,7 +973,20 @@ class ApplyAdamWithAmsgradV2(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        vhat: Tensor,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyAddSign(Primitive):
@@ -920,7 +996,16 @@ class ApplyAddSign(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        lr: Any,
+        alpha: Any,
+        sign_decay: Any,
+        beta: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyCenteredRMSProp(Primitive):
@@ -929,7 +1014,18 @@ class ApplyCenteredRMSProp(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        mean_gradient: Tensor,
+        mean_square: Tensor,
+        moment: Tensor,
+        grad: Tensor,
+        learning_rate: Any,
+        decay: Any,
+        momentum: Any,
+        epsilon: Any,
+    ) -> Any:
         ...
 
 class ApplyFtrl(Primitive):
@@ -938,7 +1034,17 @@ class ApplyFtrl(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        linear: Tensor,
+        grad: Tensor,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        lr_power: Any,
+    ) -> Any:
         ...
 
 class ApplyGradientDescent(Primitive):
@@ -947,7 +1053,7 @@ class ApplyGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, alpha: Any, delta: Tensor) -> Any:
         ...
 
 class ApplyKerasMomentum(Primitive):
@@ -956,7 +1062,7 @@ class ApplyKerasMomentum(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor, momentum: Any) -> Any:
         ...
 
 class ApplyMomentum(Primitive):
@@ -970,7 +1076,14 @@ class ApplyMomentum(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        variable: Tensor,
+        accumulation: Tensor,
+        learning_rate: Any,
+        gradient: Tensor,
+        momentum: Any,
+    ) -> Any:
         ...
 
 class ApplyPowerSign(Primitive):
@@ -980,7 +1093,16 @@ class ApplyPowerSign(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        lr: Any,
+        logbase: Any,
+        sign_decay: Any,
+        beta: Any,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyProximalAdagrad(Primitive):
@@ -989,7 +1111,7 @@ class ApplyProximalAdagrad(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, l1: Any, l2: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyProximalGradientDescent(Primitive):
@@ -998,7 +1120,7 @@ class ApplyProximalGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, alpha: Any, l1: Any, l2: Any, delta: Tensor) -> Any:
         ...
 
 class ApplyRMSProp(Primitive):
@@ -1007,7 +1129,17 @@ class ApplyRMSProp(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        mean_square: Tensor,
+        moment: Tensor,
+        learning_rate: Any,
+        grad: Tensor,
+        decay: Any,
+        momentum: Any,
+        epsilon: Any,
+    ) -> Any:
         ...
 
 class ApproximateEqual(Primitive):
@@ -1202,7 +1334,7 @@ class BartlettWindow(Primitive):
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
         ...
 
-    def __call__(self, n: Any) -> Any:
+    def __call__(self, window_length: Any) -> Tensor:
         ...
 
 class BasicLSTMCell(Primitive):
@@ -1492,7 +1624,7 @@ class BlackmanWindow(Primitive):
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
         ...
 
-    def __call__(self, n: Any) -> Any:
+    def __call__(self, window_length: Any) -> Tensor:
         ...
 
 class BoundingBoxDecode(Primitive):
@@ -1588,7 +1720,13 @@ class CTCLossV2(Primitive):
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any, m: Any, n: Any) -> Any:
+    def __call__(
+        self,
+        log_probs: Any,
+        targets: Any,
+        input_lengths: Any,
+        target_lengths: Any,
+    ) -> tuple[Tensor, Tensor]:
         ...
 
 class Cast(Primitive):
@@ -1759,7 +1897,7 @@ class CombinedNonMaxSuppression(Primitive):
         total: Any,
         overlap: Any,
         score: Any,
-    ) -> Any:
+    ) -> tuple[Tensor, ...]:
         ...
 
 class CompareAndBitpack(Primitive):
@@ -2001,7 +2139,7 @@ class Cross(Primitive):
     def __init__(self, dim: Any = ...) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any) -> Tensor:
         ...
 
 class CumProd(Primitive):
@@ -2358,7 +2496,15 @@ class EditDistance(Primitive):
     def __init__(self, normalize: bool = ...) -> None:
         ...
 
-    def __call__(self, *sparse: Any) -> Tensor:
+    def __call__(
+        self,
+        hypothesis_indices: Any,
+        hypothesis_values: Any,
+        hypothesis_shape: Any,
+        truth_indices: Any,
+        truth_values: Any,
+        truth_shape: Any,
+    ) -> Tensor:
         ...
 
 class Eig(Primitive):
@@ -2534,12 +2680,13 @@ class ExtractVolumePatches(Primitive):
         ...
 
 class Eye(Primitive):
-    """`mycel.ops.eye` as an object."""
+    """`mycel.ops.eye` as an object. Return an `n` x `m` matrix (n x n without `m`) with ones on
+    the diagonal and zeros elsewhere."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, n: Any, m: Any = ..., dtype: Any = ...) -> Tensor:
+    def __call__(self, n: Any, m: Any, t: Any) -> Any:
         ...
 
 class FFTWithSize(Primitive):
@@ -2760,7 +2907,21 @@ class FusedAdaFactor(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        epsilon: Any,
+        clip_threshold: Any,
+        beta1: Any,
+        beta2: Any,
+        weight_decay: Any,
+        learning_rate: Any,
+        gradient: Tensor,
+        param: Tensor,
+        exp_avg: Tensor,
+        exp_avg_sq_row: Tensor,
+        exp_avg_sq_col: Tensor,
+        exp_avg_sq: Tensor,
+    ) -> Any:
         ...
 
 class FusedAdaFactorWithGlobalNorm(Primitive):
@@ -2774,7 +2935,22 @@ class FusedAdaFactorWithGlobalNorm(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        epsilon: Any,
+        clip_threshold: Any,
+        beta1: Any,
+        beta2: Any,
+        weight_decay: Any,
+        learning_rate: Any,
+        gradient: Tensor,
+        param: Tensor,
+        exp_avg: Tensor,
+        exp_avg_sq_row: Tensor,
+        exp_avg_sq_col: Tensor,
+        exp_avg_sq: Tensor,
+        global_norm: Any,
+    ) -> Any:
         ...
 
 class FusedCastAdamWeightDecay(Primitive):
@@ -2783,7 +2959,19 @@ class FusedCastAdamWeightDecay(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        decay: Any,
+        gradient: Tensor,
+        global_norm: Any,
+    ) -> Any:
         ...
 
 class FusedSparseAdam(Primitive):
@@ -2792,7 +2980,20 @@ class FusedSparseAdam(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        gradient: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class FusedSparseFtrl(Primitive):
@@ -2801,7 +3002,14 @@ class FusedSparseFtrl(Primitive):
     def __init__(self, lr: Any, l1: Any, l2: Any, lr_power: Any, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        linear: Tensor,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class FusedSparseLazyAdam(Primitive):
@@ -2810,7 +3018,20 @@ class FusedSparseLazyAdam(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        m: Tensor,
+        v: Tensor,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        gradient: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class FusedSparseProximalAdagrad(Primitive):
@@ -2819,7 +3040,16 @@ class FusedSparseProximalAdagrad(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class FusedWeightScaleApplyMomentum(Primitive):
@@ -2828,7 +3058,16 @@ class FusedWeightScaleApplyMomentum(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        weight_decay: Any,
+        loss_scale: Any,
+        variable: Tensor,
+        accumulation: Tensor,
+        learning_rate: Any,
+        gradient: Tensor,
+        momentum: Any,
+    ) -> Any:
         ...
 
 class GLU(Primitive):
@@ -2993,7 +3232,7 @@ class HSVToRGB(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, images: Any) -> Tensor:
+    def __call__(self, x: Any) -> Tensor:
         ...
 
 class HShrink(Primitive):
@@ -3324,7 +3563,7 @@ class KLDivLoss(Primitive):
     def __init__(self, reduction: str = ...) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any) -> Tensor:
         ...
 
 class L2Loss(Primitive):
@@ -3479,12 +3718,13 @@ class Lgamma(Primitive):
         ...
 
 class LinSpace(Primitive):
-    """`mycel.ops.linspace` as an object."""
+    """`mycel.ops.linspace` as an object. Return `steps` numbers from `start` to `end`, both
+    included, at equal distances."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, start: Any, end: Any, steps: Any) -> Tensor:
+    def __call__(self, start: Any, stop: Any, num: Any) -> Tensor:
         ...
 
 class ListDiff(Primitive):
@@ -3748,7 +3988,7 @@ class MatrixDiagPartV3(Primitive):
     def __init__(self, align: str = ...) -> None:
         ...
 
-    def __call__(self, x: Any, k: Any, fill: Any) -> Any:
+    def __call__(self, x: Any, k: Any, padding_value: Any) -> Tensor:
         ...
 
 class MatrixDiagV3(Primitive):
@@ -3758,7 +3998,7 @@ class MatrixDiagV3(Primitive):
     def __init__(self, align: str = ...) -> None:
         ...
 
-    def __call__(self, x: Any, k: Any, rows: Any, columns: Any, fill: Any) -> Any:
+    def __call__(self, x: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Tensor:
         ...
 
 class MatrixExp(Primitive):
@@ -3860,7 +4100,7 @@ class MaxPool3D(Primitive):
         strides: Any = ...,
         pad_mode: str = ...,
         pad_list: Any = ...,
-        ceil_mode: Any = ...,
+        ceil_mode: bool = ...,
         data_format: str = ...,
     ) -> None:
         ...
@@ -4406,12 +4646,13 @@ class Poisson(Primitive):
         ...
 
 class Polar(Primitive):
-    """`mycel.ops.polar` as an object."""
+    """`mycel.ops.polar` as an object. Return the complex numbers with the absolute values `abs`
+    and the angles `angle` in radians."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, abs: Any, angle: Any) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor) -> Any:
         ...
 
 class Polygamma(Primitive):
@@ -4973,7 +5214,15 @@ class SGD(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        parameters: Tensor,
+        gradient: Tensor,
+        learning_rate: Any,
+        accum: Tensor,
+        momentum: Any,
+        stat: Tensor,
+    ) -> Any:
         ...
 
 class STFT(Primitive):
@@ -5508,7 +5757,7 @@ class SpaceToBatch(Primitive):
     def __init__(self, block_size: Any, paddings: Any) -> None:
         ...
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor:
         ...
 
 class SpaceToBatchND(Primitive):
@@ -5536,7 +5785,16 @@ class SparseApplyAdadelta(Primitive):
     def __init__(self, epsilon: Any, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        accum_update: Tensor,
+        lr: Any,
+        rho: Any,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class SparseApplyAdagrad(Primitive):
@@ -5545,7 +5803,7 @@ class SparseApplyAdagrad(Primitive):
     def __init__(self, lr: Any, update_slots: bool = ..., use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, grad: Tensor, indices: Tensor) -> Any:
         ...
 
 class SparseApplyAdagradV2(Primitive):
@@ -5560,7 +5818,7 @@ class SparseApplyAdagradV2(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, grad: Tensor, indices: Tensor) -> Any:
         ...
 
 class SparseApplyFtrl(Primitive):
@@ -5569,7 +5827,14 @@ class SparseApplyFtrl(Primitive):
     def __init__(self, lr: Any, l1: Any, l2: Any, lr_power: Any, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        linear: Tensor,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class SparseApplyFtrlV2(Primitive):
@@ -5587,7 +5852,14 @@ class SparseApplyFtrlV2(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        linear: Tensor,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class SparseApplyProximalAdagrad(Primitive):
@@ -5596,7 +5868,16 @@ class SparseApplyProximalAdagrad(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class SparseApplyRMSProp(Primitive):
@@ -5605,7 +5886,15 @@ class SparseApplyRMSProp(Primitive):
     def __init__(self, rho: Any, momentum: Any, epsilon: Any, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        ms: Tensor,
+        mom: Tensor,
+        lr: Any,
+        grad: Tensor,
+        indices: Tensor,
+    ) -> Any:
         ...
 
 class SparseGatherV2(Primitive):
@@ -5721,7 +6010,7 @@ class SquareSumAll(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Tensor, y: Tensor) -> Any:
         ...
 
 class SquaredDifference(Primitive):
@@ -6350,10 +6639,11 @@ class ZerosLike(Primitive):
         ...
 
 class Zeta(Primitive):
-    """`mycel.ops.zeta` as an object."""
+    """`mycel.ops.zeta` as an object. Return Hurwitz's zeta function: the sum over k >= 0 of
+    (other + k)^-input."""
 
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, other: Any) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor) -> Any:
         ...

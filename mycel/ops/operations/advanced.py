@@ -12,7 +12,21 @@ from mycel.ops import array, bessel, blocks, complex_numbers, convolution, pairw
 from mycel.ops._operands import operand, permuted, reshaped
 from mycel.ops.algebra import decompositions, diagonals, linalg, systems
 from mycel.ops.images import boxes, resize
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import (
+    anything,
+    element_type,
+    flag,
+    integer,
+    integers,
+    numbers,
+    optional,
+    pairs,
+    real,
+    text,
+    word,
+)
+from mycel.ops.operations.inputs import SIZES, WHOLE
+from mycel.ops.operations.primitive import Primitive, alike, need_dimensions, operations_of
 from mycel.ops.sequences import ctc
 
 __all__: list[str] = []
@@ -63,7 +77,7 @@ class CheckValid(Primitive, compute=boxes.check_valid): ...
 class Angle(Primitive, compute=complex_numbers.angle): ...
 
 
-class Complex(Primitive, compute=complex_numbers.complex_of): ...
+class Complex(Primitive, compute=complex_numbers.complex_of, inputs=(Tensor, Tensor)): ...
 
 
 class ComplexAbs(Primitive, compute=complex_numbers.absolute_value): ...
@@ -75,7 +89,7 @@ class Conj(Primitive, compute=complex_numbers.conj): ...
 class Imag(Primitive, compute=complex_numbers.imag): ...
 
 
-class Polar(Primitive, compute=complex_numbers.polar): ...
+class Polar(Primitive, compute=alike("Polar", complex_numbers.polar)): ...
 
 
 class Real(Primitive, compute=complex_numbers.real): ...
@@ -96,7 +110,7 @@ class MatrixExp(Primitive, compute=decompositions.matrix_exp): ...
 class Orgqr(Primitive, compute=decompositions.orgqr): ...
 
 
-class MatrixBandPart(Primitive, compute=diagonals.matrix_band_part): ...
+class MatrixBandPart(Primitive, compute=diagonals.matrix_band_part, inputs=(Tensor, WHOLE, WHOLE)): ...
 
 
 class Igamma(Primitive, compute=special.igamma): ...
@@ -111,17 +125,19 @@ class Polygamma(Primitive, compute=special.polygamma): ...
 class PopulationCount(Primitive, compute=special.population_count): ...
 
 
-class Zeta(Primitive, compute=special.zeta): ...
+class Zeta(Primitive, compute=alike("Zeta", special.zeta)): ...
 
 
-class ConjugateTranspose(Primitive, compute=lambda x, order: array.transpose(complex_numbers.conj(x), order)):
+class ConjugateTranspose(
+    Primitive, compute=lambda x, order: array.transpose(complex_numbers.conj(x), order), inputs=(Tensor, SIZES)
+):
     """The complex conjugate with its axes in another order."""
 
 
 class Cholesky(Primitive, compute=lambda p, x: decompositions.cholesky(x, p.upper), upper=False): ...
 
 
-class CholeskyInverse(Primitive, compute=lambda p, x: systems.cholesky_inverse(x, p.upper), upper=False): ...
+class CholeskyInverse(Primitive, compute=lambda p, x: systems.cholesky_inverse(x, p.upper), upper=anything(False)): ...
 
 
 class CholeskySolve(Primitive, compute=lambda p, x, y: systems.cholesky_solve(x, y, p.upper), upper=False): ...
@@ -132,13 +148,13 @@ class MatrixInverse(
 ): ...
 
 
-class MatrixPower(Primitive, compute=lambda p, x: linalg.matrix_power(x, p.n), n=NEEDED): ...
+class MatrixPower(Primitive, compute=lambda p, x: linalg.matrix_power(x, p.n), n=integer()): ...
 
 
 class MatrixSolve(Primitive, compute=lambda p, x, y: systems.matrix_solve(x, y, p.adjoint), adjoint=False): ...
 
 
-class Mvlgamma(Primitive, compute=lambda p, x: special.mvlgamma(x, p.p), p=NEEDED): ...
+class Mvlgamma(Primitive, compute=lambda p, x: special.mvlgamma(x, p.p), p=integer(at_least=1)): ...
 
 
 class Ormqr(
@@ -164,83 +180,107 @@ class Svd(
 ): ...
 
 
-class Einsum(Primitive, compute=lambda p, xs: linalg.einsum(p.equation, *xs), equation=NEEDED): ...
+class Einsum(
+    Primitive, compute=lambda p, xs: linalg.einsum(p.equation, *xs), equation=text(), inputs=((tuple, list),)
+): ...
 
 
-class Pdist(Primitive, compute=lambda p, x: pairwise.pdist(x, p.p), p=2.0): ...
+class Pdist(Primitive, compute=lambda p, x: pairwise.pdist(x, p.p), p=real(2.0, at_least=0)): ...
+
+
+def _from_diagonals(p: Any, x: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Tensor:
+    need_dimensions(p.name, 0, num_rows=num_rows, num_cols=num_cols, padding_value=padding_value)
+    return diagonals.matrix_diag(x, k, num_rows, num_cols, padding_value, p.align)
+
+
+def _to_diagonals(p: Any, x: Any, k: Any, padding_value: Any) -> Tensor:
+    need_dimensions(p.name, 0, padding_value=padding_value)
+    return diagonals.matrix_diag_part(x, k, padding_value, p.align)
 
 
 class MatrixDiagV3(
     Primitive,
-    compute=lambda p, x, k, rows, columns, fill: diagonals.matrix_diag(x, k, rows, columns, fill, p.align),
-    align="RIGHT_LEFT",
+    compute=_from_diagonals,
+    align=word("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"),
 ): ...
 
 
 class MatrixDiagPartV3(
-    Primitive, compute=lambda p, x, k, fill: diagonals.matrix_diag_part(x, k, fill, p.align), align="RIGHT_LEFT"
+    Primitive,
+    compute=_to_diagonals,
+    align=word("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"),
 ): ...
 
 
 class MatrixSetDiagV3(
-    Primitive, compute=lambda p, x, d, k: diagonals.matrix_set_diag(x, d, k, p.align), align="RIGHT_LEFT"
+    Primitive,
+    compute=lambda p, x, d, k: diagonals.matrix_set_diag(x, d, k, p.align),
+    align=word("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"),
 ): ...
 
 
 class Renorm(
-    Primitive, compute=lambda p, x: blocks.renorm(x, p.p, p.dim, p.maxnorm), p=NEEDED, dim=NEEDED, maxnorm=NEEDED
+    Primitive,
+    compute=lambda p, x: blocks.renorm(x, p.p, p.dim, p.maxnorm),
+    p=integer(at_least=1),
+    dim=integer(),
+    maxnorm=real(),
 ): ...
 
 
 class ReverseSequence(
     Primitive,
     compute=lambda p, x, n: blocks.reverse_sequence(x, n, p.seq_dim, p.batch_dim),
-    seq_dim=NEEDED,
+    seq_dim=integer(),
     batch_dim=0,
 ): ...
 
 
-class Padding(Primitive, compute=lambda p, x: blocks.padding(x, p.pad_dim_size), pad_dim_size=8): ...
+class Padding(
+    Primitive, compute=lambda p, x: blocks.padding(x, p.pad_dim_size), pad_dim_size=integer(8, at_least=1)
+): ...
 
 
 class SpaceToBatchND(
     Primitive,
     compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_shape, p.paddings),
-    block_shape=NEEDED,
-    paddings=NEEDED,
+    block_shape=integers(kinds=(tuple, list), at_least=1),
+    paddings=pairs(),
 ): ...
 
 
 class BatchToSpaceND(
     Primitive,
     compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_shape, p.crops),
-    block_shape=NEEDED,
-    crops=NEEDED,
+    block_shape=integers(kinds=(tuple, list), at_least=1),
+    crops=pairs(),
 ): ...
 
 
 class Col2Im(
     Primitive,
     compute=lambda p, x, size: blocks.col2im(x, size, p.kernel_size, p.dilation, p.padding, p.stride),
-    kernel_size=NEEDED,
-    dilation=1,
-    padding=0,
-    stride=1,
+    kernel_size=integers(kinds=(tuple, list)),
+    dilation=integers(1, kinds=(tuple, list)),
+    padding=integers(0, kinds=(tuple, list)),
+    stride=integers(1, kinds=(tuple, list)),
 ): ...
 
 
-class ChannelShuffle(Primitive, compute=lambda p, x: convolution.channel_shuffle(x, p.group), group=NEEDED): ...
+class ChannelShuffle(
+    Primitive, compute=lambda p, x: convolution.channel_shuffle(x, p.group), group=integer(error=ValueError)
+): ...
 
 
-def _space(name: str, value: Any, block: int) -> Tensor:
+def _space(name: str, value: Any) -> Tensor:
     x = operand(name, value)
-    if x.ndim != 4 or block < 2:
-        raise ValueError(f"{name}: takes (N, C, H, W) and a block_size of at least 2, not {x._type} and {block}")
+    if x.ndim != 4:
+        raise ValueError(f"{name}: takes (N, C, H, W), not {x._type}")
     return x
 
 
 def _to_depth(p: Any, value: Any) -> Tensor:
-    x, b = _space(p.name, value, p.block_size), p.block_size
+    x, b = _space(p.name, value), p.block_size
     n, c, h, w = x.shape
     if h % b or w % b:
         raise ValueError(f"{p.name}: the height and width of {x._type} must divide by the block_size {b}")
@@ -250,7 +290,7 @@ def _to_depth(p: Any, value: Any) -> Tensor:
 
 
 def _to_space(p: Any, value: Any) -> Tensor:
-    x, b = _space(p.name, value, p.block_size), p.block_size
+    x, b = _space(p.name, value), p.block_size
     n, c, h, w = x.shape
     if c % (b * b):
         raise ValueError(f"{p.name}: the channels of {x._type} must divide by the square of the block_size {b}")
@@ -259,24 +299,27 @@ def _to_space(p: Any, value: Any) -> Tensor:
     )
 
 
-class SpaceToDepth(Primitive, compute=_to_depth, block_size=NEEDED):
+class SpaceToDepth(Primitive, compute=_to_depth, block_size=integer(at_least=2)):
     """Blocks of an image (N, C, H, W) moved into its channels."""
 
 
-class DepthToSpace(Primitive, compute=_to_space, block_size=NEEDED):
+class DepthToSpace(Primitive, compute=_to_space, block_size=integer(at_least=2)):
     """The inverse of `SpaceToDepth`."""
 
 
 class AffineGrid(
-    Primitive, compute=lambda p, theta, size: resize.affine_grid(theta, size, p.align_corners), align_corners=False
+    Primitive,
+    compute=lambda p, theta, size: resize.affine_grid(theta, size, p.align_corners),
+    align_corners=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class GridSampler2D(
     Primitive,
     compute=lambda p, x, grid: resize.grid_sample(x, grid, p.interpolation_mode, p.padding_mode, p.align_corners),
-    interpolation_mode="bilinear",
-    padding_mode="zeros",
+    interpolation_mode=word("bilinear", "nearest"),
+    padding_mode=word("zeros", "border", "reflection"),
     align_corners=False,
 ): ...
 
@@ -284,8 +327,8 @@ class GridSampler2D(
 class GridSampler3D(
     Primitive,
     compute=lambda p, x, grid: resize.grid_sample(x, grid, p.interpolation_mode, p.padding_mode, p.align_corners),
-    interpolation_mode="bilinear",
-    padding_mode="zeros",
+    interpolation_mode=word("bilinear", "nearest"),
+    padding_mode=word("zeros", "border", "reflection"),
     align_corners=False,
 ): ...
 
@@ -293,45 +336,54 @@ class GridSampler3D(
 class CropAndResize(
     Primitive,
     compute=lambda p, x, b, i, size: resize.crop_and_resize(x, b, i, size, p.method, p.extrapolation_value),
-    method="bilinear",
+    method=word("bilinear", "nearest", "bilinear_v2"),
     extrapolation_value=0.0,
+    inputs=(Tensor, Tensor, Tensor, SIZES),
 ): ...
 
 
-class IOU(Primitive, compute=lambda p, x, y: boxes.iou(x, y, p.mode), mode="iou"): ...
+class IOU(Primitive, compute=lambda p, x, y: boxes.iou(x, y, p.mode), mode=word("iou", "iof")): ...
 
 
 class BoundingBoxEncode(
     Primitive,
     compute=lambda p, x, y: boxes.bounding_box_encode(x, y, p.means, p.stds),
-    means=(0.0, 0.0, 0.0, 0.0),
-    stds=(1.0, 1.0, 1.0, 1.0),
+    means=numbers((0.0, 0.0, 0.0, 0.0), 4),
+    stds=numbers((1.0, 1.0, 1.0, 1.0), 4),
 ): ...
 
 
 class BoundingBoxDecode(
     Primitive,
     compute=lambda p, x, y: boxes.bounding_box_decode(x, y, p.max_shape, p.means, p.stds, p.wh_ratio_clip),
-    max_shape=NEEDED,
-    means=(0.0, 0.0, 0.0, 0.0),
-    stds=(1.0, 1.0, 1.0, 1.0),
+    max_shape=integers(count=2, alone=False),
+    means=numbers((0.0, 0.0, 0.0, 0.0), 4),
+    stds=numbers((1.0, 1.0, 1.0, 1.0), 4),
     wh_ratio_clip=0.016,
 ): ...
 
 
+def _window(function: Any) -> Any:
+    def compute(p: Any, window_length: Any) -> Tensor:
+        need_dimensions(p.name, 0, window_length=window_length)
+        return function(window_length, p.periodic, dtype=p.dtype)
+
+    return compute
+
+
 class BartlettWindow(
     Primitive,
-    compute=lambda p, n: windows.bartlett_window(n, p.periodic, dtype=p.dtype),
+    compute=_window(windows.bartlett_window),
     periodic=True,
-    dtype=D.float32,
+    dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
 
 
 class BlackmanWindow(
     Primitive,
-    compute=lambda p, n: windows.blackman_window(n, p.periodic, dtype=p.dtype),
+    compute=_window(windows.blackman_window),
     periodic=True,
-    dtype=D.float32,
+    dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
 
 
@@ -341,7 +393,7 @@ class HammingWindow(
     periodic=True,
     alpha=0.54,
     beta=0.46,
-    dtype=D.float32,
+    dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
 
 
@@ -350,20 +402,27 @@ class STFT(
     compute=lambda p, x, w: windows.stft(
         x, p.n_fft, p.hop_length, p.win_length, w, False, "REFLECT", p.normalized, p.onesided, p.return_complex
     ),
-    n_fft=NEEDED,
-    hop_length=NEEDED,
-    win_length=NEEDED,
-    normalized=NEEDED,
-    onesided=NEEDED,
-    return_complex=NEEDED,
+    n_fft=integer(),
+    hop_length=integer(),
+    win_length=integer(),
+    normalized=flag(),
+    onesided=flag(),
+    return_complex=flag(),
 ): ...
+
+
+def _ctc(p: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Tensor, Tensor]:
+    need_dimensions(p.name, 3, log_probs=log_probs)
+    need_dimensions(p.name, 2, targets=targets)
+    need_dimensions(p.name, 1, input_lengths=input_lengths, target_lengths=target_lengths)
+    return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, p.blank, p.reduction, p.zero_infinity)
 
 
 class CTCLossV2(
     Primitive,
-    compute=lambda p, x, y, m, n: ctc.ctc_loss(x, y, m, n, p.blank, p.reduction, p.zero_infinity),
+    compute=_ctc,
     blank=0,
-    reduction="none",
+    reduction=word("none", "mean", "sum"),
     zero_infinity=False,
 ): ...
 
@@ -373,7 +432,13 @@ class CTCGreedyDecoder(
 ): ...
 
 
-class Histogram(Primitive, compute=lambda p, x: sorting.histc(x, p.bins, p.min, p.max), bins=100, min=0.0, max=0.0): ...
+class Histogram(
+    Primitive,
+    compute=lambda p, x: sorting.histc(x, p.bins, p.min, p.max),
+    bins=integer(100, at_least=1),
+    min=0.0,
+    max=0.0,
+): ...
 
 
 class UniqueConsecutive(
@@ -381,7 +446,7 @@ class UniqueConsecutive(
     compute=lambda p, x: segments.unique_consecutive(x, p.return_inverse, p.return_counts, p.dim),
     return_inverse=False,
     return_counts=False,
-    dim=None,
+    dim=optional(integer()),
 ): ...
 
 

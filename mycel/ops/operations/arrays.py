@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -27,6 +26,8 @@ from mycel.ops._operands import (
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra.matrices import diagonal_of
+from mycel.ops.operations.attributes import element_type, integer, numbers, real
+from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
@@ -88,7 +89,6 @@ def _diag_part(x: Any) -> Tensor:
 
 
 def _copy_with_slice(x: Any, y: Any) -> Tensor:
-    arguments.instance("CopyWithSlice", "x", x, Tensor, "a Tensor to write to")
     return x.copy_(operand("CopyWithSlice", y, x.dtype))
 
 
@@ -99,7 +99,7 @@ def _tuple_of(x: Any) -> tuple[Any, ...]:
     return tuple(value.tolist())
 
 
-class CopyWithSlice(Primitive, compute=_copy_with_slice):
+class CopyWithSlice(Primitive, compute=_copy_with_slice, inputs=(Tensor, NUMBER)):
     """The tensor x, which may be a view, after y was written into it."""
 
 
@@ -109,24 +109,26 @@ class DiagPart(Primitive, compute=_diag_part):
     """
 
 
-class Expand(Primitive, compute=_expand):
+class Expand(Primitive, compute=_expand, inputs=(Tensor, SIZES)):
     """The tensor broadcast to a shape, in which -1 keeps a size."""
 
 
 class FillDiagonal(
-    Primitive, compute=lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=NEEDED, wrap=False
+    Primitive, compute=lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=real(), wrap=False
 ): ...
 
 
-class IdentityN(Primitive, compute=lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs)):
+class IdentityN(
+    Primitive, compute=lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs), inputs=((tuple, list),)
+):
     """Tensors as they are."""
 
 
-class ParallelConcat(Primitive, compute=_parallel_concat):
+class ParallelConcat(Primitive, compute=_parallel_concat, inputs=((tuple, list),)):
     """Tensors whose first size is 1, concatenated along axis 0."""
 
 
-class SelectView(Primitive, compute=_select_view):
+class SelectView(Primitive, compute=_select_view, inputs=(Tensor, WHOLE, int)):
     """The part at one position along an axis, without the axis."""
 
 
@@ -134,11 +136,15 @@ class TensorToTuple(Primitive, compute=_tuple_of):
     """The elements of a tensor of one dimension as a tuple of numbers."""
 
 
-class TransposeExtView(Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1)):
+class TransposeExtView(
+    Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1), inputs=(Tensor, int, int)
+):
     """The tensor with two axes exchanged."""
 
 
-class TransposeView(Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm))):
+class TransposeView(
+    Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm)), inputs=(Tensor, SIZES)
+):
     """The tensor with its axes in another order."""
 
 
@@ -188,36 +194,44 @@ def _bound(side: str) -> Any:
         rows, wanted = operands(p.name, sorted_x, values)
         if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[0] != wanted.shape[0]:
             raise ShapeError(f"{p.name}: takes two matrices of as many rows, not {rows._type} and {wanted._type}")
-        return cast(sorting.searchsorted(rows, wanted, side=side), D.from_any(p.out_type))
+        return cast(sorting.searchsorted(rows, wanted, side=side), p.out_type)
 
     return compute
 
 
-class Bucketize(Primitive, compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True), boundaries=NEEDED):
+class Bucketize(
+    Primitive,
+    compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True),
+    boundaries=numbers(kinds=(tuple, list)),
+):
     """The number of sorted boundaries that are not above each element, int32."""
 
 
-class IndexPut(Primitive, compute=_put, accumulate=0):
+class IndexPut(Primitive, compute=_put, accumulate=0, inputs=(Tensor, Tensor, (tuple, list))):
     """x1 with x2 written, or added if `accumulate` is 1, at the places that index tensors name."""
 
 
-class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=NEEDED):
+class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=integer()):
     """`mycel.ops.inplace_index_add` along an axis."""
 
 
-class InplaceUpdateV2(Primitive, compute=lambda x, indices, v: indexed.inplace_update(x, v, indices)):
+class InplaceUpdateV2(
+    Primitive,
+    compute=lambda x, indices, v: indexed.inplace_update(x, v, indices),
+    inputs=(Tensor, (int, tuple, list, Tensor), Tensor),
+):
     """x with the rows that `indices` names replaced by those of v."""
 
 
-class InvertPermutation(Primitive, compute=_inverted):
+class InvertPermutation(Primitive, compute=_inverted, inputs=(SIZES,)):
     """The inverse of a permutation of 0 .. n - 1, as a tuple."""
 
 
-class LowerBound(Primitive, compute=_bound("left"), out_type=D.int32):
+class LowerBound(Primitive, compute=_bound("left"), out_type=element_type(D.int32, D.int64)):
     """The number of elements below each value, in each row."""
 
 
-class UpperBound(Primitive, compute=_bound("right"), out_type=D.int32):
+class UpperBound(Primitive, compute=_bound("right"), out_type=element_type(D.int32, D.int64)):
     """The number of elements not above each value, in each row."""
 
 
@@ -226,6 +240,7 @@ class MapUniform(
     compute=lambda x, per_group_size, group_num: run(
         E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)
     ),
+    inputs=(Tensor, WHOLE, WHOLE),
 ):
     """The numbers key % groups * size + key // groups."""
 
@@ -271,16 +286,20 @@ def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
         last = other.shape[0] - 1
         kept = run(E.ne, run(I.take, ordered, run(E.minimum, place, like(last, place)), axis=0), value)
     where = flat(masks.nonzero(kept))
-    return masks.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
+    return masks.masked_select(value, kept), cast(where, p.out_idx)
 
 
-def _distance(p: Any, *sparse: Any) -> Tensor:
-    if len(sparse) != 6:
-        raise TypeError(
-            f"EditDistance: takes indices, values and shape of two sparse tensors, not {len(sparse)} inputs"
-        )
-    said, true = sparse[:3], sparse[3:]
-    return words.edit_distance(*said, true[0], true[1], true[2], p.normalize)
+def _distance(
+    p: Any,
+    hypothesis_indices: Any,
+    hypothesis_values: Any,
+    hypothesis_shape: Any,
+    truth_indices: Any,
+    truth_values: Any,
+    truth_shape: Any,
+) -> Tensor:
+    said = hypothesis_indices, hypothesis_values, hypothesis_shape
+    return words.edit_distance(*said, truth_indices, truth_values, truth_shape, p.normalize)
 
 
 def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
@@ -304,10 +323,10 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
     place = iota((int(splits[-1].item()),), 0, D.int64)
     row = sorting.searchsorted(splits, place, right=True) - 1
     own, first, by = (run(I.take, v, row, axis=0) for v in (take_slice(splits, 0, 0, count), begin, step))
-    return cast(splits, D.from_any(p.Tsplits)), first + cast(place - own, begin.dtype) * by
+    return cast(splits, p.Tsplits), first + cast(place - own, begin.dtype) * by
 
 
-class ComputeAccidentalHits(Primitive, compute=_hits, num_true=1):
+class ComputeAccidentalHits(Primitive, compute=_hits, num_true=integer(1, at_least=1)):
     """The places where sampled classes are true ones: rows, positions of samples, and float32's
     lowest number for each.
     """
@@ -319,26 +338,28 @@ class EditDistance(Primitive, compute=_distance, normalize=True):
     """
 
 
-class ListDiff(Primitive, compute=_difference, out_idx=D.int32):
+class ListDiff(Primitive, compute=_difference, out_idx=element_type(D.int32, D.int64)):
     """The elements of x that are not in y, in their order, and their positions."""
 
 
 class NoRepeatNGram(
-    Primitive, compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size), ngram_size=1
+    Primitive,
+    compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size),
+    ngram_size=integer(1, at_least=1),
 ): ...
 
 
-class RaggedRange(Primitive, compute=_ranges, Tsplits=NEEDED):
+class RaggedRange(Primitive, compute=_ranges, Tsplits=element_type(NEEDED, D.int32, D.int64)):
     """Ranges, one after the other: where each begins, and their elements."""
 
 
-class SubAndFilter(Primitive, compute=_filtered):
+class SubAndFilter(Primitive, compute=_filtered, inputs=(Tensor, WHOLE, WHOLE)):
     """The elements of x - offset that lie in [0, max_num), and their positions (int32); called with
     (x, max_num, offset).
     """
 
 
-class UniqueWithPad(Primitive, compute=unique_with_pad): ...
+class UniqueWithPad(Primitive, compute=unique_with_pad, inputs=(Tensor, NUMBER)): ...
 
 
 __all__.extend(operations_of(globals()))

@@ -1,6 +1,7 @@
 """Collective operations as objects.
 
-Parameters are checked when an object is made, tensors when it is called.
+Groups and types of parameters are checked when an object is made; ranks and tensors, of which there
+may be as many as the group has members, when it is called.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from mycel.communication.steps import ReduceOp, copied, joined, operation_of, ro
 from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
+from mycel.ops.operations.attributes import anything, integer, optional
+from mycel.ops.operations.inputs import SIZES
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 
 __all__: list[str] = []
@@ -38,12 +41,9 @@ def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Pri
 
         def begin(self: Any, *args: Any, **named: Any) -> None:
             start(self, *args, **named)
-            group = _group(self)
+            _group(self)
             if "op" in parameters:
                 operation_of(self.name, self.op)
-            for rank in ("root_rank", "dest_rank", "src_rank"):
-                if rank in parameters:
-                    member(self.name, rank, self.attrs[rank], group)
             if check is not None:
                 check(self)
 
@@ -111,7 +111,7 @@ class AllGather(Primitive, compute=_all_gather, group=WORLD):
 
 
 @checked()
-class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD):
+class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD, inputs=(Tensor, SIZES)):
     """Vectors of all processes, concatenated; `output_split_sizes` has the number of elements of
     each.
     """
@@ -124,20 +124,34 @@ class ReduceScatter(Primitive, compute=lambda p, x: _reduce_scatter(p, x), op=Re
 
 @checked()
 class ReduceScatterV(
-    Primitive, compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes), op=ReduceOp.SUM, group=WORLD
+    Primitive,
+    compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes),
+    op=ReduceOp.SUM,
+    group=WORLD,
+    inputs=(Tensor, SIZES),
 ):
     """The share of this process of the sum of a vector over all processes; `input_split_sizes` has
     the number of elements of each share.
     """
 
 
+def _reduce(p: Any, x: Any) -> Tensor:
+    member(p.name, "dest_rank", p.dest_rank, _group(p))
+    return _all_reduce(p, x)
+
+
+def _gather(p: Any, x: Any) -> Tensor:
+    member(p.name, "dest_rank", p.dest_rank, _group(p))
+    return _all_gather(p, x)
+
+
 @checked()
-class Reduce(Primitive, compute=_all_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, group=WORLD):
+class Reduce(Primitive, compute=_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, group=WORLD):
     """The sum of a tensor over all processes, for the process `dest_rank`."""
 
 
 @checked()
-class CollectiveGather(Primitive, compute=_all_gather, dest_rank=NEEDED, group=WORLD):
+class CollectiveGather(Primitive, compute=_gather, dest_rank=NEEDED, group=WORLD):
     """The tensors of all processes, concatenated along the first axis, for the process
     `dest_rank`.
     """
@@ -162,24 +176,23 @@ class CollectiveScatter(Primitive, compute=_scatter, src_rank=0, group=WORLD):
 
 
 @checked()
-class Broadcast(Primitive, compute=_broadcast, root_rank=NEEDED, group=WORLD):
+class Broadcast(Primitive, compute=_broadcast, root_rank=integer(), group=WORLD, inputs=(object,)):
     """The tensors, given as a tuple, of the process `root_rank`."""
 
 
 @checked()
-class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=WORLD):
+class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=anything(WORLD)):
     """A wait until all processes of the group are here."""
 
 
 def _check_all_to_all(p: Any) -> None:
     size = _group(p).size
-    for name in ("split_count", "split_dim", "concat_dim"):
-        arguments.integer(p.name, name, p.attrs[name], numpy=False)
     if p.split_count != size:
         raise ValueError(f"{p.name}: split_count is {p.split_count}, but the group has {size} members")
 
 
 def _all_to_all(p: Any, x: Any) -> Tensor:
+    _check_all_to_all(p)
     group, rank = _group(p), tensor_of(p.name, "the input", x).ndim
     for axis in (p.split_dim, p.concat_dim):
         if not -rank <= axis < rank:
@@ -192,15 +205,17 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
     return copied(array.concat(group.transport.exchange(parts), p.concat_dim))
 
 
-@checked(_check_all_to_all)
-class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD):
+@checked()
+class AlltoAll(
+    Primitive, compute=_all_to_all, split_count=integer(), split_dim=integer(), concat_dim=integer(), group=WORLD
+):
     """The parts of tensors for this process, joined along `concat_dim`, where each process cuts its
     tensor along `split_dim` into a part for each other one.
     """
 
 
 def _check_block(p: Any) -> None:
-    if arguments.integer(p.name, "block_size", p.block_size, numpy=False) < 1:
+    if p.block_size < 1:
         raise ValueError(f"{p.name}: block_size must be positive, not {p.block_size}")
 
 
@@ -223,8 +238,9 @@ def _by_matrix(p: Any, x: Any, matrix: Any) -> Tensor:
 class AlltoAllV(
     Primitive,
     compute=lambda p, x, sent, awaited: _exchanged(p, _flat(p, x), _sizes(sent), _sizes(awaited)),
-    group=WORLD,
+    group=optional(WORLD),
     block_size=1,
+    inputs=(Tensor, SIZES, SIZES),
 ):
     """The parts of vectors that all processes sent to this one; a call says how many blocks go to
     each process and come from it.
@@ -232,7 +248,14 @@ class AlltoAllV(
 
 
 @checked(_check_block)
-class AlltoAllVC(Primitive, compute=_by_matrix, group=WORLD, block_size=1, transpose=False):
+class AlltoAllVC(
+    Primitive,
+    compute=_by_matrix,
+    group=optional(WORLD),
+    block_size=1,
+    transpose=anything(False),
+    inputs=(Tensor, SIZES),
+):
     """`AlltoAllV` whose call takes a matrix of the blocks that each process sends to each other
     one, or its transpose.
     """
@@ -264,6 +287,7 @@ class Receive(
     dtype=NEEDED,
     group=WORLD,
     group_back=WORLD,
+    inputs=(object,),
 ):
     """The tensor that the process `src_rank` sent.
 
@@ -316,7 +340,8 @@ class BatchISendIRecv(
     remote_ranks=NEEDED,
     receive_shapes=None,
     receive_dtypes=None,
-    group=WORLD,
+    group=anything(WORLD),
+    inputs=(object,),
 ):
     """Tensors sent and received at once: a result for each of `op_types`, which is a zero for a
     tensor that is sent.
@@ -336,6 +361,7 @@ def _check_neighbors(p: Any) -> None:
 
 
 def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
+    _check_neighbors(p)
     given = [tensor_of(p.name, "an element of the input", v) for v in values]
     if [tuple(v.shape) for v in given] != [tuple(s) for s in p.send_shapes]:
         raise ValueError(
@@ -345,7 +371,7 @@ def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in p.recv_shapes]))
 
 
-@checked(_check_neighbors)
+@checked()
 class NeighborExchange(
     Primitive,
     compute=_neighbors,
@@ -354,7 +380,8 @@ class NeighborExchange(
     recv_shapes=NEEDED,
     send_shapes=NEEDED,
     recv_type=NEEDED,
-    group=WORLD,
+    group=anything(WORLD),
+    inputs=(object,),
 ):
     """The tensors that come from `recv_rank_ids`, as a tuple, while others are sent to
     `send_rank_ids`.

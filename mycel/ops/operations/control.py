@@ -79,7 +79,7 @@ def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = 
     return followed(_scan, loop_func, init, tuple(xs))
 
 
-class WhileLoop(Primitive, compute=while_loop):
+class WhileLoop(Primitive, compute=while_loop, inputs=(object, object, object, object, object)):
     """A while-loop: ``WhileLoop()(cond_func, loop_func, init_val)`` replaces a value by
     ``loop_func(value)`` as long as ``cond_func(value)`` holds.
 
@@ -92,7 +92,7 @@ class WhileLoop(Primitive, compute=while_loop):
     """
 
 
-class ForiLoop(Primitive, compute=fori_loop):
+class ForiLoop(Primitive, compute=fori_loop, inputs=(object, object, object, object, object)):
     """A loop over whole numbers: ``ForiLoop()(lower, upper, loop_func, init_val)`` computes ``value
     = loop_func(i, value)`` for i from `lower` to below `upper`.
 
@@ -106,7 +106,7 @@ class ForiLoop(Primitive, compute=fori_loop):
     """
 
 
-class Scan(Primitive, compute=scan):
+class Scan(Primitive, compute=scan, inputs=(object, object, object, object, object)):
     """A loop that carries a value and collects results: ``Scan()(loop_func, init, xs)`` computes
     ``carry, y = loop_func(carry, x)`` for the members of a tuple or list, and returns the last
     carry and the list of the y.

@@ -341,7 +341,9 @@ class CustomOpBuilder:
         for path in self.source:
             arguments.text(owner, "each of sources", path)
         if backend is not None:
-            arguments.one_of(owner, "backend", backend, ("CPU", "Ascend"))
+            arguments.choice(owner, "backend", backend, ("CPU", "Ascend"))
+        for option, given in (("include_paths", include_paths), ("cflags", cflags), ("ldflags", ldflags)):
+            arguments.optional(owner, option, given, (str, list, tuple), "a string or a list of them")
         self.backend, self.include_paths = backend, include_paths
         self.cflags, self.ldflags = cflags, ldflags
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, scalar
@@ -14,7 +13,9 @@ from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
+from mycel.ops.operations.inputs import NUMBER, SIZES
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
@@ -26,16 +27,29 @@ class AdjustHue(Primitive, compute=colours.adjust_hue): ...
 class AdjustSaturation(Primitive, compute=colours.adjust_saturation): ...
 
 
-class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
+def _coloured(x: Any) -> Tensor:
+    need_dimensions("HSVToRGB", 4, x=x)
+    return colours.hsv_to_rgb(x)
+
+
+class HSVToRGB(Primitive, compute=_coloured): ...
 
 
 class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
 
 
-class NonMaxSuppressionV3(Primitive, compute=suppression.non_max_suppression): ...
+def _suppressed(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any) -> Tensor:
+    need_dimensions("NonMaxSuppressionV3", 0, max_output_size=max_output_size, iou_threshold=iou_threshold)
+    need_dimensions("NonMaxSuppressionV3", 0, score_threshold=score_threshold)
+    return suppression.non_max_suppression(boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
-class NonMaxSuppressionWithOverlaps(Primitive, compute=suppression.non_max_suppression_with_overlaps): ...
+class NonMaxSuppressionV3(Primitive, compute=_suppressed): ...
+
+
+class NonMaxSuppressionWithOverlaps(
+    Primitive, compute=suppression.non_max_suppression_with_overlaps, inputs=(Tensor, Tensor, NUMBER, NUMBER, NUMBER)
+): ...
 
 
 class NMSWithMask(
@@ -43,26 +57,39 @@ class NMSWithMask(
 ): ...
 
 
+def _combined(p: Any, boxes: Any, scores: Any, each: Any, total: Any, overlap: Any, score: Any) -> tuple[Tensor, ...]:
+    need_dimensions(p.name, 0, each=each, total=total, overlap=overlap, score=score)
+    return suppression.combined_non_max_suppression(
+        boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
+    )
+
+
 class CombinedNonMaxSuppression(
     Primitive,
-    compute=lambda p, boxes, scores, each, total, overlap, score: suppression.combined_non_max_suppression(
-        boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
-    ),
+    compute=_combined,
     pad_per_class=False,
     clip_boxes=True,
 ): ...
 
 
 class BatchToSpace(
-    Primitive, compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops), block_size=NEEDED, crops=NEEDED
+    Primitive,
+    compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops),
+    block_size=integer(at_least=1),
+    crops=pairs(2),
 ): ...
+
+
+def _blocks(p: Any, x: Any) -> Tensor:
+    need_dimensions(p.name, 4, x=x)
+    return blocks.space_to_batch_nd(x, p.block_size, p.paddings)
 
 
 class SpaceToBatch(
     Primitive,
-    compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings),
-    block_size=NEEDED,
-    paddings=NEEDED,
+    compute=_blocks,
+    block_size=integer(at_least=1),
+    paddings=pairs(2, error=ValueError),
 ): ...
 
 
@@ -71,15 +98,14 @@ def _listed(value: Any) -> Any:
 
 
 class BatchToSpaceNDV2(
-    Primitive, compute=lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops))
+    Primitive,
+    compute=lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops)),
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
-def _formats(name: str, source: str, target: str) -> list[int]:
+def _formats(source: str, target: str) -> list[int]:
     """Return for each axis of the target format its number in the source format."""
-    for given in (source, target):
-        if given not in ("NHWC", "NCHW"):
-            raise ValueError(f"{name}: formats are 'NHWC' and 'NCHW', not {given!r}")
     return [source.index(axis) for axis in target]
 
 
@@ -87,25 +113,31 @@ def _dim_map(p: Any, value: Any) -> Tensor:
     x = operand(p.name, value)
     if not x.dtype.is_integer:
         raise TypeError(f"{p.name}: takes integer axes, not {x.dtype.name}")
-    table = np.asarray(_formats(p.name, p.src_format, p.dst_format))
+    table = np.asarray(_formats(p.src_format, p.dst_format))
     return indexed.gather(as_tensor(table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
 
 
 def _vec_permute(p: Any, value: Any) -> Tensor:
     x = operand(p.name, value)
-    if x.dtype not in (D.int32, D.int64) or x.shape not in ((4,), (4, 2)):
-        raise ShapeError(f"{p.name}: takes int32 or int64 of the shape (4,) or (4, 2), not {x._type}")
-    order = np.asarray(_formats(p.name, p.src_format, p.dst_format), np.int32)
+    if x.dtype not in (D.int32, D.int64):
+        raise TypeError(f"{p.name}: takes int32 or int64, not {x.dtype.name}")
+    if x.shape not in ((4,), (4, 2)):
+        raise ShapeError(f"{p.name}: takes the shapes (4,) and (4, 2), not {x.shape}")
+    order = np.asarray(_formats(p.src_format, p.dst_format), np.int32)
     return indexed.gather(x, as_tensor(order), 0)
 
 
-class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):
+class DataFormatDimMap(
+    Primitive, compute=_dim_map, src_format=one_of("NHWC", "NCHW"), dst_format=one_of("NCHW", "NHWC")
+):
     """The axis of the source format that the target format has at each of the given axes, -4 to 3,
     as in MindSpore.
     """
 
 
-class DataFormatVecPermute(Primitive, compute=_vec_permute, src_format="NHWC", dst_format="NCHW"):
+class DataFormatVecPermute(
+    Primitive, compute=_vec_permute, src_format=one_of("NHWC", "NCHW"), dst_format=one_of("NCHW", "NHWC")
+):
     """Values that belong to the axes of one format, in the order of another format."""
 
 
@@ -114,10 +146,10 @@ class DeformableOffsets(
     compute=lambda p, x, offsets: deformable.deformable_offsets(
         x, offsets, p.strides, p.pads, p.ksize, p.dilations, p.data_format, p.deformable_groups, p.modulated
     ),
-    strides=NEEDED,
-    pads=NEEDED,
-    ksize=NEEDED,
-    dilations=(1, 1, 1, 1),
+    strides=integers(alone=False),
+    pads=integers(alone=False),
+    ksize=integers(alone=False),
+    dilations=integers((1, 1, 1, 1), alone=False),
     data_format="NCHW",
     deformable_groups=1,
     modulated=True,
@@ -129,11 +161,11 @@ class ROIAlign(
     compute=lambda p, x, rois: deformable.roi_align(
         x, rois, p.pooled_height, p.pooled_width, p.spatial_scale, p.sample_num, p.roi_end_mode
     ),
-    pooled_height=NEEDED,
-    pooled_width=NEEDED,
-    spatial_scale=NEEDED,
+    pooled_height=integer(),
+    pooled_width=integer(),
+    spatial_scale=real(),
     sample_num=2,
-    roi_end_mode=1,
+    roi_end_mode=integer(1, 0, 1),
 ): ...
 
 
@@ -145,12 +177,15 @@ class ExtractGlimpse(
     centered=True,
     normalized=True,
     uniform_noise=True,
-    noise="uniform",
+    noise=word("uniform", "gaussian", "zero"),
+    inputs=(Tensor, SIZES, Tensor),
 ): ...
 
 
 class ResizeArea(
-    Primitive, compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners), align_corners=False
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners),
+    align_corners=False,
 ): ...
 
 
@@ -159,6 +194,7 @@ class ResizeBicubic(
     compute=lambda p, x, size: resampling.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
@@ -167,20 +203,22 @@ class ResizeBilinearV2(
     compute=lambda p, x, size: resampling.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class ResizeLinear1D(
     Primitive,
     compute=lambda p, x, size: resampling.resize_linear(x, size, p.coordinate_transformation_mode),
-    coordinate_transformation_mode="align_corners",
+    coordinate_transformation_mode=word("align_corners", "half_pixel", "asymmetric"),
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class ResizeNearestNeighbor(
     Primitive,
     compute=lambda p, x: resampling.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers),
-    size=NEEDED,
+    size=integers(alone=False, kinds=(tuple, list)),
     align_corners=False,
     half_pixel_centers=False,
 ): ...
@@ -191,12 +229,14 @@ class ResizeNearestNeighborV2(
     compute=lambda p, x, size: resampling.resize_nearest(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class UpsampleNearest3D(
     Primitive,
     compute=lambda x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "nearest"),
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
@@ -206,6 +246,7 @@ class UpsampleTrilinear3D(
         x, output_size, scales, "trilinear", p.align_corners
     ),
     align_corners=False,
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
@@ -214,8 +255,9 @@ class ScaleAndTranslate(
     compute=lambda p, x, size, scale, shift: resampling.scale_and_translate(
         x, size, scale, shift, p.kernel_type, p.antialias
     ),
-    kernel_type="lanczos3",
+    kernel_type=word("lanczos3", "lanczos1", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"),
     antialias=True,
+    inputs=(Tensor, Tensor, Tensor, Tensor),
 ): ...
 
 
@@ -234,9 +276,9 @@ class SampleDistortedBoundingBoxV2(
     ),
     seed=0,
     seed2=0,
-    aspect_ratio_range=(0.75, 1.33),
-    area_range=(0.05, 1.0),
-    max_attempts=100,
+    aspect_ratio_range=numbers((0.75, 1.33), 2, kinds=(tuple, list)),
+    area_range=numbers((0.05, 1.0), 2, kinds=(tuple, list)),
+    max_attempts=integer(100, at_least=1),
     use_image_if_no_bounding_boxes=False,
 ): ...
 
@@ -245,7 +287,6 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "ci
 
 
 def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
-    arguments.one_of(p.name, "mode", p.mode, _MODES)
     amounts = shape_of(p.name, paddings)
     half = len(amounts) // 2
     if not p.paddings_contiguous:
@@ -253,7 +294,13 @@ def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
     return pad(x, amounts, _MODES[p.mode], constant_value if p.mode == "constant" else None)
 
 
-class PadV3(Primitive, compute=_pad, mode="constant", paddings_contiguous=True):
+class PadV3(
+    Primitive,
+    compute=_pad,
+    mode=one_of("constant", "reflect", "edge", "circular"),
+    paddings_contiguous=True,
+    inputs=(Tensor, SIZES, NUMBER),
+):
     """A tensor padded along its last axes: pairs (begin, end), the last axis first, or all begins
     before all ends.
     """

@@ -21,7 +21,9 @@ from mycel.ops import (
 )
 from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import integer, integers, number, one_of, optional, real, word
+from mycel.ops.operations.inputs import SIZES
+from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 
@@ -67,7 +69,7 @@ class Softsign(Primitive, compute=activation.softsign): ...
 class Softmax(
     Primitive,
     compute=lambda p, x: activation.softmax(x, p.axis[0] if isinstance(p.axis, (tuple, list)) else p.axis),
-    axis=-1,
+    axis=integers(-1),
 ): ...
 
 
@@ -91,10 +93,10 @@ class Gelu(Primitive, compute=lambda x: activation.gelu(x, "tanh")):
 class GLU(Primitive, compute=lambda p, x: activation.glu(x, p.axis), axis=-1): ...
 
 
-class HShrink(Primitive, compute=lambda p, x: activation.hardshrink(x, p.lambd), lambd=0.5): ...
+class HShrink(Primitive, compute=lambda p, x: activation.hardshrink(x, p.lambd), lambd=number(0.5)): ...
 
 
-class SoftShrink(Primitive, compute=lambda p, x: activation.softshrink(x, p.lambd), lambd=0.5): ...
+class SoftShrink(Primitive, compute=lambda p, x: activation.softshrink(x, p.lambd), lambd=number(0.5)): ...
 
 
 class L2Normalize(
@@ -108,11 +110,11 @@ class L2Normalize(
 class LRN(
     Primitive,
     compute=lambda p, x: normalization.lrn(x, p.depth_radius, p.bias, p.alpha, p.beta, p.norm_region),
-    depth_radius=5,
+    depth_radius=integer(5, at_least=0),
     bias=1.0,
     alpha=1.0,
     beta=0.5,
-    norm_region="ACROSS_CHANNELS",
+    norm_region=word("ACROSS_CHANNELS"),
 ): ...
 
 
@@ -128,6 +130,9 @@ def _channels_first(p: Any, x: Any) -> Tensor:
 def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = floating("LayerNorm", x)
     first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
+    scaled = value.shape[axis_of("LayerNorm", p.begin_params_axis, value.ndim) :]
+    if gamma.shape != scaled or beta.shape != scaled:
+        raise ShapeError(f"LayerNorm: gamma and beta must have the shape {scaled}, not {gamma.shape} and {beta.shape}")
     full = wide(value)
     spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
     result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
@@ -149,16 +154,26 @@ class LayerNorm(Primitive, compute=_layer_norm, begin_norm_axis=1, begin_params_
     """
 
 
-class BatchNorm(Primitive, compute=_batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"): ...
+class BatchNorm(
+    Primitive,
+    compute=_batch_norm,
+    is_training=False,
+    epsilon=real(1e-5, above=0, at_most=1),
+    momentum=real(0.1, at_least=0, at_most=1),
+    data_format=word("NCHW", "NHWC"),
+): ...
 
 
 class BiasAdd(
-    Primitive, compute=lambda p, x, b: convolution.bias_add(_channels_first(p, x), b), data_format="NCHW"
+    Primitive,
+    compute=lambda p, x, b: convolution.bias_add(_channels_first(p, x), b),
+    data_format=word("NCHW", "NHWC", "NCDHW"),
 ): ...
 
 
 def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     x, y = operands("SoftmaxCrossEntropyWithLogits", logits, labels)
+    need_dimensions("SoftmaxCrossEntropyWithLogits", 2, logits=x, labels=y)
     entropy = loss.softmax_entropy(x, cast(y, x.dtype))
     return entropy, activation.softmax(x) - y
 
@@ -167,6 +182,7 @@ def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
     x = floating(p.name, logits)
     if x.ndim != 2:
         raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
+    need_dimensions(p.name, 1, labels=labels)
     y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]
@@ -191,31 +207,47 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive, compute=_sparse_entropy, is
     """
 
 
-class NLLLoss(Primitive, compute=_nll, reduction="mean", ignore_index=-100): ...
+class NLLLoss(Primitive, compute=_nll, reduction=word("mean", "none", "sum"), ignore_index=-100): ...
 
 
 class BCEWithLogitsLoss(
     Primitive,
     compute=lambda p, x, y, w=None, q=None: loss.binary_cross_entropy_with_logits(x, y, w, q, p.reduction),
-    reduction="mean",
+    reduction=word("mean", "none", "sum"),
 ): ...
 
 
 class BinaryCrossEntropy(
-    Primitive, compute=lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction), reduction="mean"
+    Primitive,
+    compute=lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction),
+    reduction=word("mean", "none", "sum"),
 ): ...
 
 
-class KLDivLoss(Primitive, compute=lambda p, x, y: loss.kl_div(x, y, p.reduction), reduction="mean"): ...
+def _divergence(p: Any, x: Any, y: Any) -> Tensor:
+    need_one_shape(p.name, x=x, y=y)
+    return loss.kl_div(x, y, p.reduction)
+
+
+class KLDivLoss(
+    Primitive,
+    compute=_divergence,
+    reduction=one_of("mean", "none", "sum", "batchmean"),
+): ...
 
 
 class SmoothL1Loss(
-    Primitive, compute=lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction), beta=1.0, reduction="none"
+    Primitive,
+    compute=lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction),
+    beta=number(1.0),
+    reduction=word("none", "mean", "sum"),
 ): ...
 
 
 class SoftMarginLoss(
-    Primitive, compute=lambda p, x, y: margins.soft_margin_loss(x, y, p.reduction), reduction="mean"
+    Primitive,
+    compute=lambda p, x, y: margins.soft_margin_loss(x, y, p.reduction),
+    reduction=word("mean", "none", "sum"),
 ): ...
 
 
@@ -247,15 +279,15 @@ def _convolve(rank: int) -> Callable[..., Tensor]:
 class Conv2D(
     Primitive,
     compute=_convolve(2),
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=1,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
-    data_format="NCHW",
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    data_format=one_of("NCHW", "NHWC"),
 ):
     """The convolution of (N, C_in, H, W) with a weight (C_out, C_in / group, KH, KW), as
     `mycel.ops.conv2d` computes it.
@@ -265,15 +297,15 @@ class Conv2D(
 class Conv3D(
     Primitive,
     compute=_convolve(3),
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=1,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
-    data_format="NCDHW",
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    data_format=one_of("NCDHW", "NDHWC"),
 ):
     """The convolution of (N, C_in, D, H, W) with a weight (C_out, C_in / group, KD, KH, KW), as
     `mycel.ops.conv3d` computes it.
@@ -298,16 +330,17 @@ def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
 class Conv2DTranspose(
     Primitive,
     compute=_convolve_back,
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
-    pad_mode="valid",
-    pad=0,
-    pad_list=None,
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    pad_list=optional(integers(kinds=(tuple, list))),
     mode=1,
-    stride=1,
-    dilation=1,
-    group=1,
-    data_format="NCHW",
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    data_format=one_of("NCHW", "NHWC"),
+    inputs=(Tensor, Tensor, SIZES),
 ):
     """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
     and the shape of the input.
@@ -317,16 +350,17 @@ class Conv2DTranspose(
 class Conv2DBackpropInput(
     Primitive,
     compute=_convolve_back,
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
-    pad_mode="valid",
-    pad=0,
-    pad_list=None,
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    pad_list=optional(integers(kinds=(tuple, list))),
     mode=1,
-    stride=1,
-    dilation=1,
-    group=1,
-    data_format="NCHW",
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    data_format=one_of("NCHW", "NHWC"),
+    inputs=(Tensor, Tensor, SIZES),
 ):
     """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
     and the shape of the input.
@@ -351,23 +385,37 @@ def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
     return compute
 
 
-class MaxPool(Primitive, compute=_pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"):
+class MaxPool(
+    Primitive,
+    compute=_pool(2, False),
+    kernel_size=integers(1, (2, 4), at_least=1),
+    strides=integers(1, (2, 4), at_least=1),
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    data_format=one_of("NCHW", "NHWC"),
+):
     """The largest element of each window of (N, C, H, W)."""
 
 
-class AvgPool(Primitive, compute=_pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW"):
+class AvgPool(
+    Primitive,
+    compute=_pool(2, True),
+    kernel_size=integers(1, (2, 4)),
+    strides=integers(1, (2, 4)),
+    pad_mode=word("VALID", "SAME", "valid", "same"),
+    data_format=word("NCHW", "NHWC"),
+):
     """The mean of each window of (N, C, H, W), without the zeros around the image."""
 
 
 class MaxPool3D(
     Primitive,
     compute=_pool(3, False),
-    kernel_size=1,
-    strides=1,
-    pad_mode="VALID",
-    pad_list=0,
-    ceil_mode=None,
-    data_format="NCDHW",
+    kernel_size=integers(1, (3, 5), at_least=1),
+    strides=integers(1, (3, 5), at_least=1),
+    pad_mode=word("VALID", "SAME", "PAD", "valid", "same", "pad"),
+    pad_list=integers(0, (3, 6), at_least=0),
+    ceil_mode=optional(False),
+    data_format=one_of("NCDHW"),
 ):
     """The largest element of each window of (N, C, D, H, W)."""
 
@@ -389,14 +437,14 @@ def _averaged(p: Any, x: Any) -> Tensor:
 class AvgPool3D(
     Primitive,
     compute=_averaged,
-    kernel_size=1,
-    strides=1,
-    pad_mode="valid",
-    pad=0,
+    kernel_size=integers(1, (3, 5), at_least=1),
+    strides=integers(1, (3, 5), at_least=1),
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0, 6, at_least=0),
     ceil_mode=False,
     count_include_pad=True,
-    divisor_override=0,
-    data_format="NCDHW",
+    divisor_override=integer(0, at_least=0),
+    data_format=one_of("NCDHW"),
 ):
     """The mean of each window of (N, C, D, H, W); with `count_include_pad` the zeros around it
     count as elements.
@@ -404,17 +452,23 @@ class AvgPool3D(
 
 
 class AdaptiveAvgPool2D(
-    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED
+    Primitive,
+    compute=lambda p, x: adaptive_pooling.adaptive_avg_pool2d(x, p.output_size),
+    output_size=integers(count=2, each=optional(integer(at_least=0))),
 ): ...
 
 
 class AdaptiveAvgPool3D(
-    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED
+    Primitive,
+    compute=lambda p, x: adaptive_pooling.adaptive_avg_pool3d(x, p.output_size),
+    output_size=integers(each=optional(integer(at_least=0))),
 ): ...
 
 
 class AdaptiveMaxPool2D(
-    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED
+    Primitive,
+    compute=lambda p, x: adaptive_pooling.adaptive_max_pool2d(x, p.output_size, True),
+    output_size=integers(alone=False, kinds=(tuple, list), each=optional(integer())),
 ): ...
 
 

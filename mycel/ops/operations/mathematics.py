@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
@@ -20,7 +21,6 @@ from mycel.ops._operands import (
     floating,
     iota,
     need_room,
-    number_of,
     operand,
     operands,
     reshaped,
@@ -29,14 +29,26 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
     term,
-    terms,
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import (
+    Attribute,
+    anything,
+    element_type,
+    flag,
+    integer,
+    integers,
+    number,
+    one_of,
+    optional,
+    word,
+)
+from mycel.ops.operations.inputs import NUMBER, WHOLE
+from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
 from mycel.ops.variants import eps
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -70,15 +82,15 @@ def _finite(x: Any) -> Tensor:
 
 
 def _log_space(p: Any, start: Any, end: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
+    need_dimensions("LogSpace", 0, start=start, end=end)
+    kind = p.dtype
     wide = D.float64 if kind is D.float64 else D.float32
     first, last = (cast(operand("LogSpace", v), wide) for v in (start, end))
     steps = size_of("LogSpace", p.steps)
-    need_room("LogSpace", check_sizes("LogSpace", (steps,)), wide)
+    need_room("LogSpace", (steps,), wide)
     share = iota((steps,), 0, wide) / max(steps - 1, 1)
     powers = first * (1 - share) + last * share
-    base = float(number_of("LogSpace", "base", p.base))
-    return cast(run(E.pow_, broadcast(like(base, powers), powers.shape), powers), kind)
+    return cast(run(E.pow_, broadcast(like(float(p.base), powers), powers.shape), powers), kind)
 
 
 class Betainc(Primitive, compute=betainc):
@@ -95,10 +107,16 @@ class CheckNumerics(Primitive, compute=_finite):
 class Eps(Primitive, compute=eps): ...
 
 
-class LerpScalar(Primitive, compute=math.lerp): ...
+class LerpScalar(Primitive, compute=math.lerp, inputs=(Tensor, Tensor, (Tensor, float))): ...
 
 
-class LogSpace(Primitive, compute=_log_space, steps=10, base=10, dtype=D.float32):
+class LogSpace(
+    Primitive,
+    compute=_log_space,
+    steps=integer(10, at_least=0),
+    base=integer(10, at_least=0),
+    dtype=element_type(D.float32, D.float16, D.float64),
+):
     """Numbers from base ** start to base ** end at equal ratios."""
 
 
@@ -109,7 +127,7 @@ def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
     return activation.log_softmax(value, (0 if value.ndim in (0, 1, 3) else 1) if dim is None else dim)
 
 
-class LogSoftmaxExt(Primitive, compute=_log_softmax):
+class LogSoftmaxExt(Primitive, compute=_log_softmax, inputs=(Tensor, int, object)):
     """The logarithm of soft-max along `dim` in a type, as `mycel.ops.log_softmax`; called with
     (input, dim=None, dtype=None).
     """
@@ -136,6 +154,7 @@ def _lstsq(p: Any, x: Any, a: Any) -> Tensor:
 
 
 def _matrix_solve_ls(p: Any, matrix: Any, rhs: Any, l2_regularizer: Any) -> Tensor:
+    need_dimensions("MatrixSolveLs", 0, l2_regularizer=l2_regularizer)
     return matrix_solve_ls("MatrixSolveLs", matrix, rhs, float(_number(l2_regularizer)) if p.fast else 0.0)
 
 
@@ -146,14 +165,23 @@ def _nuclear(p: Any, x: Any) -> Tensor:
     return norms.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
 
 
-class Cross(Primitive, compute=lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530): ...
+def _cross(p: Any, x: Any, y: Any) -> Tensor:
+    need_one_shape("Cross", x=x, y=y)
+    return linalg.cross(x, y, None if p.dim == -65530 else p.dim)
+
+
+class Cross(Primitive, compute=_cross, dim=-65530): ...
 
 
 class Eig(Primitive, compute=_eig, compute_v=False):
     """The complex eigenvalues, and with `compute_v` the eigenvectors, else 0 in their place."""
 
 
-class Lstsq(Primitive, compute=_lstsq, fast=True, l2_regularizer=0.0):
+# An int will do, as in MindSpore.
+_FAST = Attribute(lambda owner, parameter, value: arguments.flag(owner, parameter, value, integers=True), True)
+
+
+class Lstsq(Primitive, compute=_lstsq, fast=_FAST, l2_regularizer=number(0.0)):
     """The least-squares solution for one matrix, by QR, or with a penalty by Cholesky; `fast` has
     no effect.
     """
@@ -181,7 +209,7 @@ class MatrixTriangularSolve(Primitive, compute=_triangular_solve, lower=True, ad
     """The solution of a triangular system, or of the system of its adjoint."""
 
 
-class NuclearNorm(Primitive, compute=_nuclear, dim=None, keepdim=False):
+class NuclearNorm(Primitive, compute=_nuclear, dim=optional(integers(kinds=(tuple, list))), keepdim=False):
     """The sum of the singular values of matrices in two axes."""
 
 
@@ -194,14 +222,14 @@ class TridiagonalMatMul(Primitive, compute=tridiagonal_product): ...
 def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
     value = floating("CumulativeLogsumexp", x)
     where = axis_of("CumulativeLogsumexp", _number(axis), value.ndim)
-    value = arrange.flip(value, (where,)) if p.reverse else value
+    value = arrange.flip(value, where) if p.reverse else value
     total = sorting.logcumsumexp(value, where)
     if p.exclusive:
         lowest = -float(finfo(value.dtype.numpy).max)
         shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
         kept = take_slice(total, where, 0, value.shape[where] - 1)
         total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)
-    return arrange.flip(total, (where,)) if p.reverse else total
+    return arrange.flip(total, where) if p.reverse else total
 
 
 def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -234,6 +262,7 @@ def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
 
 
 def _bincount(array: Any, size: Any, weights: Any) -> Tensor:
+    need_dimensions("Bincount", 0, size=size)
     values, w = cast_index("Bincount", array), operand("Bincount", weights)
     count = int(_number(size))
     if count < 0:
@@ -250,7 +279,7 @@ def _confusion(p: Any, labels: Any, predictions: Any, weights: Any = None) -> Te
     if rows.shape != columns.shape or rows.ndim != 1:
         raise ShapeError(f"ConfusionMatrix: labels and predictions must be (N,), not {rows._type} and {columns._type}")
     kind, n = (
-        D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype),
+        D.from_any(p.dtype),
         size_of("ConfusionMatrix", p.num_classes),
     )
     need_room("ConfusionMatrix", check_sizes("ConfusionMatrix", (n, n)), kind)
@@ -264,15 +293,13 @@ def _histogram(p: Any, x: Any, range: Any) -> Tensor:
     value, bounds = operands("HistogramFixedWidth", x, range)
     if bounds.shape != (2,):
         raise ShapeError(f"HistogramFixedWidth: range must be (2,), not {bounds._type}")
-    if p.nbins < 1:
-        raise ValueError(f"HistogramFixedWidth: nbins must be positive, not {p.nbins}")
     wide = D.float64 if value.dtype.is_integer or value.dtype is D.float64 else D.float32
     low, high = (cast(reshaped(take_slice(bounds, 0, k, k + 1), ()), wide) for k in (0, 1))
     bins = run(E.floor, (cast(flat(value), wide) - low) / (high - low) * p.nbins)
     bins = run(E.minimum, run(E.maximum, bins, like(0, bins)), like(p.nbins - 1, bins))
     # NaN is in no part.
     bins = select(run(E.is_nan, bins), -1.0, bins)
-    kind = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype)
+    kind = D.from_any(p.dtype)
     return _counted(cast(bins, D.int32), creation.ones(bins.shape, kind), p.nbins)
 
 
@@ -284,7 +311,8 @@ def _equal_count(x: Any, y: Any) -> Tensor:
 
 
 def _packed(x: Any, threshold: Any) -> Tensor:
-    value, limit = terms("CompareAndBitpack", x, threshold)
+    need_dimensions("CompareAndBitpack", 0, threshold=threshold)
+    value, limit = operands("CompareAndBitpack", x, threshold)
     if value.ndim == 0 or value.shape[-1] % 8:
         raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
     groups = reshaped(run(E.gt, value, limit), (*value.shape[:-1], value.shape[-1] // 8, 8))
@@ -309,7 +337,7 @@ class CompareAndBitpack(Primitive, compute=_packed):
     """
 
 
-class ConfusionMatrix(Primitive, compute=_confusion, num_classes=NEEDED, dtype="int32"):
+class ConfusionMatrix(Primitive, compute=_confusion, num_classes=integer(), dtype="int32"):
     """The number of times, or the sum of weights, with which each label (rows) met each
     prediction.
     """
@@ -326,7 +354,7 @@ class EqualCount(Primitive, compute=_equal_count):
     """The number of equal elements of two tensors, (1,), in their type."""
 
 
-class HistogramFixedWidth(Primitive, compute=_histogram, nbins=NEEDED, dtype="int32"):
+class HistogramFixedWidth(Primitive, compute=_histogram, nbins=integer(at_least=1), dtype=one_of("int32", "int64")):
     """The number of elements in each of `nbins` equal parts of a range; elements outside count in
     the first or last part.
     """
@@ -336,11 +364,18 @@ class Median(Primitive, compute=_median, global_median=False, axis=0, keep_dims=
     """The lower median along an axis, or of all elements, and its position."""
 
 
-class NthElement(Primitive, compute=_nth, reverse=False):
+class NthElement(Primitive, compute=_nth, reverse=False, inputs=(Tensor, WHOLE)):
     """The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest."""
 
 
-class Quantile(Primitive, compute=_quantile, dim=None, keep_dims=False, ignore_nan=False):
+class Quantile(
+    Primitive,
+    compute=_quantile,
+    dim=optional(integer()),
+    keep_dims=optional(False),
+    ignore_nan=optional(False),
+    inputs=(Tensor, NUMBER),
+):
     """`mycel.ops.quantile` as an object, or with `ignore_nan` `mycel.ops.nanquantile`."""
 
 
@@ -366,12 +401,12 @@ def _transform(p: Any, x: Any) -> Tensor:
 class FFTWithSize(
     Primitive,
     compute=_transform,
-    signal_ndim=NEEDED,
-    inverse=NEEDED,
-    real=NEEDED,
-    norm="backward",
+    signal_ndim=integer(),
+    inverse=flag(),
+    real=flag(),
+    norm=word("backward", "ortho", "forward"),
     onesided=True,
-    signal_sizes=(),
+    signal_sizes=integers((), alone=False, kinds=(tuple, list), each=anything()),
 ):
     """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
     inverse.
@@ -395,23 +430,32 @@ def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tensor:
+    need_dimensions("TripletMarginLoss", 0, margin=margin)
     return margins.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
 
 
 class MultiMarginLoss(
     Primitive,
     compute=lambda p, x, y, w=None: margins.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
-    p=1,
+    p=integer(1, 1, 2),
     margin=1.0,
-    reduction="mean",
+    reduction=one_of("mean", "none", "sum"),
 ): ...
 
 
-class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction="mean"):
+class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction=one_of("mean", "none", "sum")):
     """The loss `mycel.ops.multilabel_margin_loss`, and which classes are targets."""
 
 
-class TripletMarginLoss(Primitive, compute=_triplet, p=2, swap=False, eps=1e-6, reduction="mean"):
+class TripletMarginLoss(
+    Primitive,
+    compute=_triplet,
+    p=2,
+    swap=False,
+    eps=1e-6,
+    reduction=one_of("mean", "none", "sum"),
+    inputs=(Tensor, Tensor, Tensor, Tensor),
+):
     """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
 
 

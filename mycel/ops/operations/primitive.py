@@ -1,9 +1,13 @@
 """Operations as objects: what they have in common, and how a module defines them.
 
 A module of this package has one class for each operation. The class statement names the function
-that computes the operation, and the parameters with their defaults (`NEEDED`: none):
+that computes the operation, the parameters with their defaults or what they may be
+(`mycel.ops.operations.attributes`), and the types of inputs that are not tensors
+(`mycel.ops.operations.inputs`):
 
-    class Logit(Primitive, compute=lambda p, x: math.logit(x, p.eps), eps=-1.0): ...
+    class InTopK(Primitive, compute=lambda p, x, y: segments.intopk(x, y, p.k), k=integer()): ...
+
+    class TopK(Primitive, compute=_top, inputs=(Tensor, int), sorted=True): ...
 
 The function is given the object, which holds the parameters, and the inputs; where there are no
 parameters, the inputs alone. A class without a docstring takes that of the function that it calls.
@@ -13,22 +17,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from sys import modules
 from types import FunctionType
 from typing import Any, Optional
 
-import numpy as np
-
 from mycel.base import arguments
-from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
 from mycel.core import precision
 from mycel.core.tensor import Tensor
 from mycel.derivatives.recomputation import recompute
-from mycel.ir.dims import Dim
+from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
+from mycel.ops.operations.inputs import Inputs, Kinds
 
-__all__ = ["NEEDED", "Primitive", "only", "operations_of"]
-
-NEEDED: Any = inspect.Parameter.empty
+__all__ = ["NEEDED", "Primitive", "alike", "need_dimensions", "need_one_shape", "only", "operations_of"]
 
 
 class Primitive:
@@ -39,15 +41,20 @@ class Primitive:
     'mine'
     """
 
-    def __init_subclass__(cls, compute: Optional[Callable[..., Any]] = None, **parameters: Any) -> None:
+    def __init_subclass__(
+        cls,
+        compute: Optional[Callable[..., Any]] = None,
+        inputs: Optional[Sequence[Kinds]] = (),
+        **parameters: Any,
+    ) -> None:
         if compute is None:
             super().__init_subclass__(**parameters)
         else:
             super().__init_subclass__()
-            _define(cls, compute, parameters)
+            _define(cls, compute, inputs, parameters)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = arguments.text("Primitive", "name", name)
         self.instance_name = name
         self.attrs: dict[str, Any] = {}
 
@@ -151,6 +158,35 @@ def only(p: Any, **allowed: Any) -> None:
             )
 
 
+def need_one_shape(name: str, **tensors: Tensor) -> None:
+    """Raise ShapeError unless the tensors named, inputs of the operation `name`, have one shape."""
+    (first, *others) = tensors.values()
+    if any(v.shape != first.shape for v in others):
+        given = " and ".join(f"{k} {v._type}" for k, v in tensors.items())
+        raise ShapeError(f"{name}: the inputs must have one shape, not {given}")
+
+
+def need_dimensions(name: str, count: int, **tensors: Any) -> None:
+    """Raise ShapeError unless the tensors named, inputs of the operation `name`, have `count`
+    dimensions.
+    """
+    for parameter, value in tensors.items():
+        if isinstance(value, Tensor) and value.ndim != count:
+            raise ShapeError(f"{name}: {parameter} must be a tensor of {count} dimensions, not {value._type}")
+
+
+def alike(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of tensors of one shape, for the operation `name`, where `function` would
+    broadcast them.
+    """
+
+    def compute(x: Tensor, y: Tensor) -> Any:
+        need_one_shape(name, x=x, y=y)
+        return function(x, y)
+
+    return compute
+
+
 def _text(name: str, compute: Callable[..., Any]) -> str:
     """Return the docstring of a class without one.
 
@@ -174,29 +210,19 @@ def _text(name: str, compute: Callable[..., Any]) -> str:
     return f"The operation {name} as an object."
 
 
-# What a parameter with a default of a type may be, and what that is called.
-_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
-    bool: ((bool, np.bool_, int), "a bool"),
-    str: ((str, type(None)), "a string"),
-    float: ((int, float, np.number, Tensor, type(None)), "a number"),
-    int: ((int, float, np.number, tuple, list, Tensor, Dim, str, type(None), DType), "an int"),
-}
+def _define(
+    cls: type[Primitive],
+    compute: Callable[..., Any],
+    inputs: Optional[Sequence[Kinds]],
+    parameters: dict[str, Any],
+) -> None:
+    """Give a class the constructor of these parameters, and a call of `compute`.
 
-
-def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
-    """Return `value`, as a bool where the default is one.
-
-    Raises TypeError where its kind is not that of the default.
+    `inputs` are the types of the inputs that are not tensors; None where `compute` looks itself.
     """
-    kinds, word = _KINDS.get(type(default), ((object,), ""))
-    if not isinstance(value, kinds):
-        raise TypeError(f"{name}: {parameter} must be {word}, not {type(value).__name__}")
-    return bool(value) if isinstance(default, bool) else value
-
-
-def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[str, Any]) -> None:
-    """Give a class the constructor of these parameters, and a call of `compute`."""
     name = cls.__name__
+    attributes = {k: attribute_of(v) for k, v in parameters.items()}
+    known: set[tuple[type, ...]] = set()
 
     def start(self: Primitive, *args: Any, **named: Any) -> None:
         Primitive.__init__(self, name)
@@ -207,22 +233,36 @@ def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[
             raise TypeError(f"{name}: {error}; the parameters are {signature}") from None
         bound.apply_defaults()
         for k, v in bound.arguments.items():
-            if v is not parameters[k]:
-                v = _fitting(name, k, v, parameters[k])
-            self.add_prim_attr(k, v)
+            check, default = attributes[k]
+            self.add_prim_attr(k, v if v is default else check(name, k, v))
 
-    def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
+    @cache
+    def taken() -> Inputs:
+        return Inputs(name, compute, 1 if parameters else 0, inputs or ())
+
+    def look(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if inputs is not None:
+            taken().check(given, named)
+        if not named:
+            known.add(tuple(map(type, given)))
+
+    def call(self: Primitive, *given: Any, **named: Any) -> Any:
+        # Calls with inputs of the same types as an earlier one are not looked at again.
+        if named or tuple(map(type, given)) not in known:
+            look(given, named)
         if self.attrs.get("recompute"):
-            return recompute(plainly, self, *inputs, **named)
-        return plainly(self, *inputs, **named)
-
-    def plainly(self: Primitive, *inputs: Any, **named: Any) -> Any:
+            return recompute(plainly, self, *given, **named)
         if precision.active and not named:
-            return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
-        return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
+            return plainly(self, *given)
+        return compute(self, *given, **named) if parameters else compute(*given, **named)
+
+    def plainly(self: Primitive, *given: Any, **named: Any) -> Any:
+        if precision.active and not named:
+            return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *given)
+        return compute(self, *given, **named) if parameters else compute(*given, **named)
 
     members: dict[str, Any] = {"__init__": start, "__call__": call, "compute": staticmethod(compute)}
-    members["__signature__"] = _Later(cls, "__signature__", lambda: _signature(parameters))
+    members["__signature__"] = _Later(cls, "__signature__", lambda: _signature(attributes))
     if cls.__doc__ is None:
         members["__doc__"] = _Later(cls, "__doc__", lambda: _text(name, compute))
     for member, value in members.items():
@@ -243,7 +283,7 @@ class _Later:
         return value
 
 
-def _signature(parameters: dict[str, Any]) -> inspect.Signature:
+def _signature(attributes: dict[str, Attribute]) -> inspect.Signature:
     """Return the signature of a constructor with these parameters and their defaults."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(k, kind, default=v) for k, v in parameters.items()])
+    return inspect.Signature([inspect.Parameter(k, kind, default=v.default) for k, v in attributes.items()])

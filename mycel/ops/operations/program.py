@@ -17,6 +17,7 @@ from mycel.ops import elementwise, logic, properties, reduction
 from mycel.ops import program as functions
 from mycel.ops._operands import operand, reshaped
 from mycel.ops.containers import followed
+from mycel.ops.operations.attributes import anything
 from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__: list[str] = ["PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register"]
@@ -45,19 +46,16 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
-    arguments.instance("ScalarCast", "input_x", input_x, (bool, int, float, Tensor), "a number")
     return followed(cast, input_x)
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
     """Return the result of the operation `ScalarToTensor`."""
-    arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
     """Return the result of the operation `TupleToArray`."""
-    arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
     kinds = {type(v) for v in input_x}
@@ -75,7 +73,7 @@ def float_status(x: Any) -> Tensor:
     return reshaped(properties.cast(logic.logical_not(finite), D.float32), (1,))
 
 
-class ScalarCast(Primitive, compute=scalar_cast):
+class ScalarCast(Primitive, compute=scalar_cast, inputs=((bool, int, float, Tensor), object)):
     """A conversion of numbers: ``ScalarCast()(input_x, input_y)`` is a number as a Python number of
     an element type: bool, int64, float32 or float64; floats are truncated.
 
@@ -87,7 +85,7 @@ class ScalarCast(Primitive, compute=scalar_cast):
     """
 
 
-class ScalarToTensor(Primitive, compute=scalar_to_tensor):
+class ScalarToTensor(Primitive, compute=scalar_to_tensor, inputs=((bool, int, float), D.DType)):
     """A conversion of numbers: ``ScalarToTensor()(input_x, dtype)`` is a Python number as a tensor
     without dimensions, by default float32.
 
@@ -99,10 +97,10 @@ class ScalarToTensor(Primitive, compute=scalar_to_tensor):
     """
 
 
-class ScalarToArray(Primitive, compute=functions.scalar_to_array): ...
+class ScalarToArray(Primitive, compute=functions.scalar_to_array, inputs=((bool, int, float, complex),)): ...
 
 
-class TupleToArray(Primitive, compute=tuple_to_array):
+class TupleToArray(Primitive, compute=tuple_to_array, inputs=(tuple,)):
     """A conversion of tuples: ``TupleToArray()(input_x)`` is a tuple of ints as an int32 tensor,
     one of floats as a float32 tensor.
 
@@ -126,20 +124,20 @@ class FloatStatus(Primitive, compute=float_status):
     """
 
 
-class DynamicShape(Primitive, compute=lambda p, x: properties.dyn_shape(x), dtype=9):
+class DynamicShape(Primitive, compute=lambda p, x: properties.dyn_shape(x), dtype=anything(9)):
     """The shape as a tensor: ``DynamicShape()(x)`` is the shape of `x` as an int64 tensor; `dtype`
     has no effect.
     """
 
 
-class UpdateState(Primitive, compute=lambda state, *values: state):
+class UpdateState(Primitive, compute=lambda state, *values: state, inputs=(object, object)):
     """The state after values are there: ``UpdateState()(state, *values)`` is `state`.
 
     Operations run in the order of the program, so the values are computed by then.
     """
 
 
-class Reusing(Primitive, compute=lambda x: x):
+class Reusing(Primitive, compute=lambda x: x, inputs=(object,)):
     """The identity: ``Reusing()(x)`` is `x`, a value or a function.
 
     The compiler decides which computations share code.
@@ -156,7 +154,7 @@ def py_execute(script: Any, names: Any, values: Any) -> Any:
     return eval(compile(script, "<PyExecute>", "eval"), {}, dict(zip(names, values)))
 
 
-class PyExecute(Primitive, compute=py_execute):
+class PyExecute(Primitive, compute=py_execute, inputs=(object, object, object)):
     """The value of a Python expression: ``PyExecute()(script, names, values)`` computes `script`
     with names for values.
 
@@ -198,7 +196,7 @@ def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
     return _ENUM[dtype.name]
 
 
-class DtypeToEnum(Primitive, compute=dtype_to_enum):
+class DtypeToEnum(Primitive, compute=dtype_to_enum, inputs=(object, object, object)):
     """The number of an element type in MindSpore's formats: ``DtypeToEnum()(op_name, arg_name,
     dtype)``.
 

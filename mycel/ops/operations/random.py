@@ -25,12 +25,13 @@ from mycel.ops._operands import (
     run,
     select,
     shape_of,
-    size_of,
     take_slice,
     term,
 )
 from mycel.ops.images import boxes
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import element_type, flag, integer, integers, real
+from mycel.ops.operations.inputs import SIZES, WHOLE
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -44,11 +45,16 @@ ALIGNED = 128
 
 
 def _shape(name: str, shape: Any) -> Any:
-    return check_sizes(name, shape_of(name, shape.tolist() if isinstance(shape, Tensor) else shape))
+    if isinstance(shape, Tensor):
+        if shape.ndim != 1:
+            raise ShapeError(f"{name}: the shape must be sizes (n,), not {shape._type}")
+        shape = shape.tolist()
+    return check_sizes(name, shape_of(name, shape))
 
 
 def _seed(p: Any) -> Optional[int]:
-    return p.seed + getattr(p, "seed2", 0) or None
+    # Negative ones count from the end of the numbers that seeds can be.
+    return (p.seed + getattr(p, "seed2", 0)) % 2**63 or None
 
 
 def _whole(value: Any) -> int:
@@ -59,14 +65,12 @@ def _whole(value: Any) -> int:
 
 
 def _bernoulli(p: Any, x: Any, probability: Any = 0.5) -> Tensor:
-    if size_of("Bernoulli", p.seed) < -1 or size_of("Bernoulli", p.offset) < 0:
-        raise ValueError(f"Bernoulli: seed must be -1 or more and offset 0 or more, not {p.seed} and {p.offset}")
     return random.bernoulli(x, probability, None if p.seed == -1 else p.seed + p.offset)
 
 
 def _cauchy(p: Any) -> Tensor:
-    if not isinstance(p.size, (tuple, list)) or not p.size:
-        raise ValueError(f"Cauchy: size must be a list of sizes, not {p.size!r}")
+    if not p.size:
+        raise ValueError("Cauchy: size must have sizes")
     return creation.zeros(_shape("Cauchy", p.size), D.float32).cauchy(p.median, p.sigma)
 
 
@@ -75,12 +79,9 @@ def _log_normal(p: Any, x: Any) -> Tensor:
 
 
 def _any_integers(p: Any, shape: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
-    if kind not in (D.int32, D.int64):
-        raise TypeError(f"NonDeterministicInts: dtype must be int32 or int64, not {kind.name}")
-    bits = 31 if kind is D.int32 else 63
+    bits = 31 if p.dtype is D.int32 else 63
     full = _shape("NonDeterministicInts", shape)
-    return random.draw(P.randint, full, seeded_generator(None), dtype=kind, low=-(2**bits), high=2**bits)
+    return random.draw(P.randint, full, seeded_generator(None), dtype=p.dtype, low=-(2**bits), high=2**bits)
 
 
 def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) -> Tensor:
@@ -95,11 +96,8 @@ def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) ->
 
 
 def _truncated(p: Any, shape: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
-    if kind not in (D.float16, D.float32, D.float64):
-        raise TypeError(f"TruncatedNormal: dtype must be float16, float32 or float64, not {kind.name}")
     ends = (as_tensor(v, D.float64) for v in (0.0, 1.0, -2.0, 2.0))
-    return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), kind, *ends)
+    return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), p.dtype, *ends)
 
 
 def _gamma(p: Any, shape: Any, alpha: Any, beta: Any) -> Tensor:
@@ -110,17 +108,21 @@ def _poisson(p: Any, shape: Any, mean: Any) -> Tensor:
     return cast(random_rejection.poisson(_shape(p.name, shape), mean, _seed(p)), D.int32)
 
 
-class Bernoulli(Primitive, compute=_bernoulli, seed=-1, offset=0):
+class Bernoulli(
+    Primitive, compute=_bernoulli, seed=integer(-1, at_least=-1), offset=0, inputs=(Tensor, (Tensor, float))
+):
     """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with (x,
     p=0.5).
     """
 
 
-class Cauchy(Primitive, compute=_cauchy, size=NEEDED, median=0.0, sigma=1.0):
+class Cauchy(Primitive, compute=_cauchy, size=integers(alone=False, kinds=list, at_least=1), median=0.0, sigma=1.0):
     """Random numbers of a Cauchy distribution, float32."""
 
 
-class Gamma(Primitive, compute=_gamma, seed=0, seed2=0):
+class Gamma(
+    Primitive, compute=_gamma, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor, Tensor)
+):
     """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
     beta).
     """
@@ -130,7 +132,7 @@ class LogNormalReverse(Primitive, compute=_log_normal, mean=1.0, std=2.0):
     """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
 
-class NonDeterministicInts(Primitive, compute=_any_integers, dtype=D.int64):
+class NonDeterministicInts(Primitive, compute=_any_integers, dtype=element_type(D.int64, D.int32)):
     """Random integers of the whole range of their type."""
 
 
@@ -138,7 +140,9 @@ class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0)
     """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
 
-class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
+class Poisson(
+    Primitive, compute=_poisson, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor)
+):
     """Random numbers (int32) of Poisson distributions with means that broadcast; called with
     (shape, mean).
     """
@@ -147,8 +151,8 @@ class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
 class RandomGamma(
     Primitive,
     compute=lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)),
-    seed=0,
-    seed2=0,
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
 ): ...
 
 
@@ -159,11 +163,14 @@ class RandomPoisson(
     ),
     seed=0,
     seed2=0,
-    dtype=D.int64,
+    dtype=element_type(D.int64, D.int32, D.float16, D.float32, D.float64),
+    inputs=(Tensor, (Tensor, float)),
 ): ...
 
 
-class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, seed2=0):
+class TruncatedNormal(
+    Primitive, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0
+):
     """Random standard normal numbers within [-2, 2]."""
 
 
@@ -171,12 +178,13 @@ class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, se
 
 
 def _permuted_below(p: Any, n: Any) -> Tensor:
+    need_dimensions("Randperm", 1, x=n)
     count = reshaped(term("Randperm", n, D.int64), ())
     place = iota((p.max_length,), 0, D.int64)
     known = place < count
     # Places from n on sort behind all others.
     keys = select(known, random.draw(P.uniform, (p.max_length,), seeded_generator(None), dtype=D.float64), 2.0)
-    return cast(select(known, sorting.argsort(keys), constant_like(p.pad, place)), D.from_any(p.dtype))
+    return cast(select(known, sorting.argsort(keys), constant_like(p.pad, place)), p.dtype)
 
 
 def _with_replacement(p: Any, x: Any, seed: Any, offset: Any) -> Tensor:
@@ -198,11 +206,22 @@ def _uniform_candidates(p: Any, true_classes: Any) -> Any:
 
 
 class LogUniformCandidateSampler(
-    Primitive, compute=_log_uniform, num_true=1, num_sampled=5, unique=True, range_max=5, seed=0
+    Primitive,
+    compute=_log_uniform,
+    num_true=integer(1, at_least=1),
+    num_sampled=integer(5, at_least=1),
+    unique=True,
+    range_max=integer(5, at_least=1),
+    seed=integer(0, at_least=0),
 ): ...
 
 
-class MultinomialWithReplacement(Primitive, compute=_with_replacement, numsamples=NEEDED, replacement=False):
+class MultinomialWithReplacement(
+    Primitive,
+    compute=_with_replacement,
+    numsamples=integer(at_least=0),
+    replacement=False,
+):
     """Random positions with given weights; called with (x, seed, offset), where two zeros mean the
     default generator.
     """
@@ -213,23 +232,35 @@ class RandomChoiceWithMask(
 ): ...
 
 
-class Randperm(Primitive, compute=_permuted_below, max_length=1, pad=-1, dtype=D.int32):
+class Randperm(
+    Primitive,
+    compute=_permuted_below,
+    max_length=integer(1, at_least=1),
+    pad=-1,
+    dtype=element_type(D.int32, D.int8, D.int16, D.int64, D.uint8, D.uint16, D.uint32, D.uint64),
+    inputs=(Tensor,),
+):
     """The numbers 0 .. n - 1 in random order, then `pad` up to `max_length`."""
 
 
 class RandpermV2(
-    Primitive, compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype), seed=0, offset=0, dtype=D.int64
+    Primitive,
+    compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype),
+    seed=integer(0, tensors=True),
+    offset=integer(0, tensors=True),
+    dtype=D.int64,
+    inputs=(WHOLE,),
 ): ...
 
 
 class UniformCandidateSampler(
     Primitive,
     compute=_uniform_candidates,
-    num_true=NEEDED,
-    num_sampled=NEEDED,
-    unique=NEEDED,
-    range_max=NEEDED,
-    seed=0,
+    num_true=integer(at_least=1),
+    num_sampled=integer(at_least=1),
+    unique=flag(),
+    range_max=integer(at_least=1),
+    seed=integer(0, at_least=0),
     remove_accidental_hits=False,
 ): ...
 
@@ -268,13 +299,13 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
     return select(kept, value / select(run(E.gt, rate, constant_like(0, rate)), rate, 1.0), 0.0)
 
 
-class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0):
+class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0, inputs=(SIZES, (Tensor, float, int))):
     """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
     padded to a multiple of 128; called with (shape, keep_prob).
     """
 
 
-class DropoutDoMask(Primitive, compute=_masked):
+class DropoutDoMask(Primitive, compute=_masked, inputs=(Tensor, Tensor, (Tensor, float, int))):
     """The elements x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0;
     called with (x, mask, keep_prob).
     """
@@ -287,7 +318,7 @@ def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating("Dropout", x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
-    generator = seeded_generator(p.Seed0 + p.Seed1 or None)
+    generator = seeded_generator((p.Seed0 + p.Seed1) % 2**63 or None)
     kept = random.draw(P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
     return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
 
@@ -296,6 +327,7 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating(p.name, x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"{p.name}: keep_prob must lie in (0, 1], not {p.keep_prob}")
+    need_dimensions(p.name, 4 if p.name == "Dropout2D" else 5, x=value)
     shape = (*value.shape[:2], *(1,) * (value.ndim - 2))
     kept = random.draw(P.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
     kept = array.broadcast_to(kept, value.shape)
@@ -308,53 +340,77 @@ class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
     """
 
 
-class Dropout2D(Primitive, compute=_drop_channels, keep_prob=0.5):
+class Dropout2D(Primitive, compute=_drop_channels, keep_prob=real(0.5, at_least=0, at_most=1)):
     """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
     elements were kept, as booleans.
     """
 
 
-class Dropout3D(Primitive, compute=_drop_channels, keep_prob=0.5):
+class Dropout3D(Primitive, compute=_drop_channels, keep_prob=real(0.5, at_least=0, at_most=1)):
     """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
     elements were kept, as booleans.
     """
 
 
-class StandardNormal(Primitive, compute=lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0): ...
+class StandardNormal(
+    Primitive,
+    compute=lambda p, shape: random.standard_normal(shape, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=((tuple, Tensor),),
+): ...
 
 
 class StandardLaplace(
-    Primitive, compute=lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0
+    Primitive,
+    compute=lambda p, shape: random.standard_laplace(shape, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
 class UniformReal(
-    Primitive, compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0
+    Primitive,
+    compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
 class UniformInt(
     Primitive,
     compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
-    seed=0,
-    seed2=0,
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
 class Multinomial(
     Primitive,
-    compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
-    seed=0,
-    seed2=0,
-    dtype=D.int32,
+    compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), p.dtype),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    dtype=element_type(D.int32, D.int64),
+    inputs=(Tensor, WHOLE),
 ): ...
 
 
-class RandomShuffle(Primitive, compute=lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0): ...
+class RandomShuffle(
+    Primitive,
+    compute=lambda p, x: random.shuffle(x, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+): ...
 
 
 class RandomCategorical(
-    Primitive, compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64
+    Primitive,
+    compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype),
+    dtype=D.int64,
+    inputs=(Tensor, WHOLE, WHOLE),
 ): ...
 
 

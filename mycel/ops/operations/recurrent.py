@@ -30,7 +30,8 @@ from mycel.ops.algebra.linalg import dense, matmul
 from mycel.ops.arrange import flip
 from mycel.ops.array import concat, stack
 from mycel.ops.elementwise import sigmoid, tanh
-from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
+from mycel.ops.operations.attributes import flag, integer, one_of, real
+from mycel.ops.operations.primitive import Primitive, only, operations_of
 from mycel.ops.sequences import ctc
 from mycel.ops.sequences.recurrence import recurrence
 from mycel.ops.sequences.transducer import rnnt_loss
@@ -208,7 +209,7 @@ def _dynamic_gru(
 
 
 class BasicLSTMCell(
-    Primitive, compute=_basic_cell, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh"
+    Primitive, compute=_basic_cell, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation=one_of("tanh")
 ):
     """One step of an LSTM: called with (x, h, c, w, b), it gives the next c and h, the gates i, j,
     f and o, and tanh(c).
@@ -303,8 +304,6 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     ways, size, layers = 2 if p.bidirectional else 1, size_of(p.name, p.hidden_size), size_of(p.name, p.num_layers)
     projected = size_of(p.name, p.proj_size)
     out, count = projected or size, layers * ways
-    if size < 1 or layers < 1 or projected < 0:
-        raise ValueError(f"{p.name}: hidden_size {size} and num_layers {layers} must be at least 1, proj_size 0")
     _fits(p, "h", h, (count, x.shape[1], out))
     _fits(p, "c", c, (count, x.shape[1], size))
     first = size_of(p.name, p.input_size)
@@ -346,13 +345,13 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
 class LSTM(
     Primitive,
     compute=_lstm,
-    input_size=NEEDED,
-    hidden_size=NEEDED,
-    num_layers=NEEDED,
-    has_bias=NEEDED,
-    bidirectional=NEEDED,
-    dropout=NEEDED,
-    proj_size=0,
+    input_size=integer(at_least=1),
+    hidden_size=integer(at_least=1),
+    num_layers=integer(at_least=1),
+    has_bias=flag(),
+    bidirectional=flag(),
+    dropout=real(at_least=0, at_most=1),
+    proj_size=integer(0, at_least=0),
 ):
     """Layers of LSTM over (time, batch, inputs): called with (input, h, c, w), they give the
     outputs, the last h and c, and two empty tensors.

@@ -15,7 +15,9 @@ from mycel.ops import (
     sorting,
 )
 from mycel.ops._operands import axis_of, operand
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import integer, integers, optional, real
+from mycel.ops.operations.inputs import WHOLE
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims import shape as S
 
 __all__: list[str] = []
@@ -24,16 +26,16 @@ __all__: list[str] = []
 class Unique(Primitive, compute=segments.unique): ...
 
 
-class UnsortedSegmentMax(Primitive, compute=segments.unsorted_segment_max): ...
+class UnsortedSegmentMax(Primitive, compute=segments.unsorted_segment_max, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
-class UnsortedSegmentMin(Primitive, compute=segments.unsorted_segment_min): ...
+class UnsortedSegmentMin(Primitive, compute=segments.unsorted_segment_min, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
-class UnsortedSegmentProd(Primitive, compute=segments.unsorted_segment_prod): ...
+class UnsortedSegmentProd(Primitive, compute=segments.unsorted_segment_prod, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
-class UnsortedSegmentSum(Primitive, compute=segments.unsorted_segment_sum): ...
+class UnsortedSegmentSum(Primitive, compute=segments.unsorted_segment_sum, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
 # Reductions.
@@ -44,25 +46,57 @@ def _sum(p: Any, x: Any, axis: Any = ()) -> Tensor:
     return reduction.sum(value, axis, p.keep_dims, dtype=value.dtype)
 
 
-class ReduceSum(Primitive, compute=_sum, keep_dims=False, skip_mode=False): ...
+class ReduceSum(
+    Primitive, compute=_sum, keep_dims=False, skip_mode=False, inputs=(Tensor, (int, tuple, list, Tensor))
+): ...
 
 
-class ReduceMean(Primitive, compute=lambda p, x, axis=(): reduction.mean(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceMean(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.mean(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor)),
+): ...
 
 
-class ReduceProd(Primitive, compute=lambda p, x, axis=(): reduction.prod(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceProd(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.prod(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor)),
+): ...
 
 
-class ReduceAny(Primitive, compute=lambda p, x, axis=(): reduction.any(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceAny(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.any(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor, type(None))),
+): ...
 
 
-class ReduceAll(Primitive, compute=lambda p, x, axis=(): reduction.all(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceAll(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.all(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor, type(None))),
+): ...
 
 
-class ReduceMax(Primitive, compute=lambda p, x, axis=(): reduction.amax(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceMax(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.amax(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor)),
+): ...
 
 
-class ReduceMin(Primitive, compute=lambda p, x, axis=(): reduction.amin(x, axis, p.keep_dims), keep_dims=False): ...
+class ReduceMin(
+    Primitive,
+    compute=lambda p, x, axis=(): reduction.amin(x, axis, p.keep_dims),
+    keep_dims=False,
+    inputs=(Tensor, (int, tuple, list, Tensor)),
+): ...
 
 
 def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -70,13 +104,17 @@ def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return reduction.std_mean(x, axes or None, int(p.unbiased), p.keep_dims)
 
 
-class ReduceStd(Primitive, compute=_reduced_std, axis=[], unbiased=True, keep_dims=False):
+class ReduceStd(
+    Primitive, compute=_reduced_std, axis=integers([], kinds=(tuple, list)), unbiased=True, keep_dims=False
+):
     """The standard deviation over `axis` (all axes where it is empty), and the mean."""
 
 
 def _position(find: Any) -> Any:
     def run_(p: Any, x: Any) -> Tensor:
-        value, kind = operand(p.name, x), D.from_any(p.output_type)
+        value, kind = operand(p.name, x), p.output_type
+        if kind not in (D.int32, D.int64):
+            raise ValueError(f"{p.name}: output_type must be int32 or int64, not {kind.name}")
         size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
         if kind is D.int32 and S.position_type(size) is not kind:
             raise ValueError(
@@ -105,23 +143,27 @@ class ArgMinWithValue(
 
 
 class CountNonZero(
-    Primitive, compute=lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None
+    Primitive,
+    compute=lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims),
+    dims=optional(integers(kinds=(tuple, list))),
 ): ...
 
 
 class LpNorm(
     Primitive,
     compute=lambda p, x: elementwise.maximum(reduction.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
-    axis=NEEDED,
-    p=2,
+    axis=integers(kinds=(tuple, list)),
+    p=integer(2, at_least=0),
     keep_dims=False,
-    epsilon=1e-12,
+    epsilon=real(1e-12, at_least=0),
 ):
     """The norm of order `p` over axes, at least `epsilon`."""
 
 
 class EuclideanNorm(
-    Primitive, compute=lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims), keep_dims=False
+    Primitive,
+    compute=lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims),
+    keep_dims=False,
 ): ...
 
 
@@ -139,32 +181,39 @@ def _accumulated(function: Any) -> Callable[..., Tensor]:
     return compute
 
 
-class CumSum(Primitive, compute=_accumulated(sorting.cumsum), exclusive=False, reverse=False): ...
+class CumSum(
+    Primitive, compute=_accumulated(sorting.cumsum), exclusive=False, reverse=False, inputs=(Tensor, WHOLE)
+): ...
 
 
-class CumProd(Primitive, compute=_accumulated(sorting.cumprod), exclusive=False, reverse=False): ...
+class CumProd(
+    Primitive, compute=_accumulated(sorting.cumprod), exclusive=False, reverse=False, inputs=(Tensor, WHOLE)
+): ...
 
 
-class Cummax(Primitive, compute=lambda p, x: sorting.cummax(x, p.axis), axis=NEEDED): ...
+class Cummax(Primitive, compute=lambda p, x: sorting.cummax(x, p.axis), axis=integer()): ...
 
 
-class Cummin(Primitive, compute=lambda p, x: sorting.cummin(x, p.axis), axis=NEEDED): ...
+class Cummin(Primitive, compute=lambda p, x: sorting.cummin(x, p.axis), axis=integer()): ...
 
 
 class Sort(Primitive, compute=lambda p, x: sorting.sort(x, p.axis, p.descending), axis=-1, descending=False): ...
 
 
 class TopK(
-    Primitive, compute=lambda p, x, k: sorting.top_k(x, k.item() if isinstance(k, Tensor) else k, p.sorted), sorted=True
+    Primitive,
+    compute=lambda p, x, k: sorting.top_k(x, k.item() if isinstance(k, Tensor) else k, p.sorted),
+    sorted=True,
+    inputs=(Tensor, WHOLE),
 ): ...
 
 
-class InTopK(Primitive, compute=lambda p, x, y: segments.intopk(x, y, p.k), k=NEEDED): ...
+class InTopK(Primitive, compute=lambda p, x, y: segments.intopk(x, y, p.k), k=integer()): ...
 
 
 class SearchSorted(
     Primitive,
-    compute=lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), D.from_any(p.dtype)),
+    compute=lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), p.dtype),
     dtype=D.int64,
     right=False,
 ): ...

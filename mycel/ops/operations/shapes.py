@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
@@ -12,27 +11,29 @@ from mycel.ops import arrange, array, creation, indexed, masks, properties, spli
 from mycel.ops._operands import axis_of, cast_index, operand, select
 from mycel.ops._operands import constant_like as like
 from mycel.ops.images.patches import mirror_pad
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import anything, element_type, integer, integers, one_of, optional, pairs, word
+from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 
 __all__: list[str] = []
 
 
-class ExpandDims(Primitive, compute=array.expand_dims): ...
+class ExpandDims(Primitive, compute=array.expand_dims, inputs=(Tensor, WHOLE)): ...
 
 
-class Reshape(Primitive, compute=array.reshape): ...
+class Reshape(Primitive, compute=array.reshape, inputs=(Tensor, SIZES)): ...
 
 
-class Transpose(Primitive, compute=array.transpose): ...
+class Transpose(Primitive, compute=array.transpose, inputs=(Tensor, (tuple, list))): ...
 
 
-class Cast(Primitive, compute=properties.cast): ...
+class Cast(Primitive, compute=properties.cast, inputs=(NUMBER, object)): ...
 
 
 class Diag(Primitive, compute=arrange.diag): ...
 
 
-class Identity(Primitive, compute=properties.identity): ...
+class Identity(Primitive, compute=properties.identity, inputs=(object,)): ...
 
 
 class Rank(Primitive, compute=properties.rank): ...
@@ -50,46 +51,51 @@ class DType(Primitive, compute=properties.dtype): ...
 class Size(Primitive, compute=properties.size): ...
 
 
-class Slice(Primitive, compute=arrange.slice): ...
+class Slice(Primitive, compute=arrange.slice, inputs=(Tensor, SIZES, SIZES)): ...
 
 
-class Tile(Primitive, compute=arrange.tile): ...
+class Tile(Primitive, compute=arrange.tile, inputs=(Tensor, SIZES)): ...
 
 
-class Eye(Primitive, compute=creation.eye): ...
+class Eye(Primitive, compute=lambda n, m, t: creation.eye(n, m, t), inputs=(int, int, D.DType)): ...
 
 
-class Fill(Primitive, compute=creation.fill): ...
+class Fill(Primitive, compute=creation.fill, inputs=(object, SIZES, object)): ...
 
 
-class Fills(Primitive, compute=creation.fills): ...
+class Fills(Primitive, compute=creation.fills, inputs=(Tensor, (float, Tensor))): ...
 
 
-class LinSpace(Primitive, compute=creation.linspace): ...
+def _line(start: Any, stop: Any, num: Any) -> Tensor:
+    need_dimensions("LinSpace", 0, start=start, stop=stop)
+    return creation.linspace(start, stop, num)
 
 
-class Ones(Primitive, compute=creation.ones): ...
+class LinSpace(Primitive, compute=_line, inputs=(Tensor, Tensor, WHOLE)): ...
+
+
+class Ones(Primitive, compute=creation.ones, inputs=((int, tuple, list, Tensor), object)): ...
 
 
 class OnesLike(Primitive, compute=creation.ones_like): ...
 
 
-class Zeros(Primitive, compute=creation.zeros): ...
+class Zeros(Primitive, compute=creation.zeros, inputs=((int, tuple, list, Tensor), object)): ...
 
 
 class ZerosLike(Primitive, compute=creation.zeros_like): ...
 
 
-class FillV2(Primitive, compute=creation.full): ...
+class FillV2(Primitive, compute=creation.full, inputs=(SIZES,)): ...
 
 
-class GatherD(Primitive, compute=indexed.gather_d): ...
+class GatherD(Primitive, compute=indexed.gather_d, inputs=(Tensor, WHOLE, Tensor)): ...
 
 
 class GatherNd(Primitive, compute=indexed.gather_nd): ...
 
 
-class MaskedFill(Primitive, compute=masks.masked_fill): ...
+class MaskedFill(Primitive, compute=masks.masked_fill, inputs=(Tensor, Tensor, NUMBER)): ...
 
 
 class MaskedSelect(Primitive, compute=masks.masked_select): ...
@@ -98,10 +104,10 @@ class MaskedSelect(Primitive, compute=masks.masked_select): ...
 class NonZero(Primitive, compute=masks.nonzero): ...
 
 
-class ScatterNd(Primitive, compute=indexed.scatter_nd): ...
+class ScatterNd(Primitive, compute=indexed.scatter_nd, inputs=(Tensor, Tensor, tuple)): ...
 
 
-class Select(Primitive, compute=masks.select): ...
+class Select(Primitive, compute=masks.select, inputs=(Tensor, NUMBER, NUMBER)): ...
 
 
 class TensorScatterUpdate(Primitive, compute=indexed.tensor_scatter_update): ...
@@ -128,19 +134,19 @@ class TensorScatterMin(Primitive, compute=indexed.tensor_scatter_min): ...
 class MaskedScatter(Primitive, compute=masks.masked_scatter): ...
 
 
-class IndexFill(Primitive, compute=indexed.index_fill): ...
+class IndexFill(Primitive, compute=indexed.index_fill, inputs=(Tensor, WHOLE)): ...
 
 
-class Assign(Primitive, compute=state.assign): ...
+class Assign(Primitive, compute=state.assign, inputs=(Tensor, NUMBER)): ...
 
 
-class AssignAdd(Primitive, compute=state.assign_add): ...
+class AssignAdd(Primitive, compute=state.assign_add, inputs=(Tensor, NUMBER)): ...
 
 
-class AssignSub(Primitive, compute=state.assign_sub): ...
+class AssignSub(Primitive, compute=state.assign_sub, inputs=(Tensor, NUMBER)): ...
 
 
-class Depend(Primitive, compute=state.depend): ...
+class Depend(Primitive, compute=state.depend, inputs=(object, object)): ...
 
 
 # Scatters into parameters; locking has no meaning here.
@@ -191,32 +197,36 @@ class ScatterNdUpdate(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_u
 # Shapes and positions.
 
 
-class BroadcastTo(Primitive, compute=lambda p, x: array.broadcast_to(x, p.shape), shape=NEEDED): ...
+class BroadcastTo(
+    Primitive,
+    compute=lambda p, x: array.broadcast_to(x, p.shape),
+    shape=integers(alone=False, kinds=(tuple, list, Tensor)),
+): ...
 
 
-class Concat(Primitive, compute=lambda p, xs: array.concat(xs, p.axis), axis=0): ...
+class Concat(Primitive, compute=lambda p, xs: array.concat(xs, p.axis), axis=0, inputs=((tuple, list),)): ...
 
 
-class Stack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): ...
+class Stack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0, inputs=((tuple, list, Tensor),)): ...
 
 
-class Pack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): ...
+class Pack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0, inputs=((tuple, list),)): ...
 
 
-class Unstack(Primitive, compute=lambda p, x: splits.unstack(x, p.axis), axis=0, num=None): ...
+class Unstack(Primitive, compute=lambda p, x: splits.unstack(x, p.axis), axis=0, num=optional(integer())): ...
 
 
 class Unpack(Primitive, compute=lambda p, x: splits.unstack(x, p.axis), axis=0): ...
 
 
-class Squeeze(Primitive, compute=lambda p, x: array.squeeze(x, p.axis), axis=()): ...
+class Squeeze(Primitive, compute=lambda p, x: array.squeeze(x, p.axis), axis=integers((), kinds=(tuple, list))): ...
 
 
 class Flatten(Primitive, compute=lambda x: array.flatten(x)):
     """The tensor with all axes but the first joined."""
 
 
-class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=1):
+class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=integer(1, at_least=1)):
     """The `output_num` parts, of one size, of a tensor along an axis.
 
     Raises ValueError where its size does not divide.
@@ -229,46 +239,69 @@ def _split(p: Any, x: Any) -> tuple[Tensor, ...]:
     return splits.split(x, list(p.size_splits), p.split_dim)
 
 
-class SplitV(Primitive, compute=_split, size_splits=NEEDED, split_dim=NEEDED, num_split=NEEDED): ...
+class SplitV(
+    Primitive,
+    compute=_split,
+    size_splits=integers(alone=False, kinds=(tuple, list)),
+    split_dim=integer(),
+    num_split=integer(at_least=1),
+): ...
 
 
-class ReverseV2(Primitive, compute=lambda p, x: arrange.flip(x, p.axis), axis=NEEDED): ...
+class ReverseV2(
+    Primitive, compute=lambda p, x: arrange.flip(x, p.axis), axis=integers(alone=False, kinds=(tuple, list))
+): ...
 
 
-class Roll(Primitive, compute=lambda p, x: arrange.roll(x, p.shifts, p.dims), shifts=NEEDED, dims=None): ...
+class Roll(
+    Primitive,
+    compute=lambda p, x: arrange.roll(x, p.shifts, p.dims),
+    shifts=integers(kinds=(tuple, list)),
+    dims=optional(integers(kinds=(tuple, list))),
+): ...
 
 
 class Tril(Primitive, compute=lambda p, x: arrange.tril(x, p.diagonal), diagonal=0): ...
 
 
-class Triu(Primitive, compute=lambda p, x: arrange.triu(x, p.diagonal), diagonal=0): ...
+class Triu(Primitive, compute=lambda p, x: arrange.triu(x, p.diagonal), diagonal=integer(0, tensors=True)): ...
 
 
-class Meshgrid(Primitive, compute=lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing), indexing="xy"): ...
+class Meshgrid(
+    Primitive,
+    compute=lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing),
+    indexing=word("xy", "ij"),
+    inputs=((tuple, list),),
+): ...
 
 
-class Gather(Primitive, compute=lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims), batch_dims=0): ...
+class Gather(
+    Primitive,
+    compute=lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims),
+    batch_dims=0,
+    inputs=(Tensor, Tensor, WHOLE),
+): ...
 
 
-class GatherV2(Primitive, compute=indexed.gather): ...
+class GatherV2(Primitive, compute=indexed.gather, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
 class IndexAdd(
     Primitive,
     compute=lambda p, x, i, y: indexed.index_add(x, i, y, p.axis),
-    axis=NEEDED,
-    use_lock=True,
-    check_index_bound=True,
+    axis=integer(),
+    use_lock=anything(True),
+    check_index_bound=anything(True),
 ): ...
 
 
-class InplaceUpdate(Primitive, compute=lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=NEEDED): ...
+class InplaceUpdate(Primitive, compute=lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=integers()): ...
 
 
-class InplaceAdd(Primitive, compute=lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=NEEDED): ...
+class InplaceAdd(Primitive, compute=lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=integers()): ...
 
 
-class InplaceSub(Primitive, compute=lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=NEEDED): ...
+class InplaceSub(Primitive, compute=lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=integers()): ...
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
@@ -284,6 +317,7 @@ class EmbeddingLookup(
     compute=lambda x, i, offset: indexed.read_or_zeros(
         operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
     ),
+    inputs=(Tensor, Tensor, WHOLE),
 ):
     """The rows that indices less an offset name; zeros where there is no such row."""
 
@@ -292,35 +326,43 @@ class TensorScatterElements(
     Primitive,
     compute=lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction),
     axis=0,
-    reduction="none",
+    reduction=word("none", "add", "mul", "max", "min"),
 ): ...
 
 
-class OneHot(Primitive, compute=lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis), axis=-1): ...
+class OneHot(
+    Primitive,
+    compute=lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis),
+    axis=-1,
+    inputs=(Tensor, WHOLE),
+): ...
 
 
 class Range(
-    Primitive, compute=lambda p, start, end, step: creation.range(start, end, step, p.maxlen), maxlen=1000000
+    Primitive,
+    compute=lambda p, start, end, step: creation.range(start, end, step, p.maxlen),
+    maxlen=1000000,
+    inputs=(NUMBER, NUMBER, NUMBER),
 ): ...
 
 
 class TrilIndices(
     Primitive,
     compute=lambda p: creation.tril_indices(p.row, p.col, p.offset, dtype=p.dtype),
-    row=NEEDED,
-    col=NEEDED,
+    row=integer(at_least=0),
+    col=integer(at_least=0),
     offset=0,
-    dtype=D.int32,
+    dtype=element_type(D.int32, D.int64),
 ): ...
 
 
 class TriuIndices(
     Primitive,
     compute=lambda p: creation.triu_indices(p.row, p.col, p.offset, dtype=p.dtype),
-    row=NEEDED,
-    col=NEEDED,
+    row=integer(at_least=0),
+    col=integer(at_least=0),
     offset=0,
-    dtype=D.int32,
+    dtype=element_type(D.int32, D.int64),
 ): ...
 
 
@@ -334,30 +376,32 @@ class StridedSlice(
     ellipsis_mask=0,
     new_axis_mask=0,
     shrink_axis_mask=0,
+    inputs=(Tensor, SIZES, SIZES, SIZES),
 ): ...
 
 
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
     size = value.shape[axis_of("Split", p.axis, value.ndim)]
-    arguments.integer("Split", "output_num", p.output_num, 1, flags=True, numpy=False, error=ValueError)
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return splits.split(value, size // p.output_num, p.axis)
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    pairs = p.paddings
-    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
-        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
-    flat = [v for pair in reversed(pairs) for v in pair]
-    return arrange.pad(x, tuple(flat))
+    if len(p.paddings) != x.ndim:
+        raise ShapeError(f"Pad: paddings must be {x.ndim} pairs, one for each axis, not {p.paddings!r:.80}")
+    return arrange.pad(x, tuple([v for pair in reversed(p.paddings) for v in pair]))
 
 
-class Pad(Primitive, compute=_padded_around, paddings=NEEDED): ...
+class Pad(Primitive, compute=_padded_around, paddings=pairs(kinds=tuple)): ...
 
 
-class MirrorPad(Primitive, compute=lambda p, x, paddings: mirror_pad(x, paddings, p.mode), mode="REFLECT"): ...
+class MirrorPad(
+    Primitive,
+    compute=lambda p, x, paddings: mirror_pad(x, paddings, p.mode),
+    mode=one_of("REFLECT", "SYMMETRIC"),
+): ...
 
 
 __all__.extend(operations_of(globals()))

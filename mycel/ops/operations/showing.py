@@ -21,6 +21,7 @@ from mycel.core import eager
 from mycel.core.hooks import attach
 from mycel.core.tensor import Tensor
 from mycel.ops import summaries
+from mycel.ops.operations.attributes import one_of
 from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims.custom import Rule
 
@@ -53,7 +54,7 @@ def print_values(*input_x: Any) -> None:
     deferred(_show, *input_x)
 
 
-class Print(Primitive, compute=print_values):
+class Print(Primitive, compute=print_values, inputs=(object,)):
     """Output of values: ``Print()(*values)`` shows tensors and other values on standard output, a
     line each.
 
@@ -80,14 +81,12 @@ def _refuse(condition: Any, data: Sequence[Any], count: int) -> None:
 
 
 def _assert(p: Any, condition: Any, input_data: Any) -> None:
-    if not isinstance(condition, (bool, Tensor)) or isinstance(condition, Tensor) and condition.dtype is not D.bool_:
+    if isinstance(condition, Tensor) and condition.dtype is not D.bool_:
         raise TypeError(f"Assert: the condition must be a bool or a tensor of bools, not {condition!r}")
-    arguments.sequence("Assert", "input_data", input_data)
-    arguments.integer("Assert", "summarize", p.summarize, numpy=False)
     deferred(_refuse, condition, tuple(input_data), p.summarize)
 
 
-class Assert(Primitive, compute=_assert, summarize=3):
+class Assert(Primitive, compute=_assert, summarize=3, inputs=((bool, Tensor), (tuple, list))):
     """A check of a condition: ``Assert(summarize)(condition, input_data)`` raises RuntimeError
     unless the condition holds.
 
@@ -115,7 +114,6 @@ def _save(file: str, mode: str, x: Tensor) -> None:
 
 
 def _dump(p: Any, file: Any, input_x: Any) -> None:
-    arguments.one_of("TensorDump", "input_output", p.input_output, ("in", "out"))
     tensordump(file, input_x, p.input_output)
 
 
@@ -143,7 +141,7 @@ def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
         deferred(_save, file_name, mode, x)
 
 
-class TensorDump(Primitive, compute=_dump, input_output="out"):
+class TensorDump(Primitive, compute=_dump, input_output=one_of("out", "in"), inputs=(object, object)):
     """`mycel.ops.tensordump` as an object: ``TensorDump(input_output)(file, input_x)``."""
 
 
@@ -160,7 +158,7 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
     return attach(x, [x], Rule(rule, is_hook=True))
 
 
-class DumpGradient(Primitive, compute=dump_gradient):
+class DumpGradient(Primitive, compute=dump_gradient, inputs=(object, object, object)):
     """The identity, whose gradient is written into a file: ``DumpGradient()(path, x,
     input_output)`` is `x`, and `mycel.ops.tensordump` writes its gradient when it comes.
 
@@ -189,7 +187,7 @@ _WHAT = {
 }
 
 
-class ScalarSummary(Primitive, compute=_summary("scalar")):
+class ScalarSummary(Primitive, compute=_summary("scalar"), inputs=(object, object)):
     """A summary of a number: ``ScalarSummary()(name, value)`` keeps a tensor of one number of this
     step for the next ``record`` of each open `mycel.SummaryRecord`.
 
@@ -198,7 +196,7 @@ class ScalarSummary(Primitive, compute=_summary("scalar")):
     """
 
 
-class ImageSummary(Primitive, compute=_summary("image")):
+class ImageSummary(Primitive, compute=_summary("image"), inputs=(object, object)):
     """A summary of images: ``ImageSummary()(name, value)`` keeps images [N, C, H, W] of this step
     for the next ``record`` of each open `mycel.SummaryRecord`.
 
@@ -207,7 +205,7 @@ class ImageSummary(Primitive, compute=_summary("image")):
     """
 
 
-class HistogramSummary(Primitive, compute=_summary("histogram")):
+class HistogramSummary(Primitive, compute=_summary("histogram"), inputs=(object, object)):
     """A summary of numbers: ``HistogramSummary()(name, value)`` keeps numbers of this step for the
     next ``record`` of each open `mycel.SummaryRecord`.
 
@@ -216,7 +214,7 @@ class HistogramSummary(Primitive, compute=_summary("histogram")):
     """
 
 
-class TensorSummary(Primitive, compute=_summary("tensor")):
+class TensorSummary(Primitive, compute=_summary("tensor"), inputs=(object, object)):
     """A summary of a tensor: ``TensorSummary()(name, value)`` keeps a tensor of this step for the
     next ``record`` of each open `mycel.SummaryRecord`.
 

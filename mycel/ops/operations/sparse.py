@@ -22,6 +22,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.complex_numbers import conj
 from mycel.ops.creation import zeros
+from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.sparse.tensors import differ
@@ -35,7 +36,7 @@ __all__: list[str] = []
 class Coalesce(Primitive, compute=sparse.coalesce): ...
 
 
-class SparseGatherV2(Primitive, compute=indexed.gather): ...
+class SparseGatherV2(Primitive, compute=indexed.gather, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
 def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
@@ -141,7 +142,7 @@ def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -
     return run(I.take, moved, kept, axis=0), run(I.take, held, kept, axis=0), left
 
 
-class SparseToDense(Primitive, compute=sparse_to_dense):
+class SparseToDense(Primitive, compute=sparse_to_dense, inputs=(Tensor, Tensor, SIZES)):
     """The dense tensor of a sparse one.
 
     Of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
@@ -152,7 +153,7 @@ class SparseToDense(Primitive, compute=sparse_to_dense):
     """
 
 
-class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add):
+class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add, inputs=(Tensor, Tensor, (tuple, Tensor))):
     """The sum of a sparse and a dense tensor of one shape, which is dense.
 
     >>> import mycel as ms
@@ -182,6 +183,7 @@ class SparseTensorDenseMatmul(
     compute=lambda p, i, v, shape, y: sparse_dense_matmul(i, v, shape, y, p.adjoint_st, p.adjoint_dt),
     adjoint_st=False,
     adjoint_dt=False,
+    inputs=(Tensor, Tensor, SIZES),
 ):
     """A sparse matrix times a dense one.
 

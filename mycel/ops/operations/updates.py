@@ -1,80 +1,23 @@
 """Operations that update parameters: the steps of optimizers as objects, which write the new values
 into the parameters that they are given.
 
-A class names its inputs (those with a star are written), a rule of `mycel.ops.updates` (or one made
-of it here), and the arguments of the rule: the parameter, its gradient, the states, then numbers,
-each an input or a parameter of the object. Where there are `indices`, gradients have the rows of
-the parameter that these name, gradients of a row that is named twice add up, and the rule sees
-those rows only. The results are the written parameters, in the order of the inputs, or the first of
-them. Numbers are as float32 holds them, unless the parameter is float64, so that ``1 - beta`` is
-that of tensors.
+`mycel.ops.operations.updating` says how a class names what it takes.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise as E
 from mycel.ops import updates as R
 from mycel.ops.creation import zeros_like
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
-from mycel.ops.state import updated
+from mycel.ops.operations.attributes import real
+from mycel.ops.operations.inputs import NUMBER
+from mycel.ops.operations.primitive import Primitive, need_one_shape, operations_of
+from mycel.ops.operations.updating import number, update
 
 __all__: list[str] = []
-
-
-def _number(given: Any, wide: bool = False) -> Any:
-    """Return a number as float32 has it, or a tensor of one element without its dimensions."""
-    if isinstance(given, float):
-        return given if wide else float(np.float32(given))
-    return given.reshape(()) if isinstance(given, Tensor) and given.shape == (1,) else given
-
-
-def _update(
-    inputs: str, rule: Callable[..., Any], takes: str, gives: str = "all", name: str = ""
-) -> Callable[..., Any]:
-    """Return the function that computes an update.
-
-    `gives` says what it returns: "all" written parameters, the "first", or "one" for a tuple of the
-    first. An operation without parameters needs its `name`.
-    """
-    names = inputs.replace("*", "").split()
-    written = [t[1:] for t in inputs.split() if t.startswith("*")]
-    wanted = takes.split()
-    parameter, gradient = wanted[:2]
-    targets = [parameter, *wanted[2 : len(written) + 1]]
-    assert set(targets) == set(written), f"a rule for {written} gives {targets}"
-    by_rows = "indices" in names and "indices" not in wanted
-
-    def update(p: Any, *values: Any) -> Any:
-        name = p.name
-        if len(values) != len(names):
-            raise TypeError(f"{name}: takes {len(names)} inputs ({', '.join(names)}), not {len(values)}")
-        given = dict(zip(names, values))
-        for t in written:
-            arguments.instance(name, t, given[t], Tensor, "a Parameter or a Tensor")
-        p_, g = given[parameter], given[gradient]
-        if "indices" not in names and g.shape != p_.shape:
-            raise ShapeError(f"{name}: {gradient} has shape {g.shape}, but {parameter} has {p_.shape}")
-        states = tuple(given[t] for t in targets[1:])
-        wide = p_.dtype is D.float64
-        rest = [_number(given[t] if t in given else getattr(p, t), wide) for t in wanted[2 + len(states) :]]
-        found = R.on_rows(rule, p_, g, given["indices"], states, *rest) if by_rows else rule(p_, g, *states, *rest)
-        for t, new in zip(targets, found):
-            given[t] = updated(given[t], cast(new, given[t].dtype))
-        results = tuple(given[t] for t in written)
-        return results if gives == "all" else results[:1] if gives == "one" else results[0]
-
-    return functools.partial(update, SimpleNamespace(name=name)) if name else update
 
 
 LOCK: dict[str, Any] = {"use_locking": False}
@@ -93,7 +36,7 @@ def _amsgrad(
 
 
 def _adam_of_rows(p: Any, g: Any, m: Any, v: Any, indices: Any, *rest: Any) -> R.Values:
-    return _adam(p, R.summed(g, indices, p), m, v, *rest)
+    return _adam(p, R.summed(g, R.without_strays(indices, p), p), m, v, *rest)
 
 
 def _adamax(p: Any, g: Any, m: Any, u: Any, lr: Any, power1: Any, *rest: Any) -> R.Values:
@@ -112,7 +55,7 @@ _NESTEROV: dict[str, Any] = {**LOCK, "use_nesterov": False}
 
 class Adam(
     Primitive,
-    compute=_update(f"*var *m *v {_POWERS} gradient", _adam, f"var gradient m v {_ADAM} use_nesterov"),
+    compute=update(f"*var *m *v {_POWERS} gradient", _adam, f"var gradient m v {_ADAM} use_nesterov"),
     **_NESTEROV,
 ):
     """Adam (Kingma and Ba, 2014), or Nesterov's form of it."""
@@ -120,7 +63,13 @@ class Adam(
 
 class FusedSparseLazyAdam(
     Primitive,
-    compute=_update(f"*var *m *v {_POWERS} gradient indices", _adam, f"var gradient m v {_ADAM} use_nesterov"),
+    compute=update(
+        f"*var *m *v {_POWERS} gradient indices",
+        _adam,
+        f"var gradient m v {_ADAM} use_nesterov",
+        whole=True,
+        strays=True,
+    ),
     **_NESTEROV,
 ):
     """Adam for the rows of the parameter that the gradient has."""
@@ -128,8 +77,11 @@ class FusedSparseLazyAdam(
 
 class FusedSparseAdam(
     Primitive,
-    compute=_update(
-        f"*var *m *v {_POWERS} gradient indices", _adam_of_rows, f"var gradient m v indices {_ADAM} use_nesterov"
+    compute=update(
+        f"*var *m *v {_POWERS} gradient indices",
+        _adam_of_rows,
+        f"var gradient m v indices {_ADAM} use_nesterov",
+        whole=True,
     ),
     **_NESTEROV,
 ):
@@ -138,7 +90,7 @@ class FusedSparseAdam(
 
 class ApplyAdamWithAmsgrad(
     Primitive,
-    compute=_update("*var *m *v *vhat beta1_power beta2_power lr grad", _amsgrad, f"var grad m v vhat {_ADAM}"),
+    compute=update("*var *m *v *vhat beta1_power beta2_power lr grad", _amsgrad, f"var grad m v vhat {_ADAM}"),
     beta1=0.9,
     beta2=0.999,
     epsilon=1e-8,
@@ -148,20 +100,28 @@ class ApplyAdamWithAmsgrad(
 
 
 class ApplyAdamWithAmsgradV2(
-    Primitive, compute=_update(f"*var *m *v *vhat {_POWERS} grad", _amsgrad, f"var grad m v vhat {_ADAM}"), **LOCK
+    Primitive,
+    compute=update(
+        f"*var *m *v *vhat {_POWERS} grad",
+        _amsgrad,
+        f"var grad m v vhat {_ADAM}",
+        whole=True,
+        many=_POWERS,
+    ),
+    **LOCK,
 ):
     """Adam with the largest second moment (Reddi et al., 2018)."""
 
 
 class AdamWeightDecay(
-    Primitive, compute=_update("*var *m *v lr beta1 beta2 epsilon decay gradient", R.adam_decayed, _DECAYED), **LOCK
+    Primitive, compute=update("*var *m *v lr beta1 beta2 epsilon decay gradient", R.adam_decayed, _DECAYED), **LOCK
 ):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017)."""
 
 
 class FusedCastAdamWeightDecay(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *m *v lr beta1 beta2 epsilon decay gradient global_norm",
         _cast_decayed,
         _DECAYED.replace("m v", "m v global_norm"),
@@ -173,7 +133,7 @@ class FusedCastAdamWeightDecay(
 
 class ApplyAdaMax(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *m *v beta1_power lr beta1 beta2 epsilon grad",
         _adamax,
         "var grad m v lr beta1_power beta1 beta2 epsilon",
@@ -185,14 +145,14 @@ class ApplyAdaMax(
 
 def _adam_step(o: Any, m: Any, v: Any, *values: Any) -> Tensor:
     *numbers, g = values
-    power1, power2, lr, beta1, beta2, eps = (_number(n) for n in numbers)
+    power1, power2, lr, beta1, beta2, eps = (number(n) for n in numbers)
     step, new_m, new_v = _adam(zeros_like(m), g, m, v, lr, power1, power2, beta1, beta2, eps, o.use_nesterov)
     m._replace(new_m)
     v._replace(new_v)
     return step
 
 
-class AdamNoUpdateParam(Primitive, compute=_adam_step, **_NESTEROV):
+class AdamNoUpdateParam(Primitive, compute=_adam_step, **_NESTEROV, inputs=(Tensor, Tensor, *[(Tensor, float)] * 6)):
     """The step of `Adam`, to be added to the parameter; m and v are updated."""
 
 
@@ -201,7 +161,7 @@ class AdamNoUpdateParam(Primitive, compute=_adam_step, **_NESTEROV):
 
 class ApplyAdadelta(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *accum *accum_update lr rho epsilon grad",
         R.adadelta,
         "var grad accum accum_update lr rho epsilon",
@@ -213,10 +173,10 @@ class ApplyAdadelta(
 
 class SparseApplyAdadelta(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *accum *accum_update lr rho grad indices", R.adadelta, "var grad accum accum_update lr rho epsilon"
     ),
-    epsilon=NEEDED,
+    epsilon=real(),
     **LOCK,
 ):
     """Adadelta of rows."""
@@ -224,7 +184,7 @@ class SparseApplyAdadelta(
 
 class ApplyAdagrad(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *accum lr grad",
         lambda p, g, a, lr, slots: R.adagrad(p, g, a, lr, None, slots),
         "var grad accum lr update_slots",
@@ -236,8 +196,8 @@ class ApplyAdagrad(
 
 class ApplyAdagradV2(
     Primitive,
-    compute=_update("*var *accum lr grad", R.adagrad, "var grad accum lr epsilon update_slots"),
-    epsilon=NEEDED,
+    compute=update("*var *accum lr grad", R.adagrad, "var grad accum lr epsilon update_slots"),
+    epsilon=real(),
     update_slots=True,
 ):
     """AdaGrad with `epsilon` added to the root."""
@@ -245,12 +205,12 @@ class ApplyAdagradV2(
 
 class SparseApplyAdagrad(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *accum grad indices",
         lambda p, g, a, lr, slots: R.adagrad(p, g, a, lr, None, slots),
         "var grad accum lr update_slots",
     ),
-    lr=NEEDED,
+    lr=real(),
     update_slots=True,
     **LOCK,
 ):
@@ -259,9 +219,9 @@ class SparseApplyAdagrad(
 
 class SparseApplyAdagradV2(
     Primitive,
-    compute=_update("*var *accum grad indices", R.adagrad, "var grad accum lr epsilon update_slots"),
-    lr=NEEDED,
-    epsilon=NEEDED,
+    compute=update("*var *accum grad indices", R.adagrad, "var grad accum lr epsilon update_slots"),
+    lr=real(),
+    epsilon=real(),
     **LOCK,
     update_slots=True,
 ):
@@ -270,26 +230,27 @@ class SparseApplyAdagradV2(
 
 class ApplyAdagradDA(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *gradient_accumulator *gradient_squared_accumulator grad lr l1 l2 global_step",
         R.adagrad_da,
         "var grad gradient_accumulator gradient_squared_accumulator lr l1 l2 global_step",
         "first",
     ),
+    inputs=(Tensor, Tensor, Tensor, Tensor, (Tensor, float), (Tensor, float), (Tensor, float), (Tensor, int)),
     **LOCK,
 ):
     """AdaGrad by dual averaging (Duchi et al., 2011)."""
 
 
 class ApplyProximalAdagrad(
-    Primitive, compute=_update("*var *accum lr l1 l2 grad", R.proximal_adagrad, "var grad accum lr l1 l2"), **LOCK
+    Primitive, compute=update("*var *accum lr l1 l2 grad", R.proximal_adagrad, "var grad accum lr l1 l2"), **LOCK
 ):
     """AdaGrad with a proximal step (Duchi and Singer, 2009)."""
 
 
 class SparseApplyProximalAdagrad(
     Primitive,
-    compute=_update("*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2"),
+    compute=update("*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2"),
     **LOCK,
 ):
     """AdaGrad with a proximal step, of rows."""
@@ -297,7 +258,9 @@ class SparseApplyProximalAdagrad(
 
 class FusedSparseProximalAdagrad(
     Primitive,
-    compute=_update("*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2"),
+    compute=update(
+        "*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2", whole=True, strays=True
+    ),
     **LOCK,
 ):
     """AdaGrad with a proximal step, of rows."""
@@ -305,11 +268,12 @@ class FusedSparseProximalAdagrad(
 
 class ApplyRMSProp(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *mean_square *moment learning_rate grad decay momentum epsilon",
         R.rmsprop,
         "var grad mean_square moment learning_rate decay momentum epsilon",
         "first",
+        many="learning_rate",
     ),
     **LOCK,
 ):
@@ -318,11 +282,12 @@ class ApplyRMSProp(
 
 class ApplyCenteredRMSProp(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *mean_gradient *mean_square *moment grad learning_rate decay momentum epsilon",
         R.centred_rmsprop,
         "var grad mean_square moment mean_gradient learning_rate decay momentum epsilon",
         "first",
+        many="learning_rate",
     ),
     **LOCK,
 ):
@@ -331,10 +296,10 @@ class ApplyCenteredRMSProp(
 
 class SparseApplyRMSProp(
     Primitive,
-    compute=_update("*var *ms *mom lr grad indices", R.rmsprop, "var grad ms mom lr rho momentum epsilon"),
-    rho=NEEDED,
-    momentum=NEEDED,
-    epsilon=NEEDED,
+    compute=update("*var *ms *mom lr grad indices", R.rmsprop, "var grad ms mom lr rho momentum epsilon"),
+    rho=real(),
+    momentum=real(),
+    epsilon=real(),
     **LOCK,
 ):
     """RMSProp of rows."""
@@ -342,8 +307,12 @@ class SparseApplyRMSProp(
 
 class ApplyFtrl(
     Primitive,
-    compute=_update(
-        "*var *accum *linear grad lr l1 l2 lr_power", R.ftrl, "var grad accum linear lr l1 l2 lr_power", "first"
+    compute=update(
+        "*var *accum *linear grad lr l1 l2 lr_power",
+        R.ftrl,
+        "var grad accum linear lr l1 l2 lr_power",
+        "first",
+        whole=True,
     ),
     **LOCK,
 ):
@@ -352,11 +321,11 @@ class ApplyFtrl(
 
 class FusedSparseFtrl(
     Primitive,
-    compute=_update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power"),
-    lr=NEEDED,
-    l1=NEEDED,
-    l2=NEEDED,
-    lr_power=NEEDED,
+    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
+    lr=real(above=0),
+    l1=real(at_least=0),
+    l2=real(at_least=0),
+    lr_power=real(at_most=0),
     **LOCK,
 ):
     """Follow the regularized leader, of rows."""
@@ -364,11 +333,11 @@ class FusedSparseFtrl(
 
 class SparseApplyFtrl(
     Primitive,
-    compute=_update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power"),
-    lr=NEEDED,
-    l1=NEEDED,
-    l2=NEEDED,
-    lr_power=NEEDED,
+    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
+    lr=real(above=0),
+    l1=real(at_least=0),
+    l2=real(at_least=0),
+    lr_power=real(at_most=0),
     **LOCK,
 ):
     """Follow the regularized leader, of rows."""
@@ -376,12 +345,12 @@ class SparseApplyFtrl(
 
 class SparseApplyFtrlV2(
     Primitive,
-    compute=_update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power l2_shrinkage"),
-    lr=NEEDED,
-    l1=NEEDED,
-    l2=NEEDED,
-    l2_shrinkage=NEEDED,
-    lr_power=NEEDED,
+    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power l2_shrinkage"),
+    lr=real(above=0),
+    l1=real(at_least=0),
+    l2=real(at_least=0),
+    l2_shrinkage=real(),
+    lr_power=real(at_most=0),
     **LOCK,
 ):
     """Follow the regularized leader, of rows, with ``2 * l2_shrinkage * var`` added to the gradient
@@ -416,7 +385,7 @@ def _power_sign(p: Any, g: Any, m: Any, lr: Any, beta: Any, base: Any, decay: An
 
 class ApplyGradientDescent(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var alpha delta", lambda p, g, lr: (p - lr * g,), "var delta alpha", "first", name="ApplyGradientDescent"
     ),
 ):
@@ -425,7 +394,7 @@ class ApplyGradientDescent(
 
 class ApplyProximalGradientDescent(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var alpha l1 l2 delta",
         lambda p, g, lr, *penalty: (R.proximal(p - lr * g, lr, *penalty),),
         "var delta alpha l1 l2",
@@ -438,7 +407,7 @@ class ApplyProximalGradientDescent(
 
 class ApplyMomentum(
     Primitive,
-    compute=_update(
+    compute=update(
         "*variable *accumulation learning_rate gradient momentum",
         _momentum,
         "variable gradient accumulation gradient_scale learning_rate momentum use_nesterov",
@@ -453,7 +422,7 @@ class ApplyMomentum(
 
 class ApplyKerasMomentum(
     Primitive,
-    compute=_update("*var *accum lr grad momentum", R.keras_momentum, "var grad accum lr momentum use_nesterov"),
+    compute=update("*var *accum lr grad momentum", R.keras_momentum, "var grad accum lr momentum use_nesterov"),
     **_NESTEROV,
 ):
     """Gradient descent with a momentum that holds the step itself."""
@@ -461,7 +430,7 @@ class ApplyKerasMomentum(
 
 class FusedWeightScaleApplyMomentum(
     Primitive,
-    compute=_update(
+    compute=update(
         "weight_decay loss_scale *variable *accumulation learning_rate gradient momentum",
         _decayed_momentum,
         "variable gradient accumulation weight_decay loss_scale learning_rate momentum",
@@ -474,7 +443,7 @@ class FusedWeightScaleApplyMomentum(
 
 class SGD(
     Primitive,
-    compute=_update(
+    compute=update(
         "*parameters gradient learning_rate *accum momentum *stat",
         _sgd,
         "parameters gradient accum stat weight_decay learning_rate momentum dampening nesterov",
@@ -489,8 +458,12 @@ class SGD(
 
 class ApplyAddSign(
     Primitive,
-    compute=_update(
-        "*var *m lr alpha sign_decay beta grad", _add_sign, "var grad m lr beta alpha sign_decay", name="ApplyAddSign"
+    compute=update(
+        "*var *m lr alpha sign_decay beta grad",
+        _add_sign,
+        "var grad m lr beta alpha sign_decay",
+        name="ApplyAddSign",
+        whole=True,
     ),
 ):
     """AddSign: steps scaled by ``alpha + sign_decay * sign(grad) * sign(m)`` (Bello et
@@ -500,11 +473,12 @@ class ApplyAddSign(
 
 class ApplyPowerSign(
     Primitive,
-    compute=_update(
+    compute=update(
         "*var *m lr logbase sign_decay beta grad",
         _power_sign,
         "var grad m lr beta logbase sign_decay",
         name="ApplyPowerSign",
+        whole=True,
     ),
 ):
     """PowerSign: steps scaled by ``exp(logbase * sign_decay * sign(grad) * sign(m))`` (Bello et
@@ -516,7 +490,9 @@ class ApplyPowerSign(
 
 
 def _lars(o: Any, weight: Any, gradient: Any, squares: Any, slopes: Any, decay: Any, lr: Any) -> Tensor:
-    return R.lars(weight, gradient, squares, slopes, _number(decay), _number(lr), o.hyperpara, o.epsilon, o.use_clip)
+    need_one_shape("LARSUpdate", weight=weight, gradient=gradient)
+    need_one_shape("LARSUpdate", squares=squares, slopes=slopes)
+    return R.lars(weight, gradient, squares, slopes, number(decay), number(lr), o.hyperpara, o.epsilon, o.use_clip)
 
 
 def _adafactor(
@@ -568,18 +544,27 @@ _OPTIONS: dict[str, Any] = {
 _TAKES = f"param gradient {_STATES} learning_rate epsilon clip_threshold beta1 beta2 weight_decay {' '.join(_OPTIONS)}"
 
 
-class LARSUpdate(Primitive, compute=_lars, epsilon=1e-5, hyperpara=0.001, use_clip=False):
+class LARSUpdate(
+    Primitive,
+    compute=_lars,
+    epsilon=1e-5,
+    hyperpara=0.001,
+    use_clip=False,
+    inputs=(Tensor, Tensor, Tensor, Tensor, NUMBER, NUMBER),
+):
     """The gradient scaled for the layer (You et al., 2017), from the sums of squares of weight and
     gradient.
     """
 
 
-class FusedAdaFactor(Primitive, compute=_update(_FACTORS, _adafactor, _TAKES, "one"), **_OPTIONS):
+class FusedAdaFactor(Primitive, compute=update(_FACTORS, _adafactor, _TAKES, "one", plain=False), **_OPTIONS):
     """Adafactor (Shazeer and Stern, 2018); the result is a tuple of the parameter."""
 
 
 class FusedAdaFactorWithGlobalNorm(
-    Primitive, compute=_update(f"{_FACTORS} global_norm", _adafactor, f"{_TAKES} global_norm", "one"), **_OPTIONS
+    Primitive,
+    compute=update(f"{_FACTORS} global_norm", _adafactor, f"{_TAKES} global_norm", "one", plain=False),
+    **_OPTIONS,
 ):
     """`FusedAdaFactor` of a gradient divided by its norm."""
 

@@ -12,20 +12,25 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops import adaptive_pooling, convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
 from mycel.ops.images import fractional, patches, unpooling
-from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
+from mycel.ops.operations.attributes import (
+    anything,
+    element_type,
+    integer,
+    integers,
+    numbers,
+    one_of,
+    optional,
+    text,
+    word,
+)
+from mycel.ops.operations.primitive import Primitive, only, operations_of
 
 __all__: list[str] = []
 
 
-def _channels_first(p: Any, rank: int) -> bool:
-    """Return whether the format has the channels first.
-
-    Raises ValueError for other formats.
-    """
-    first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
-    if p.data_format not in (first, last):
-        raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")
-    return bool(p.data_format == first)
+def _channels_first(p: Any) -> bool:
+    """Return whether the format has the channels first."""
+    return p.data_format in ("NCHW", "NCDHW")
 
 
 def _to_first(x: Tensor) -> Tensor:
@@ -55,17 +60,17 @@ def _conv3d_transpose(p: Any, x: Any, weight: Any) -> Tensor:
 class Conv3DTranspose(
     Primitive,
     compute=_conv3d_transpose,
-    in_channel=NEEDED,
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
+    in_channel=integer(at_least=1),
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=1,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
-    output_padding=0,
-    data_format="NCDHW",
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    output_padding=integers(0),
+    data_format=one_of("NCDHW", "NDHWC"),
 ): ...
 
 
@@ -91,14 +96,14 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
 class DepthwiseConv2dNative(
     Primitive,
     compute=_depthwise,
-    channel_multiplier=NEEDED,
-    kernel_size=NEEDED,
+    channel_multiplier=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=3,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
 ):
     """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters, of
     a weight (multiplier, C, KH, KW); results of a channel lie side by side.
@@ -108,19 +113,19 @@ class DepthwiseConv2dNative(
 class Dilation2D(
     Primitive,
     compute=lambda p, x, filter: patches.dilation2d(x, filter, p.stride, p.dilation, p.pad_mode, p.data_format),
-    stride=NEEDED,
-    dilation=NEEDED,
-    pad_mode="SAME",
-    data_format="NCHW",
+    stride=integers(at_least=1),
+    dilation=integers(at_least=1),
+    pad_mode=one_of("SAME", "VALID", "same", "valid"),
+    data_format=one_of("NCHW", "NHWC"),
 ): ...
 
 
 class ExtractImagePatches(
     Primitive,
     compute=lambda p, x: patches.extract_patches(p.name, x, 2, p.ksizes, p.strides, p.rates, p.padding),
-    ksizes=NEEDED,
-    strides=NEEDED,
-    rates=NEEDED,
+    ksizes=integers(alone=False, kinds=(tuple, list)),
+    strides=integers(alone=False, kinds=(tuple, list)),
+    rates=integers(alone=False, kinds=(tuple, list)),
     padding="VALID",
 ): ...
 
@@ -128,9 +133,9 @@ class ExtractImagePatches(
 class ExtractVolumePatches(
     Primitive,
     compute=lambda p, x: patches.extract_patches(p.name, x, 3, p.kernel_size, p.strides, 1, p.padding),
-    kernel_size=NEEDED,
-    strides=NEEDED,
-    padding=NEEDED,
+    kernel_size=integers(kinds=(tuple, list)),
+    strides=integers(kinds=(tuple, list)),
+    padding=text(),
 ): ...
 
 
@@ -146,7 +151,14 @@ def _im2col(p: Any, value: Any) -> Tensor:
     return reshaped(columns, (n, c, window, columns.shape[2]))
 
 
-class Im2Col(Primitive, compute=_im2col, ksizes=NEEDED, strides=1, dilations=1, pads=0):
+class Im2Col(
+    Primitive,
+    compute=_im2col,
+    ksizes=integers(kinds=(tuple, list)),
+    strides=integers(1, kinds=(tuple, list)),
+    dilations=integers(1, kinds=(tuple, list)),
+    pads=integers(0, kinds=(tuple, list)),
+):
     """The windows of (N, C, H, W) as columns: (N, C, KH KW, positions)."""
 
 
@@ -162,7 +174,7 @@ def _fractional(mean: bool) -> Callable[..., Any]:
 class FractionalAvgPool(
     Primitive,
     compute=_fractional(True),
-    pooling_ratio=NEEDED,
+    pooling_ratio=numbers(kinds=(tuple, list)),
     pseudo_random=False,
     overlapping=False,
     deterministic=False,
@@ -175,7 +187,7 @@ class FractionalAvgPool(
 class FractionalMaxPool(
     Primitive,
     compute=_fractional(False),
-    pooling_ratio=NEEDED,
+    pooling_ratio=numbers(kinds=(tuple, list)),
     pseudo_random=False,
     overlapping=False,
     deterministic=False,
@@ -190,7 +202,7 @@ def _fixed(rank: int) -> Any:
 
     def compute(p: Any, value: Any, random_samples: Any) -> tuple[Tensor, Tensor]:
         x = operand(p.name, value)
-        first = _channels_first(p, rank)
+        first = _channels_first(p)
         found = pool(x if first else _to_first(x), p.ksize, p.output_shape, None, True, random_samples)
         return found if first else (_to_last(found[0]), _to_last(found[1]))
 
@@ -198,28 +210,30 @@ def _fixed(rank: int) -> Any:
 
 
 class FractionalMaxPoolWithFixedKsize(
-    Primitive, compute=_fixed(2), ksize=NEEDED, output_shape=NEEDED, data_format="NCHW"
+    Primitive,
+    compute=_fixed(2),
+    ksize=integers(count=2, at_least=1),
+    output_shape=integers(count=2, at_least=1, error=ValueError),
+    data_format=one_of("NCHW", "NHWC"),
 ):
     """`mycel.ops.fractional_max_pool2d` with positions, as an object."""
 
 
 class FractionalMaxPool3DWithFixedKsize(
-    Primitive, compute=_fixed(3), ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW"
+    Primitive,
+    compute=_fixed(3),
+    ksize=integers(count=3, at_least=1),
+    output_shape=integers(count=3, at_least=1, error=ValueError),
+    data_format=one_of("NCDHW", "NDHWC"),
 ):
     """`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either
     format.
     """
 
 
-def _positions_as(p: Any, place: Tensor, kind: Any) -> Tensor:
-    if kind not in (D.int32, D.int64):
-        raise ValueError(f"{p.name}: argmax_type must be int32 or int64, not {kind}")
-    return cast(place, kind)
-
-
 def _pool_with_argmax(p: Any, value: Any) -> tuple[Tensor, Tensor]:
     x = operand(p.name, value)
-    first = _channels_first(p, 2)
+    first = _channels_first(p)
     x = x if first else _to_first(x)
     window = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
     strides = convolution.per_axis(p.name, "strides", p.strides, 2)
@@ -234,20 +248,23 @@ def _pool_with_argmax(p: Any, value: Any) -> tuple[Tensor, Tensor]:
 
 def _pool2d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     best, place = pooling.max_pool2d(x, p.kernel_size, p.strides, p.pads, p.dilation, True, p.ceil_mode)
-    return best, _positions_as(p, place, p.argmax_type)
+    return best, cast(place, p.argmax_type)
 
 
 def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     if p.data_format != "NCDHW":
         raise ValueError(f"{p.name}: data_format must be 'NCDHW', not {p.data_format!r}")
-    given = (p.ksize, p.strides, p.pads, p.dilation)
-    window, strides, pads, dilation = (tuple(v) if isinstance(v, list) else v for v in given)
-    best, place = pooling.max_pool3d(x, window, strides, pads, dilation, p.ceil_mode, True)
-    return best, _positions_as(p, place, p.argmax_type)
+    best, place = pooling.max_pool3d(x, p.ksize, p.strides, p.pads, p.dilation, p.ceil_mode, True)
+    return best, cast(place, p.argmax_type)
 
 
 class MaxPoolWithArgmax(
-    Primitive, compute=_pool_with_argmax, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"
+    Primitive,
+    compute=_pool_with_argmax,
+    kernel_size=integers(1, (2, 4), at_least=1),
+    strides=integers(1, (2, 4), at_least=1),
+    pad_mode=word("valid", "same", "VALID", "SAME"),
+    data_format=one_of("NCHW", "NHWC"),
 ):
     """The largest element of each window of (N, C, H, W), and its int32 position in the flattened
     image.
@@ -257,12 +274,12 @@ class MaxPoolWithArgmax(
 class MaxPoolWithArgmaxV2(
     Primitive,
     compute=_pool2d,
-    kernel_size=NEEDED,
-    strides=None,
-    pads=0,
-    dilation=(1, 1),
+    kernel_size=integers(at_least=1),
+    strides=optional(integers(at_least=1)),
+    pads=integers(0, at_least=0),
+    dilation=integers((1, 1), at_least=1),
     ceil_mode=False,
-    argmax_type=D.int64,
+    argmax_type=element_type(D.int64, D.int32),
 ):
     """`mycel.ops.max_pool2d` with positions, as an object."""
 
@@ -270,13 +287,13 @@ class MaxPoolWithArgmaxV2(
 class MaxPool3DWithArgmax(
     Primitive,
     compute=_pool3d,
-    ksize=NEEDED,
-    strides=NEEDED,
-    pads=NEEDED,
-    dilation=(1, 1, 1),
+    ksize=integers(count=3, at_least=1),
+    strides=integers(count=3, at_least=1),
+    pads=integers(count=3, at_least=0),
+    dilation=integers((1, 1, 1), 3, at_least=1, error=ValueError),
     ceil_mode=False,
-    data_format="NCDHW",
-    argmax_type=D.int64,
+    data_format=word("NCDHW"),
+    argmax_type=element_type(D.int64, D.int32),
 ):
     """`mycel.ops.max_pool3d` with positions, as an object."""
 
@@ -286,7 +303,7 @@ def _unpool(rank: int) -> Any:
 
     def compute(p: Any, value: Any, argmax: Any) -> Tensor:
         x, place = operand(p.name, value), operand(p.name, argmax)
-        first = _channels_first(p, rank)
+        first = _channels_first(p)
         strides = p.strides if isinstance(p.strides, (tuple, list)) else (p.strides,)
         size = tuple(shape_of(p.name, p.output_shape))
         if not first:
@@ -298,13 +315,29 @@ def _unpool(rank: int) -> Any:
     return compute
 
 
-class MaxUnpool2D(Primitive, compute=_unpool(2), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW"):
+class MaxUnpool2D(
+    Primitive,
+    compute=_unpool(2),
+    ksize=integers(count=(2, 4), at_least=1),
+    strides=integers(0, (2, 4), at_least=0),
+    pads=integers(0, (2, 4), at_least=0),
+    output_shape=integers((), alone=False, each=anything()),
+    data_format=one_of("NCHW", "NHWC"),
+):
     """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the size
     of the window.
     """
 
 
-class MaxUnpool3D(Primitive, compute=_unpool(3), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW"):
+class MaxUnpool3D(
+    Primitive,
+    compute=_unpool(3),
+    ksize=integers(count=(3, 5), at_least=1),
+    strides=integers(0, (3, 5), at_least=0),
+    pads=integers(0, (3, 5), at_least=0),
+    output_shape=integers((), alone=False, each=anything()),
+    data_format=one_of("NCDHW", "NDHWC"),
+):
     """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the size
     of the window.
     """
