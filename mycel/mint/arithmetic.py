@@ -10,6 +10,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
+from mycel.mint._arguments import number, real, whole
 from mycel.ops._operands import floating, operand, operands
 from mycel.ops.algebra.systems import triangular_solve
 from mycel.ops.tensors import in_place
@@ -63,9 +64,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def _scaled(name: str, x: Any, alpha: Any) -> Any:
-    if isinstance(alpha, (int, float)) and not isinstance(alpha, bool) and alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return x
-    return ops.mul(operand(name, x), alpha)
+    return ops.mul(operand(name, x), number(name, "alpha", alpha))
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -106,6 +107,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
     3.0
     """
+    for parameter, value in (("beta", beta), ("alpha", alpha)):
+        if isinstance(value, (tuple, list)):
+            raise arguments.wrong_type("baddbmm", parameter, "a number", value)
     return ops.baddbmm(input, batch1, batch2, beta, alpha)
 
 
@@ -164,9 +168,12 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
     5.0
     """
-    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    arguments.one_of("cdist", "compute_mode", compute_mode, modes)
-    return ops.cdist(x1, x2, p)
+    x, y = operand("cdist", x1), operand("cdist", x2)
+    if x.ndim != y.ndim:
+        raise ShapeError(f"cdist: x1 and x2 must have the same number of dimensions, not {x._type} and {y._type}")
+    if real("cdist", "p", p) < 0:
+        raise arguments.wrong_value("cdist", "p", "at least 0", p)
+    return ops.cdist(x, y, p)
 
 
 def equal(input: Any, other: Any) -> Tensor:
@@ -240,7 +247,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
     [0.0, 3.0]
     """
-    return ops.histc(input, bins, min, max)
+    return ops.histc(input, whole("histc", "bins", bins), min, max)
 
 
 def conv2d(

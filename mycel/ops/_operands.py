@@ -168,6 +168,8 @@ def select(condition: Tensor, x: Any, y: Any) -> Tensor:
 
 def axis_of(name: str, axis: Any, rank: int) -> int:
     """Count one axis from the front. Raises ShapeError where it is out of range."""
+    if axis is True or axis is False:
+        raise arguments.wrong_type(name, "axis", "an int", axis)
     number = arguments.index(name, "axis", axis)
     if not -rank <= number < rank:
         raise ShapeError(
