@@ -9,12 +9,13 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import operand
 
-__all__ = ["as_kind", "asarray", "both"]
+__all__ = ["as_axis", "as_kind", "asarray", "both", "check_flags"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -38,6 +39,17 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     if kind is None and made.dtype is D.int64 and not isinstance(a, (np.ndarray, np.generic)):
         kind = D.int32
     return made if kind is None else cast(made, kind)
+
+
+def as_axis(axis: Any) -> Any:
+    """Return an axis, of which True stands for 1 and False for 0."""
+    return int(axis) if isinstance(axis, bool) else axis
+
+
+def check_flags(name: str, **given: Any) -> None:
+    """Check that all of the arguments are bools; `name` is the function that the user called."""
+    for parameter, value in given.items():
+        arguments.flag(name, parameter, value)
 
 
 def both(x: Any, y: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import asarray
+from mycel.numpy._operands import as_axis, asarray, check_flags
 from mycel.ops._operands import axis_of, size_of
 
 __all__: list[str] = []
@@ -131,7 +131,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     >>> mnp.stack(([1, 2], [3, 4])).shape
     (2, 2)
     """
-    return ops.stack([asarray(v) for v in arguments.sequence("stack", "arrays", _rows(arrays))], axis)
+    return ops.stack([asarray(v) for v in arguments.sequence("stack", "arrays", _rows(arrays))], as_axis(axis))
 
 
 @export
@@ -145,7 +145,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     [[1, 2], [3, 4]]
     """
     value = asarray(x)
-    axis = axis_of("split", axis, value.ndim)
+    axis = axis_of("split", as_axis(axis), value.ndim)
     if isinstance(indices_or_sections, int) and indices_or_sections > 0 and value.shape[axis] % indices_or_sections:
         raise ValueError(
             f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use "
@@ -222,7 +222,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     [2, 1]
     """
     x = asarray(m)
-    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else axis)
+    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else as_axis(axis))
 
 
 @export
@@ -307,7 +307,7 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
     >>> mnp.take([1, 2, 3], [2, 0]).tolist()
     [3, 1]
     """
-    return asarray(a).take(asarray(indices), axis, mode)
+    return asarray(a).take(asarray(indices), axis, arguments.text("take", "mode", mode))
 
 
 @export
@@ -415,6 +415,8 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
     >>> [g.shape for g in mnp.meshgrid([1, 2], [3, 4, 5])]
     [(3, 2), (3, 2)]
     """
+    check_flags("meshgrid", sparse=sparse)
+    arguments.text("meshgrid", "indexing", indexing)
     lines = [ops.ravel(asarray(v)) for v in xi]
     if not sparse:
         return list(ops.meshgrid(*lines, indexing=indexing))
@@ -482,7 +484,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
     4
     """
     x = asarray(a)
-    return x.size if axis is None else x.shape[axis_of("size", axis, x.ndim)]
+    return x.size if axis is None else x.shape[axis_of("size", as_axis(axis), x.ndim)]
 
 
 @export
@@ -504,6 +506,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
     >>> mnp.vander([2, 3]).tolist()
     [[2, 1], [3, 1]]
     """
+    check_flags("vander", increasing=increasing)
     made = ops.vander(asarray(x), N)
     return ops.flip(made, 1) if increasing else made
 

@@ -10,7 +10,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray, kind_of
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, kind_of
 from mycel.ops._operands import check_sizes, need_room, size_of
 
 __all__: list[str] = ["asarray"]
@@ -73,7 +73,7 @@ def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.zeros(2).tolist()
     [0.0, 0.0]
     """
-    return ops.zeros(shape, dtype)
+    return ops.zeros(shape, D.from_any(dtype))
 
 
 @export
@@ -84,7 +84,7 @@ def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.ones(2).tolist()
     [1.0, 1.0]
     """
-    return ops.ones(shape, dtype)
+    return ops.ones(shape, D.from_any(dtype))
 
 
 @export
@@ -175,6 +175,7 @@ def linspace(
     >>> mnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
+    check_flags("linspace", endpoint=endpoint, retstep=retstep)
     num = size_of("linspace", num)
     parts = num - 1 if endpoint else num
     first, last = start, stop
@@ -182,7 +183,7 @@ def linspace(
         first, last = asarray(start, D.float32), asarray(stop, D.float32)
     step = (last - first) / parts if parts else float("nan")
     line = ops.linspace(first, last if endpoint else last - step, num)
-    line = as_kind(ops.moveaxis(line, -1, axis), dtype)
+    line = as_kind(ops.moveaxis(line, -1, as_axis(axis)), dtype)
     return (line, step) if retstep else line
 
 
@@ -199,6 +200,9 @@ def logspace(
     >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
     [1.0, 2.0, 4.0]
     """
+    check_flags("logspace", endpoint=endpoint)
+    if not isinstance(base, Tensor):
+        base = arguments.number("logspace", "base", base)
     return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
@@ -232,7 +236,7 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
     >>> mnp.identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return ops.eye(n, n, dtype)
+    return ops.eye(n, n, D.from_any(dtype))
 
 
 @export

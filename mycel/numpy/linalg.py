@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.core.tensor import Tensor
-from mycel.numpy._operands import as_kind, asarray
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 
 __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot", "trace"]
 
@@ -120,4 +120,5 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     >>> mnp.norm([3.0, 4.0]).item()
     5.0
     """
-    return ops.norm(asarray(x), ord, axis, keepdims)
+    check_flags("norm", keepdims=keepdims)
+    return ops.norm(asarray(x), ord, as_axis(axis), keepdims)

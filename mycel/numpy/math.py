@@ -10,7 +10,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray, both
+from mycel.numpy._operands import as_axis, as_kind, asarray, both, check_flags
 from mycel.ops._operands import axis_of
 
 _UNARY = """
@@ -153,6 +153,7 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
     [4.0, 6.0]
     """
+    check_flags("sum", keepdims=keepdims)
     total = ops.sum(asarray(a), axis, keepdims, dtype=dtype)
     return total if initial is None else total + initial
 
@@ -168,7 +169,8 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     >>> mnp.mean([1.0, 2.0]).item()
     1.5
     """
-    return as_kind(ops.mean(as_kind(asarray(a), dtype), axis, keepdims), dtype)
+    check_flags("mean", keepdims=keepdims)
+    return as_kind(ops.mean(as_kind(asarray(a), dtype), as_axis(axis), keepdims), dtype)
 
 
 @export
@@ -198,6 +200,7 @@ def _spread(name: str) -> Any:
     function = getattr(ops, name)
 
     def made(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+        check_flags(name, keepdims=keepdims)
         return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
@@ -212,7 +215,8 @@ def _extreme(name: str, largest: bool) -> Any:
     function = ops.amax if largest else ops.amin
 
     def made(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
-        return function(asarray(a), axis, keepdims, initial=initial, where=None if where is True else where)
+        check_flags(name, keepdims=keepdims)
+        return function(asarray(a), as_axis(axis), keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = (
@@ -233,7 +237,8 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.ptp([1.0, 4.0]).item()
     3.0
     """
-    value = asarray(x)
+    check_flags("ptp", keepdims=keepdims)
+    value, axis = asarray(x), as_axis(axis)
     return ops.amax(value, axis, keepdims) - ops.amin(value, axis, keepdims)
 
 
@@ -287,7 +292,7 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
     if dtype is None and x.dtype.kind in "iub":
         wide = D.uint32 if x.dtype.kind == "u" else D.int32
         dtype = x.dtype if x.dtype.itemsize >= wide.itemsize else wide
-    return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, axis, dtype)
+    return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, as_axis(axis), dtype)
 
 
 @export
@@ -312,7 +317,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> mnp.nansum([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nansum(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nansum(asarray(a), as_axis(axis), keepdims, dtype=dtype)
 
 
 @export
@@ -325,7 +330,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     >>> mnp.nanmean([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nanmean(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nanmean(asarray(a), as_axis(axis), keepdims, dtype=dtype)
 
 
 @export
@@ -356,7 +361,7 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x = as_kind(asarray(a), dtype)
+    x, axis = as_kind(asarray(a), dtype), as_axis(axis)
     if not x.dtype.is_floating:
         return function(x, axis, keepdims)
     empty = ops.isnan(x)
@@ -375,7 +380,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     1.0
     """
     degrees = arguments.int64("nanvar", "ddof", ddof)
-    x = as_kind(asarray(a), dtype)
+    x, axis = as_kind(asarray(a), dtype), as_axis(axis)
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
@@ -403,6 +408,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.count_nonzero([0, 1, 2]).item()
     2
     """
+    check_flags("count_nonzero", keepdims=keepdims)
     return ops.count_nonzero(asarray(x), () if axis is None else axis, keepdims)
 
 
@@ -417,7 +423,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     [3, 5]
     """
     ends = [None if v is None else asarray(v) for v in (prepend, append)]
-    return ops.diff(asarray(a), n, axis, *ends)
+    return ops.diff(asarray(a), n, as_axis(axis), *ends)
 
 
 @export
@@ -493,6 +499,7 @@ def cov(
     >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
+    check_flags("cov", rowvar=rowvar)
     rows = [asarray(v) for v in (m, y) if v is not None]
     rows = [
         ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows
@@ -513,6 +520,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     >>> mnp.isclose([1.0], [1.0]).tolist()
     [True]
     """
+    check_flags("isclose", equal_nan=equal_nan)
+    for parameter, value in (("rtol", rtol), ("atol", atol)):
+        arguments.number("isclose", parameter, value)
     return ops.isclose(asarray(a), asarray(b), rtol, atol, equal_nan)
 
 
@@ -546,7 +556,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.sometrue([False, True]).item()
     True
     """
-    return ops.any(asarray(a), axis, keepdims)
+    return ops.any(asarray(a), as_axis(axis), keepdims)
 
 
 @export
@@ -557,6 +567,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     >>> mnp.array_equal([1, 2], [1, 2]).item()
     True
     """
+    check_flags("array_equal", equal_nan=equal_nan)
     a, b = asarray(a1), asarray(a2)
     if a.shape != b.shape:
         return Tensor(False)

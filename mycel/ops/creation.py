@@ -79,7 +79,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.zeros((2, 3)).shape
     (2, 3)
     """
-    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(dtype or D.float32))
+    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(D.float32 if dtype is None else dtype))
 
 
 @fused
@@ -92,7 +92,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.ones(2, ms.int32).tolist()
     [1, 1]
     """
-    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.from_any(dtype or D.float32))
+    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.from_any(D.float32 if dtype is None else dtype))
 
 
 def empty(size: Any, dtype: Any = None) -> Tensor:
@@ -161,7 +161,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
             raise ValueError(
                 f"full: fill_value must be a number or a tensor of one element, not of shape {fill_value.shape}"
             )
-        value = cast(fill_value, D.from_any(dtype or fill_value.dtype))
+        value = cast(fill_value, fill_value.dtype if dtype is None else D.from_any(dtype))
         return broadcast(run(E.identity, reshaped(value, ())), shape)
     arguments.instance("full", "fill_value", fill_value, (bool, int, float, complex, np.generic, Dim), "a number")
     return _filled(shape, fill_value, D.from_any(dtype) if dtype is not None else as_tensor(fill_value).dtype)
@@ -324,9 +324,9 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     """
     rows = size_of("eye", n)
     shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
-    need_room("eye", shape, D.from_any(dtype or D.float32))
+    need_room("eye", shape, D.from_any(D.float32 if dtype is None else dtype))
     kind = S.position_type(max(shape)) if all(isinstance(d, int) for d in shape) else D.int32
-    return cast(run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.from_any(dtype or D.float32))
+    return cast(run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.from_any(D.float32 if dtype is None else dtype))
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
