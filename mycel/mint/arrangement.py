@@ -179,7 +179,10 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     """
     given = operand("index_add", source)
     alpha = number("index_add", "alpha", alpha)
-    return ops.index_add(input, cast(operand("index_add", index), D.int32), given if alpha == 1 else given * alpha, dim)
+    places = operand("index_add", index)
+    if places.ndim > 1:
+        raise ShapeError(f"index_add: index must be a vector, not a tensor of shape {places.shape}")
+    return ops.index_add(input, cast(places, D.int32), given if alpha == 1 else given * alpha, dim)
 
 
 def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
@@ -236,6 +239,9 @@ def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...
     if indexing is not None:
         arguments.choice("meshgrid", "indexing", indexing, ("ij", "xy"))
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    given = [operand("meshgrid", t) for t in given]
+    if builtins.any(t.ndim > 1 for t in given):
+        raise ShapeError(f"meshgrid: takes vectors, not tensors of shapes {[t.shape for t in given]}")
     return ops.meshgrid(*given, indexing="ij" if indexing is None else indexing)
 
 

@@ -75,5 +75,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    if ord is not None and not isinstance(ord, (int, float, str)):
+        raise arguments.wrong_value("norm", "ord", "a number, 'fro', 'nuc' or None", ord)
     arguments.flag("norm", "keepdim", keepdim)
     return norms.norm(A, ord, dim, keepdim, dtype=dtype)

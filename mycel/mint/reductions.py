@@ -350,12 +350,14 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     """
     if keepdim is not False:
         arguments.flag("norm", "keepdim", keepdim)
+    if not isinstance(p, (int, float, str)):
+        raise arguments.wrong_value("norm", "p", "a number, 'fro' or 'nuc'", p)
     if p == "nuc":
         x = floating("norm", input)
         return matrix_norm(x, "nuc", tuple(range(x.ndim)) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', not {p!r}")
-    return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:

@@ -326,7 +326,8 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
     need_room("eye", shape, D.from_any(D.float32 if dtype is None else dtype))
     kind = S.position_type(max(shape)) if all(isinstance(d, int) for d in shape) else D.int32
-    return cast(run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.from_any(D.float32 if dtype is None else dtype))
+    found = run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind))
+    return cast(found, D.from_any(D.float32 if dtype is None else dtype))
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:

@@ -248,7 +248,7 @@ def test_errors() -> None:
         (ValueError, "groups", lambda: nn.Conv2d(3, 4, 2, groups=2)),
         (ValueError, "same", lambda: nn.Conv2d(3, 4, 2, stride=2, padding="same")),
         (ValueError, "padding_mode", lambda: nn.ConvTranspose2d(3, 4, 2, padding_mode="reflect")),
-        (TypeError, "padding", lambda: nn.ConvTranspose2d(3, 4, 2, padding="same")),
+        (ValueError, "padding", lambda: nn.ConvTranspose2d(3, 4, 2, padding="same")),
         (TypeError, "kernel_size", lambda: nn.AvgPool2d()),
         (ValueError, "dimensions", lambda: nn.BatchNorm2d(3)(ms.Tensor(X))),
         (ValueError, "process_group", lambda: nn.SyncBatchNorm(3, process_group="all")),

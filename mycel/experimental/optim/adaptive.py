@@ -27,6 +27,8 @@ class Adadelta(Optimizer):
     array([0.684], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -37,6 +39,7 @@ class Adadelta(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
+        arguments.real("Adadelta", "rho", rho)
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
         self._states("accum")
         self._states("accum_update")
@@ -69,6 +72,8 @@ class Adagrad(Optimizer):
     >>> _ = ms.experimental.optim.Adagrad([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
     array([0.5], dtype=float32)
     """
+
+    _above_zero = ("lr", "eps")
 
     def __init__(
         self,
@@ -125,6 +130,8 @@ class RMSprop(Optimizer):
     >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy().round(4)
     array([0.8], dtype=float32)
     """
+
+    _above_zero = ("lr", "eps")
 
     def __init__(
         self,

@@ -161,6 +161,8 @@ class Rprop(Optimizer):
     array([0.5], dtype=float32)
     """
 
+    _above_zero = ("lr",)
+
     def __init__(
         self,
         params: Any,

@@ -11,10 +11,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
+from mycel.ir.dims import Dim
+from mycel.mint._arguments import number, real, whole
 from mycel.ops import adaptive_pooling
 from mycel.ops._operands import (
     cast_index,
@@ -134,6 +137,7 @@ def avg_pool1d(
     >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
     [[[2.0]]]
     """
+    _check_flags("avg_pool1d", ceil_mode, count_include_pad)
     return ops.avg_pool1d(
         input, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, count_include_pad
     )
@@ -161,6 +165,7 @@ def avg_pool2d(
     """
     strides = kernel_size if stride is None else stride
     divisor = _divisor("avg_pool2d", divisor_override)
+    _check_flags("avg_pool2d", ceil_mode, count_include_pad)
     return ops.avg_pool2d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
 
 
@@ -186,13 +191,23 @@ def avg_pool3d(
     """
     strides = kernel_size if stride is None else stride
     divisor = _divisor("avg_pool3d", divisor_override)
+    _check_flags("avg_pool3d", ceil_mode, count_include_pad)
     return ops.avg_pool3d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
 
 
 def _divisor(name: str, value: Optional[int]) -> int:
-    if value == 0:
+    if value is None:
+        return 0
+    if whole(name, "divisor_override", value) == 0:
         raise ValueError(f"{name}: divisor_override must not be 0")
-    return 0 if value is None else value
+    return value
+
+
+def _check_flags(name: str, ceil_mode: Any, count_include_pad: Any) -> None:
+    if ceil_mode is not False:
+        arguments.flag(name, "ceil_mode", ceil_mode)
+    if count_include_pad is not True:
+        arguments.flag(name, "count_include_pad", count_include_pad)
 
 
 def max_pool2d(
@@ -215,7 +230,23 @@ def max_pool2d(
     >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
     [[[[3.0]]]]
     """
+    for parameter, value in (("kernel_size", kernel_size), ("padding", padding), ("dilation", dilation)):
+        _check_pair("max_pool2d", parameter, value)
+    if stride is not None:
+        _check_pair("max_pool2d", "stride", stride)
+    if ceil_mode is not False:
+        arguments.flag("max_pool2d", "ceil_mode", ceil_mode)
+    if return_indices is not False:
+        arguments.flag("max_pool2d", "return_indices", return_indices)
     return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def _check_pair(name: str, parameter: str, value: Any) -> None:
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, 2):
+            raise arguments.wrong_value(name, parameter, "an int or two of them", value, TypeError)
+    elif not isinstance(value, (int, np.integer, Dim)):
+        raise arguments.wrong_value(name, parameter, "an int or two of them", value)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -227,7 +258,9 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.mint.nn.functional.adaptive_max_pool1d(x, 1, True)[1].tolist()
     [[[2]]]
     """
-    if not return_indices:
+    if output_size is None:
+        raise arguments.wrong_type("adaptive_max_pool1d", "output_size", "an int", output_size)
+    if not arguments.flag("adaptive_max_pool1d", "return_indices", return_indices):
         return ops.adaptive_max_pool1d(input, output_size)
     return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
 
@@ -242,6 +275,9 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
     (1, 2, 2, 2)
     """
+    if output_size is None:
+        raise arguments.wrong_type("adaptive_max_pool2d", "output_size", "an int or two", output_size)
+    arguments.flag("adaptive_max_pool2d", "return_indices", return_indices)
     return ops.adaptive_max_pool2d(input, output_size, return_indices)
 
 
@@ -268,7 +304,7 @@ def max_unpool2d(
         )
     window = per_axis(name, "kernel_size", kernel_size, 2)
     steps = window if stride is None else per_axis(name, "stride", stride, 2)
-    pads = per_axis(name, "padding", padding, 2)
+    pads = check_sizes(name, per_axis(name, "padding", padding, 2))
     if output_size is None:
         size = tuple((d - 1) * s - 2 * p + k for d, s, p, k in zip(x.shape[-2:], steps, pads, window))
     else:
@@ -380,6 +416,9 @@ def grid_sample(
     >>> ms.mint.nn.functional.grid_sample(x, middle).item()
     2.5
     """
+    arguments.text("grid_sample", "mode", mode)
+    arguments.text("grid_sample", "padding_mode", padding_mode)
+    arguments.optional("grid_sample", "align_corners", align_corners, bool)
     return resize.grid_sample(input, grid, mode, padding_mode, align_corners)
 
 
@@ -394,7 +433,12 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tens
     >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
     [0.0, 1.0, 0.0, 0.0]
     """
-    return ops.pad(input, pad, mode, value)
+    amounts = pad if isinstance(pad, Tensor) else arguments.sequence("pad", "pad", pad)
+    return ops.pad(input, amounts, mode, None if value is None else _fill(value))
+
+
+def _fill(value: Any) -> Any:
+    return value if isinstance(value, bool) else number("pad", "value", value)
 
 
 # Normalisation and tables.
@@ -423,6 +467,10 @@ def batch_norm(
     >>> ms.mint.nn.functional.batch_norm(x, zero, one, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    if training is not False:
+        arguments.flag("batch_norm", "training", training)
+    real("batch_norm", "momentum", momentum)
+    real("batch_norm", "eps", eps)
     return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
@@ -434,6 +482,8 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
     >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist()
     [0.6000000238418579, 0.800000011920929]
     """
+    if not isinstance(p, (int, float, str)):
+        raise arguments.wrong_value("normalize", "p", "a number", p)
     x = floating("normalize", input)
     length = ops.vector_norm(x, p, dim, True)
     return x / ops.clamp(length, eps)

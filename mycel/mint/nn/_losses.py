@@ -6,6 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.base import arguments
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
 from mycel.ops._operands import operand
 
@@ -23,6 +24,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     >>> round(loss.item(), 4)
     0.6931
     """
+    arguments.text("binary_cross_entropy", "reduction", reduction)
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
@@ -39,6 +41,7 @@ def binary_cross_entropy_with_logits(
     >>> round(loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
     0.6931
     """
+    arguments.text("binary_cross_entropy_with_logits", "reduction", reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
@@ -53,7 +56,8 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
     0.0
     """
-    if not log_target:
+    arguments.text("kl_div", "reduction", reduction)
+    if not arguments.flag("kl_div", "log_target", log_target):
         return ops.kl_div(input, target, reduction)
     arguments.one_of("kl_div", "reduction", reduction, ("none", "mean", "sum", "batchmean"))
     x, y = operand("kl_div", input), operand("kl_div", target)
@@ -88,6 +92,10 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()
     2.5
     """
+    arguments.text("smooth_l1_loss", "reduction", reduction)
+    x, y = operand("smooth_l1_loss", input), operand("smooth_l1_loss", target)
+    if x.shape != y.shape:
+        raise ShapeError(f"smooth_l1_loss: input and target must have the same shape, not {x.shape} and {y.shape}")
     if beta == 0:
-        return ops.l1_loss(input, target, reduction)
-    return ops.smooth_l1_loss(input, target, beta, reduction)
+        return ops.l1_loss(x, y, reduction)
+    return ops.smooth_l1_loss(x, y, beta, reduction)
