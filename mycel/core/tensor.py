@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue, NotAnIndex
@@ -537,6 +538,8 @@ def tensor(
     >>> ms.tensor([1, 2, 3]).shape
     (3,)
     """
+    if const_arg is not False:
+        arguments.flag("tensor", "const_arg", const_arg)
     return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 
