@@ -131,7 +131,10 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     >>> mnp.stack(([1, 2], [3, 4])).shape
     (2, 2)
     """
-    return ops.stack([asarray(v) for v in arguments.sequence("stack", "arrays", _rows(arrays))], as_axis(axis))
+    members = _rows(arrays)
+    if not isinstance(members, (tuple, list)):
+        raise arguments.wrong_value("stack", "arrays", "a sequence of arrays", arrays)
+    return ops.stack([asarray(v) for v in members], as_axis(axis))
 
 
 @export
@@ -233,7 +236,9 @@ def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     >>> mnp.rot90([[1, 2], [3, 4]]).tolist()
     [[2, 4], [1, 3]]
     """
-    return ops.rot90(asarray(a), k, axes)
+    if not isinstance(axes, (tuple, list, Tensor)):
+        raise arguments.wrong_type("rot90", "axes", "a pair of axes", axes)
+    return ops.rot90(asarray(a), arguments.integer("rot90", "k", k), axes)
 
 
 @export
@@ -274,7 +279,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return ops.nonzero(held, as_tuple=True)
     if x is None or y is None:
-        raise ValueError("where: give both x and y, or neither")
+        raise TypeError("where: give both x and y, or neither")
     return ops.where(held, *(v if isinstance(v, Tensor) else asarray(v) for v in (x, y)))
 
 
@@ -286,12 +291,16 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
-    (
-        arguments.sequence("select", "condlist", _rows(condlist)),
-        arguments.sequence("select", "choicelist", _rows(choicelist)),
-    )
+    conditions, choices = _rows(condlist), _rows(choicelist)
+    for parameter, given in (("condlist", conditions), ("choicelist", choices)):
+        if given is None or isinstance(given, str):
+            raise arguments.wrong_type("select", parameter, "a sequence of arrays", given)
+        if not isinstance(given, (tuple, list)) or not given:
+            raise arguments.wrong_value("select", parameter, "a sequence of arrays", given)
+    if len(conditions) != len(choices):
+        raise ValueError(f"select: there are {len(choices)} choices for {len(conditions)} conditions")
     result: Any = default
-    for condition, choice in reversed(list(zip(condlist, choicelist))):
+    for condition, choice in reversed(list(zip(conditions, choices))):
         result = ops.where(asarray(condition), asarray(choice), result)
     return asarray(result)
 
@@ -440,6 +449,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
     [1, 2]
     """
+    arguments.one_of("searchsorted", "side", side, ("left", "right"))
+    if isinstance(sorter, (bool, int, float)):
+        raise arguments.wrong_type("searchsorted", "sorter", "an array of positions", sorter)
     return ops.searchsorted(
         asarray(a), asarray(v), side=side, sorter=None if sorter is None else asarray(sorter), out_int32=True
     )
@@ -470,6 +482,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
     >>> mnp.bincount([1, 1, 2]).tolist()
     [0.0, 2.0, 1.0]
     """
+    arguments.index("bincount", "minlength", minlength)
+    if length is not None:
+        arguments.integer("bincount", "length", length, 0)
     made = ops.bincount(asarray(x), None if weights is None else asarray(weights), builtins.max(minlength, length or 0))
     made = made if length is None else made[:length]
     return cast(made, D.float32) if weights is None else made

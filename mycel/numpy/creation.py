@@ -201,9 +201,9 @@ def logspace(
     [1.0, 2.0, 4.0]
     """
     check_flags("logspace", endpoint=endpoint)
-    if not isinstance(base, Tensor):
-        base = arguments.number("logspace", "base", base)
-    return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
+    return as_kind(
+        ops.pow(arguments.number("logspace", "base", base), linspace(start, stop, num, endpoint, axis=axis)), dtype
+    )
 
 
 def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
@@ -252,6 +252,17 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     return Tensor(_numpy.tri(rows, columns, place), D.from_any(dtype))
 
 
+def _drawn_type(name: str, dtype: Any, kinds: str) -> D.DType:
+    """Read the type of random numbers, of one of `kinds`. Raises ValueError for anything else."""
+    try:
+        kind = D.from_any(dtype)
+    except TypeError:
+        kind = D.bool_
+    if kind.kind not in kinds:
+        raise arguments.wrong_value(name, "dtype", f"a type of {'floats' if kinds == 'f' else 'ints'}", dtype)
+    return kind
+
+
 @export
 def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
     """Return random numbers of the uniform distribution over [0, 1).
@@ -260,7 +271,7 @@ def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.rand(2, 3).shape
     (2, 3)
     """
-    return ops.rand(*shape, dtype=dtype)
+    return ops.rand(*shape, dtype=_drawn_type("rand", dtype, "f"))
 
 
 @export
@@ -271,7 +282,7 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.randn(2, 3).shape
     (2, 3)
     """
-    return ops.randn(*shape, dtype=dtype)
+    return ops.randn(*shape, dtype=_drawn_type("randn", dtype, "f"))
 
 
 @export
@@ -285,4 +296,4 @@ def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype:
     [1, 1]
     """
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return ops.randint(low, high, () if shape is None else shape, dtype=dtype)
+    return ops.randint(low, high, () if shape is None else shape, dtype=_drawn_type("randint", dtype, "iu"))

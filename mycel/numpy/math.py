@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Optional
 
+from numpy import ndarray
+
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
@@ -55,7 +57,8 @@ def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., 
 
 
 def _copysign(x: Any, other: Any) -> Tensor:
-    return cast(ops.copysign(x, other), x.dtype)
+    value = asarray(x)
+    return cast(ops.copysign(value, other), value.dtype)
 
 
 def _of_tensors(name: str) -> Callable[[Any, Any], Tensor]:
@@ -142,7 +145,7 @@ def round(a: Any, decimals: int = 0) -> Tensor:
     >>> mnp.round([0.5, 1.5]).tolist()
     [0.0, 2.0]
     """
-    return ops.round(asarray(a), decimals=decimals)
+    return ops.round(asarray(a), decimals=arguments.integer("round", "decimals", decimals))
 
 
 @export
@@ -154,6 +157,11 @@ def around(a: Any, decimals: int = 0) -> Tensor:
     [2.0]
     """
     return round(a, decimals)
+
+
+def _check_initial(name: str, initial: Any) -> None:
+    if isinstance(initial, (list, tuple)) or isinstance(initial, Tensor) and initial.ndim:
+        raise arguments.wrong_type(name, "initial", "a number", initial)
 
 
 @export
@@ -168,6 +176,7 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     [4.0, 6.0]
     """
     check_flags("sum", keepdims=keepdims)
+    _check_initial("sum", initial)
     total = ops.sum(asarray(a), axis, keepdims, dtype=dtype)
     return total if initial is None else total + initial
 
@@ -203,7 +212,8 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if share.shape != value.shape:
         where = axis_of("average", axis, value.ndim) if isinstance(axis, int) else 0
         if share.ndim != 1 or not isinstance(axis, int) or share.shape[0] != value.shape[where]:
-            raise ValueError(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
+            error = ValueError if share.ndim == 1 and isinstance(axis, int) else TypeError
+            raise error(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
         share = ops.broadcast_to(ops.reshape(share, (-1, *(1,) * (value.ndim - 1 - where))), value.shape)
     whole = ops.sum(share, axis)
     result = ops.sum(value * share, axis) / whole
@@ -230,6 +240,9 @@ def _extreme(name: str, largest: bool) -> Any:
 
     def made(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
         check_flags(name, keepdims=keepdims)
+        if where is not None and not isinstance(where, (bool, int, float, list, tuple, Tensor, ndarray)):
+            raise arguments.wrong_type(name, "where", "an array of booleans", where)
+        _check_initial(name, initial)
         return function(asarray(a), as_axis(axis), keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
@@ -331,7 +344,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> mnp.nansum([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nansum(asarray(a), as_axis(axis), keepdims, dtype=dtype)
+    return ops.nansum(asarray(a), as_axis(axis), bool(keepdims), dtype=dtype)
 
 
 @export
@@ -344,7 +357,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     >>> mnp.nanmean([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nanmean(asarray(a), as_axis(axis), keepdims, dtype=dtype)
+    return ops.nanmean(asarray(a), as_axis(axis), bool(keepdims), dtype=dtype)
 
 
 @export
@@ -393,8 +406,8 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
     1.0
     """
-    degrees = arguments.int64("nanvar", "ddof", ddof)
-    x, axis = as_kind(asarray(a), dtype), as_axis(axis)
+    degrees = ddof if isinstance(ddof, (bool, Tensor)) else arguments.number("nanvar", "ddof", ddof)
+    x, axis, keepdims = as_kind(asarray(a), dtype), as_axis(axis), bool(keepdims)
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
@@ -437,7 +450,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     [3, 5]
     """
     ends = [None if v is None else asarray(v) for v in (prepend, append)]
-    return ops.diff(asarray(a), n, as_axis(axis), *ends)
+    return ops.diff(asarray(a), arguments.integer("diff", "n", n, 0), as_axis(axis), *ends)
 
 
 @export
@@ -488,6 +501,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     x0, x1, y0, y1 = (ops.gather(t, i, 0) for t, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
     width = ops.where(x1 == x0, 1.0, x1 - x0)
     result = y0 + (y1 - y0) * ops.clamp((point - x0) / width, 0.0, 1.0)
+    for parameter, value in (("left", left), ("right", right)):
+        if isinstance(value, (list, tuple)) or isinstance(value, Tensor) and value.ndim:
+            raise arguments.wrong_value("interp", parameter, "one number", value)
     result = result if left is None else ops.where(point < xs[0], left, result)
     return result if right is None else ops.where(point > xs[last], right, result)
 
@@ -514,6 +530,8 @@ def cov(
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     check_flags("cov", rowvar=rowvar)
+    if m is None:
+        raise arguments.wrong_type("cov", "m", "an array", m)
     rows = [asarray(v) for v in (m, y) if v is not None]
     rows = [
         ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows

@@ -190,6 +190,8 @@ def eigh(
     _flags("eigh", lower=lower, eigvals_only=eigvals_only, overwrite_a=overwrite_a, overwrite_b=overwrite_b)
     _flags("eigh", turbo=turbo, check_finite=check_finite)
     arguments.integer("eigh", "type", type, 1, 3)
+    if b is not None and not isinstance(b, Tensor):
+        raise arguments.wrong_value("eigh", "b", "matrices or None", b)
     x = _matrix("eigh", a, check_finite)
     factor: Optional[Tensor] = None
     if b is not None:

@@ -41,7 +41,7 @@ def reason(path: str, name: str, real: str, mine: str) -> str:
     letter = name[-1:]
     if letter == "t" and real in "Vv" and mine[0] in "Tt":
         return "truth"
-    if path.startswith("numpy.") and name[0].isdigit() and letter in "bdeEfil" and real == "T" and mine in (".", "V"):
+    if path.startswith("numpy.") and name[0].isdigit() and letter in "bdeEfil" and real in "TAR" and mine in (".", "V"):
         return "arrays"
     if letter in "JFQPK" and mine == "." and real in "TRVtrv":
         return "types"
