@@ -10,10 +10,12 @@ from mycel.experimental import optim
 __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]
 
 
-def _check(name: str, betas: Any, **numbers: Any) -> None:
-    """Check that `betas` is a tuple of two floats in [0, 1), and that each of `numbers` is a float
-    of at least 0.
+def _check(name: str, betas: Any, amsgrad: Any, maximize: Any, **numbers: Any) -> None:
+    """Check that `betas` is a tuple of two floats in [0, 1), that `amsgrad` and `maximize` are
+    bools, and that each of `numbers` is a float of at least 0.
     """
+    arguments.flag(name, "amsgrad", amsgrad)
+    arguments.flag(name, "maximize", maximize)
     if len(arguments.instance(name, "betas", betas, tuple)) != 2:
         raise arguments.wrong_value(name, "betas", "two floats", betas)
     for beta in betas:
@@ -44,7 +46,7 @@ class Adam(optim.Adam):
         *,
         maximize: bool = False,
     ) -> None:
-        _check(type(self).__name__, betas, lr=lr, eps=eps, weight_decay=weight_decay)
+        _check(type(self).__name__, betas, amsgrad, maximize, lr=lr, eps=eps, weight_decay=weight_decay)
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
@@ -71,7 +73,7 @@ class AdamW(optim.AdamW):
         *,
         maximize: bool = False,
     ) -> None:
-        _check(type(self).__name__, betas, lr=lr, eps=eps, weight_decay=weight_decay)
+        _check(type(self).__name__, betas, amsgrad, maximize, lr=lr, eps=eps, weight_decay=weight_decay)
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 

@@ -79,7 +79,8 @@ class Adam(Optimizer):
         self._counter("state_step")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("amsgrad", "maximize"), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
+        group["amsgrad"] = bool(group["amsgrad"])
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -163,7 +164,7 @@ class Adamax(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("maximize",), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -220,7 +221,7 @@ class NAdam(Optimizer):
         setattr(self, held.name, held)
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay", "momentum_decay"), (), "betas")
+        self._checked(group, ("eps", "weight_decay", "momentum_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -274,7 +275,7 @@ class RAdam(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), (), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

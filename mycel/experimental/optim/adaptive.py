@@ -45,7 +45,7 @@ class Adadelta(Optimizer):
         self._states("accum_update")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("maximize",))
+        self._checked(group, ("eps", "weight_decay"))
         arguments.number(type(self).__name__, "rho", group["rho"], at_least=0, at_most=1)
 
     def construct(self, gradients: Any) -> bool:
@@ -101,7 +101,7 @@ class Adagrad(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("lr_decay", "eps", "weight_decay", "initial_accumulator_value"), ("maximize",))
+        self._checked(group, ("lr_decay", "eps", "weight_decay", "initial_accumulator_value"))
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -161,7 +161,7 @@ class RMSprop(Optimizer):
         self._states("mean_grad")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("alpha", "eps", "weight_decay", "momentum"), ("centered", "maximize"))
+        self._checked(group, ("alpha", "eps", "weight_decay", "momentum"))
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -398,7 +398,7 @@ class CyclicLR(LRScheduler):
         self.gamma = arguments.number("CyclicLR", "gamma", gamma)
         self.mode = mode
         if scale_fn is None:
-            self.mode = arguments.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
+            self.mode = arguments.one_of("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
         else:
             arguments.function("CyclicLR", "scale_fn", scale_fn, "a function or None")

@@ -159,14 +159,11 @@ class Optimizer(Stepping):
         self,
         group: Group,
         nonnegative: Sequence[str] = (),
-        flags: Sequence[str] = (),
         pair: Optional[str] = None,
     ) -> None:
         name = type(self).__name__
         for key in nonnegative:
             arguments.number(name, key, group[key], at_least=0)
-        for key in flags:
-            arguments.flag(name, key, group[key])
         if pair is not None:
             betas = group[pair]
             if not isinstance(betas, _LISTS) or len(betas) != 2:
