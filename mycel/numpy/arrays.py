@@ -332,6 +332,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
     x, index = asarray(arr), asarray(indices)
     if axis is None:
         return ops.gather_elements(ops.ravel(x), 0, ops.ravel(index))
+    axis = arguments.index("take_along_axis", "axis", axis)
     if not -x.ndim <= axis < x.ndim or index.ndim != x.ndim:
         raise ValueError(
             f"take_along_axis: axis {axis} and indices of {index.ndim} axes do not fit an array of {x.ndim}"
@@ -482,10 +483,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
     >>> mnp.bincount([1, 1, 2]).tolist()
     [0.0, 2.0, 1.0]
     """
-    arguments.index("bincount", "minlength", minlength)
+    numbers, amounts = asarray(x), None if weights is None else asarray(weights)
+    if numbers.ndim != 1 or amounts is not None and amounts.shape != numbers.shape:
+        raise ValueError(f"bincount: x must be a vector and weights as long, not {x!r:.80} and {weights!r:.80}")
+    minlength = int(arguments.number("bincount", "minlength", minlength))
     if length is not None:
         arguments.integer("bincount", "length", length, 0)
-    made = ops.bincount(asarray(x), None if weights is None else asarray(weights), builtins.max(minlength, length or 0))
+    made = ops.bincount(numbers, amounts, builtins.max(minlength, length or 0))
     made = made if length is None else made[:length]
     return cast(made, D.float32) if weights is None else made
 

@@ -296,4 +296,7 @@ def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype:
     [1, 1]
     """
     low, high = (0, minval) if maxval is None else (minval, maxval)
+    for parameter, value in (("minval", minval), ("maxval", maxval)):
+        if isinstance(value, Tensor) and value.ndim:
+            raise arguments.wrong_type("randint", parameter, "an int", value)
     return ops.randint(low, high, () if shape is None else shape, dtype=_drawn_type("randint", dtype, "iu"))

@@ -148,7 +148,10 @@ def histogram(
 
 def _columns(sample: Any) -> list[Tensor]:
     if isinstance(sample, (list, tuple)):
-        return [ops.ravel(asarray(v)) for v in sample]
+        columns = [asarray(v) for v in sample]
+        if any(x.ndim > 1 for x in columns):
+            raise ValueError(f"histogramdd: takes vectors, not arrays of shapes {[x.shape for x in columns]}")
+        return [ops.ravel(x) for x in columns]
     x = asarray(sample)
     if x.ndim == 1:
         return [x]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 
@@ -59,6 +60,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     >>> mnp.tensordot(mnp.ones((2, 3)), mnp.ones((3, 4)), 1).shape
     (2, 4)
     """
+    if isinstance(axes, (str, dict)):
+        raise arguments.wrong_type("tensordot", "axes", "an int or two sequences of axes", axes)
     return ops.tensor_dot(asarray(a), asarray(b), axes)
 
 

@@ -11,6 +11,7 @@ from numpy import ndarray
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_kind, asarray, both, check_flags
 from mycel.ops._operands import axis_of, terms
@@ -159,6 +160,13 @@ def around(a: Any, decimals: int = 0) -> Tensor:
     return round(a, decimals)
 
 
+def _axis(name: str, x: Tensor, axis: Any) -> Any:
+    """Return axes of `x`. Raises ShapeError for any of a number."""
+    if x.ndim == 0 and axis is not None and axis != ():
+        raise ShapeError(f"{name}: a number has no axis {axis!r}")
+    return as_axis(axis)
+
+
 def _check_initial(name: str, initial: Any) -> None:
     if isinstance(initial, (list, tuple)) or isinstance(initial, Tensor) and initial.ndim:
         raise arguments.wrong_type(name, "initial", "a number", initial)
@@ -193,7 +201,8 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     1.5
     """
     check_flags("mean", keepdims=keepdims)
-    return as_kind(ops.mean(as_kind(asarray(a), dtype), as_axis(axis), keepdims), dtype)
+    x = as_kind(asarray(a), dtype)
+    return as_kind(ops.mean(x, _axis("mean", x, axis), keepdims), dtype)
 
 
 @export
@@ -344,7 +353,8 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> mnp.nansum([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nansum(asarray(a), as_axis(axis), bool(keepdims), dtype=dtype)
+    x = asarray(a)
+    return ops.nansum(x, _axis("nansum", x, axis), bool(keepdims), dtype=dtype)
 
 
 @export
@@ -357,7 +367,8 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     >>> mnp.nanmean([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nanmean(asarray(a), as_axis(axis), bool(keepdims), dtype=dtype)
+    x = asarray(a)
+    return ops.nanmean(x, _axis("nanmean", x, axis), bool(keepdims), dtype=dtype)
 
 
 @export
@@ -388,7 +399,8 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x, axis = as_kind(asarray(a), dtype), as_axis(axis)
+    x = as_kind(asarray(a), dtype)
+    axis = _axis(function.__name__, x, axis)
     if not x.dtype.is_floating:
         return function(x, axis, keepdims)
     empty = ops.isnan(x)
@@ -407,7 +419,8 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     1.0
     """
     degrees = ddof if isinstance(ddof, (bool, Tensor)) else arguments.number("nanvar", "ddof", ddof)
-    x, axis, keepdims = as_kind(asarray(a), dtype), as_axis(axis), bool(keepdims)
+    x, keepdims = as_kind(asarray(a), dtype), bool(keepdims)
+    axis = _axis("nanvar", x, axis)
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
@@ -474,7 +487,7 @@ def polyval(p: Any, x: Any) -> Tensor:
     >>> mnp.polyval([1.0, 0.0, 2.0], [3.0]).tolist()
     [11.0]
     """
-    coefficients, value = asarray(p), asarray(x)
+    coefficients, value = ops.atleast_1d(asarray(p)), asarray(x)
     result = ops.zeros_like(value) + coefficients[0]
     for i in builtins.range(1, coefficients.shape[0]):
         result = result * value + coefficients[i]
@@ -538,6 +551,9 @@ def cov(
     ]
     value = rows[0] if len(rows) == 1 else ops.concat(rows)
     correction = (0 if bias else 1) if ddof is None else arguments.int64("cov", "ddof", ddof)
+    for parameter, given in (("fweights", fweights), ("aweights", aweights)):
+        if isinstance(given, (bool, int, float)):
+            raise arguments.wrong_type("cov", parameter, "a vector", given)
     weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}
     return as_kind(ops.cov(value, correction=correction, **weights), dtype)
 

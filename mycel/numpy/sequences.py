@@ -77,7 +77,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     >>> mnp.convolve([1, 2, 3], [0, 1, 2]).tolist()
     [0, 1, 4, 7, 6]
     """
-    first, second = _vectors("convolve", a, v)
+    first, second = _vectors("convolve", ops.atleast_1d(asarray(a)), ops.atleast_1d(asarray(v)))
     long, short = (first, second) if first.shape[0] >= second.shape[0] else (second, first)
     return _correlated("convolve", long, ops.flip(short, (0,)), mode)
 

@@ -181,6 +181,7 @@ class Rprop(Optimizer):
 
     def _check_group(self, group: Group) -> None:
         etas, sizes = group["etas"], group["step_sizes"]
+        arguments.sequence("Rprop", "etas", etas)
         if not (isinstance(etas, (list, tuple)) and len(etas) == 2 and 0 < etas[0] < 1 < etas[1]):
             raise ValueError(f"Rprop: etas must be a number in (0, 1) and one above 1, not {etas!r}")
         if not (isinstance(sizes, (list, tuple)) and len(sizes) == 2 and 0 <= sizes[0] <= sizes[1]):
