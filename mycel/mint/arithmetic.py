@@ -17,8 +17,11 @@ from mycel.ops.tensors import in_place
 
 __all__ = [
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
+    "addmm",
+    "addmv",
     "addr_",
     "allclose",
     "baddbmm",
@@ -99,6 +102,46 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
 
 
+def _check_factors(name: str, **factors: Any) -> None:
+    for parameter, value in factors.items():
+        if not isinstance(value, (bool, int, float)):
+            number(name, parameter, value)
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * the sum of the products of two stacks of matrices.
+
+    >>> import mycel as ms
+    >>> row, column = ms.ops.ones((2, 1, 2)), ms.ops.ones((2, 2, 1))
+    >>> ms.mint.addbmm(ms.ops.ones((1, 1)), row, column).item()
+    5.0
+    """
+    _check_factors("addbmm", beta=beta, alpha=alpha)
+    x, first, second = operand("addbmm", input), operand("addbmm", batch1), operand("addbmm", batch2)
+    return ops.addbmm(x, first, second, beta=beta, alpha=alpha)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * mat1 @ mat2.
+
+    >>> import mycel as ms
+    >>> ms.mint.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
+    [[4.0]]
+    """
+    _check_factors("addmm", beta=beta, alpha=alpha)
+    return ops.addmm(operand("addmm", input), mat1, mat2, beta=beta, alpha=alpha)
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * mat @ vec.
+
+    >>> import mycel as ms
+    >>> ms.mint.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
+    [4.0]
+    """
+    return ops.addmv(input, mat, vec, beta=number("addmv", "beta", beta), alpha=number("addmv", "alpha", alpha))
+
+
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * batch1 @ batch2 for stacks of matrices.
 
@@ -107,9 +150,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
     3.0
     """
-    for parameter, value in (("beta", beta), ("alpha", alpha)):
-        if isinstance(value, (tuple, list)):
-            raise arguments.wrong_type("baddbmm", parameter, "a number", value)
+    _check_factors("baddbmm", beta=beta, alpha=alpha)
     return ops.baddbmm(input, batch1, batch2, beta, alpha)
 
 

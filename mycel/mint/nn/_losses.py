@@ -8,9 +8,19 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
+from mycel.mint._arguments import real
 from mycel.ops._operands import operand
 
-__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "smooth_l1_loss"]
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+]
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
@@ -43,6 +53,46 @@ def binary_cross_entropy_with_logits(
     """
     arguments.text("binary_cross_entropy_with_logits", "reduction", reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """Return ``1 - cos`` where `target` is 1 and ``max(0, cos - margin)`` where it is -1.
+
+    cos is the cosine of the angle between the vectors of `input1` and `input2`, and `reduction` is
+    "none", "mean" or "sum".
+
+    >>> import mycel as ms
+    >>> x, one = ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])
+    >>> ms.mint.nn.functional.cosine_embedding_loss(x, x, one).item()
+    0.0
+    """
+    arguments.text("cosine_embedding_loss", "reduction", reduction)
+    real("cosine_embedding_loss", "margin", margin)
+    return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return the absolute difference of `input` and `target`; `reduction` is "none", "mean" or
+    "sum".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.l1_loss(ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    2.0
+    """
+    return ops.l1_loss(input, target, arguments.text("l1_loss", "reduction", reduction))
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return the squared difference of `input` and `target`; `reduction` is "none", "mean" or
+    "sum".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.mse_loss(ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    4.0
+    """
+    return ops.mse_loss(input, target, arguments.text("mse_loss", "reduction", reduction))
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
