@@ -561,6 +561,8 @@ def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Te
         raise TypeError(
             f"initializer: init must be a Tensor, a number, a name or an Initializer, not {type(init).__name__}"
         )
+    if isinstance(shape, dict):
+        raise arguments.wrong_type("initializer", "shape", "an int or a sequence of ints", shape)
     if dtype is None:
         raise ValueError("initializer: dtype must be an element type, not None")
     return Tensor(shape=_checked_shape(() if shape is None else shape), dtype=dtype, init=made)

@@ -209,7 +209,9 @@ def eigh(
     if factor is not None:
         vectors = matmul(factor, vectors) if type == 3 else matrices.triangular(factor, vectors, True, "C")
     if eigvals is not None:
-        first, last = (size_of("eigh", v) for v in _two("eigh", "eigvals", eigvals))
+        if not isinstance(eigvals, (tuple, list)) or len(eigvals) != 2:
+            raise arguments.wrong_value("eigh", "eigvals", "a pair of positions or None", eigvals)
+        first, last = (size_of("eigh", v) for v in eigvals)
         values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
     return values if eigvals_only else (values, vectors)
 
