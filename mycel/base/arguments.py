@@ -117,7 +117,7 @@ def index(owner: str, parameter: str, value: Any) -> int:
         return operator.index(value)
     except NeedsValue:
         raise
-    except TypeError:
+    except (TypeError, ValueError):  # a tensor of several elements is no index
         raise wrong_type(owner, parameter, "an int", value) from None
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mycel.base import arguments, locks
 from mycel.base import dtype as D
+from mycel.base.errors import operation_called
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.parameter import Parameter
@@ -139,8 +140,7 @@ def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
         return default_generator
     if isinstance(seed, Generator):
         return seed
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"an operation's seed must be a non-negative int or None, not {seed!r}")
+    arguments.integer(operation_called(), "seed", seed, 0)
     with _lock:
         found = _seeded.get(int(seed))
         if found is None:

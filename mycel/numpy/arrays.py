@@ -225,7 +225,8 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     [2, 1]
     """
     x = asarray(m)
-    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else as_axis(axis))
+    axes = tuple(builtins.range(x.ndim)) if axis is None else as_axis(axis)
+    return ops.flip(x, (axes,) if isinstance(axes, int) else axes)
 
 
 @export
@@ -527,7 +528,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
     """
     check_flags("vander", increasing=increasing)
     made = ops.vander(asarray(x), N)
-    return ops.flip(made, 1) if increasing else made
+    return ops.flip(made, (1,)) if increasing else made
 
 
 @export

@@ -218,14 +218,16 @@ def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def shape_of(name: str, shape: Any) -> Shape:
-    """Read a shape from an int, a sequence of sizes, or a tensor of them."""
+def shape_of(name: str, shape: Any, single: bool = True) -> Shape:
+    """Read a shape from a sequence of sizes or a tensor of them, with `single` also from an int."""
     if isinstance(shape, Tensor):
         shape = shape.tolist()
-    if isinstance(shape, (int, np.integer, Dim)):
+    if single and isinstance(shape, (int, np.integer, Dim)):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise arguments.wrong_type(name, "a shape", "an int or a sequence of ints", shape)
+        raise arguments.wrong_type(
+            name, "a shape", "an int or a sequence of ints" if single else "a sequence of ints", shape
+        )
     found = tuple([size_of(name, d) for d in shape])
     whole = 1
     for d in found:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ir.dims import DimLike
+from mycel.ir.dims import Dim, DimLike
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -48,8 +49,12 @@ __all__ = [
 APART = 64
 
 
-def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[Any, ...]:
+def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...], lists: bool) -> tuple[Any, ...]:
     rank = len(spatial)
+    if rank == 1 and not isinstance(value, Dim):
+        arguments.integer(name, "output_size", value)
+    elif value is None or isinstance(value, list) and not lists:
+        raise arguments.wrong_type(name, "output_size", "an int or a tuple of ints", value)
     sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
     if len(sizes) != rank:
         raise ValueError(f"{name}: output_size must be an int or {rank} of them, not {value!r}")
@@ -66,7 +71,7 @@ def _even(spatial: Any, sizes: Any) -> bool:
 def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
     x, single = batched(name, floating(name, input), rank)
     spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial)
+    sizes = _output_size(name, output_size, spatial, False)
     if all(isinstance(n, int) and n == 1 for n in sizes):
         from mycel.ops.reduction import mean
 
@@ -174,7 +179,7 @@ def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: 
     """
     x, single = batched(name, operand(name, input), rank)
     spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial)
+    sizes = _output_size(name, output_size, spatial, True)
     none = ((0, 0),) * rank
     if _even(spatial, sizes):
         window = tuple(d // n for d, n in zip(spatial, sizes))
@@ -244,6 +249,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.ops.adaptive_max_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
     (1, 2, 2, 2)
     """
+    arguments.flag("adaptive_max_pool2d", "return_indices", return_indices)
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 

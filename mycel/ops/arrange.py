@@ -76,7 +76,7 @@ def tile(input: Any, dims: Any) -> Tensor:
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     x = operand("tile", input)
-    counts = check_sizes("tile", shape_of("tile", dims))
+    counts = check_sizes("tile", shape_of("tile", dims, False))
     counts = (1,) * (x.ndim - len(counts)) + counts
     sizes = (1,) * (len(counts) - x.ndim) + x.shape
     spread = tuple(v for d in sizes for v in (1, d))
@@ -140,7 +140,7 @@ def flip(input: Any, dims: Any) -> Tensor:
     [[2, 1], [4, 3]]
     """
     x = operand("flip", input)
-    if isinstance(dims, (tuple, list)) and not dims:
+    if not arguments.sequence("flip", "dims", dims):
         return x
     return run(S.reverse, x, axes=all_axes("flip", dims, x.ndim)) if x.ndim else x
 
@@ -162,7 +162,7 @@ def fliplr(input: Any) -> Tensor:
     >>> ms.ops.fliplr(ms.Tensor([[1, 2]])).tolist()
     [[2, 1]]
     """
-    return flip(input, 1)
+    return flip(input, (1,))
 
 
 def flipud(input: Any) -> Tensor:
@@ -172,7 +172,7 @@ def flipud(input: Any) -> Tensor:
     >>> ms.ops.flipud(ms.Tensor([[1], [2]])).tolist()
     [[2], [1]]
     """
-    return flip(input, 0)
+    return flip(input, (0,))
 
 
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
@@ -193,8 +193,8 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
     if turns == 2:
         return flip(x, (a, b))
     if turns == 1:
-        return permuted(flip(x, b), tuple(order))
-    return flip(permuted(x, tuple(order)), b) if turns else x
+        return permuted(flip(x, (b,)), tuple(order))
+    return flip(permuted(x, tuple(order)), (b,)) if turns else x
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
@@ -258,7 +258,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     [[2, 3], [5, 6]]
     """
     x = operand("slice", input_x)
-    starts, sizes = shape_of("slice", begin), shape_of("slice", size)
+    starts, sizes = shape_of("slice", begin, False), shape_of("slice", size, False)
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise ShapeError(f"slice: begin {starts} and size {sizes} need one entry for each of the {x.ndim} axes")
     stops = tuple(d if isinstance(n, int) and n == -1 else a + n for a, n, d in zip(starts, sizes, x.shape))
@@ -298,7 +298,7 @@ def strided_slice(
     """
     from mycel.core import indexing
 
-    first, last, steps = (shape_of("strided_slice", v) for v in (begin, end, strides))
+    first, last, steps = (shape_of("strided_slice", v, False) for v in (begin, end, strides))
     if not len(first) == len(last) == len(steps):
         raise ShapeError(f"strided_slice: begin {first}, end {last} and strides {steps} must be equally long")
     entries: list[Any] = []
@@ -380,7 +380,7 @@ def padded(name: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> T
         edge = int(mode == "reflect")
         before = take_slice(x, axis, edge, low + edge)
         after = take_slice(x, axis, length - high - edge, length - edge)
-        parts = [flip(before, axis), x, flip(after, axis)]
+        parts = [flip(before, (axis,)), x, flip(after, (axis,))]
     kept = [p for p in parts if not (isinstance(p.shape[axis], int) and p.shape[axis] == 0)]
     return concat(kept, axis)
 
@@ -525,7 +525,7 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     >>> [g.tolist() for g in ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    arguments.one_of("meshgrid", "indexing", indexing, ("xy", "ij"))
+    arguments.choice("meshgrid", "indexing", indexing, ("xy", "ij"))
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
     lines = [ravel(operand("meshgrid", v)) for v in inputs]

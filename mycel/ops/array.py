@@ -70,7 +70,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
     [[0, 1, 2], [3, 4, 5]]
     """
     x = operand("reshape", input)
-    wanted = shape_of("reshape", shape)
+    wanted = shape_of("reshape", shape, False)
     free = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
     if len(free) > 1 or builtins.any(isinstance(d, int) and d < -1 for d in wanted):
         raise ShapeError(f"reshape: the shape {wanted} may hold one -1 and no other negative size")
@@ -154,7 +154,7 @@ def permute(input: Any, axis: Any) -> Tensor:
     (4, 2, 3)
     """
     x = operand("transpose", input)
-    order = shape_of("transpose", axis)
+    order = shape_of("transpose", axis, False)
     if len(order) != x.ndim or sorted(d % x.ndim if x.ndim else 0 for d in order if -x.ndim <= d < x.ndim) != list(
         builtins.range(x.ndim)
     ):
@@ -295,7 +295,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
     [[1, 2], [1, 2]]
     """
     x = operand("broadcast_to", input)
-    wanted = list(shape_of("broadcast_to", shape))
+    wanted = list(shape_of("broadcast_to", shape, False))
     for i, d in enumerate(wanted):
         if isinstance(d, int) and d == -1:
             own = i - (len(wanted) - x.ndim)

@@ -80,7 +80,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.zeros((2, 3)).shape
     (2, 3)
     """
-    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(D.float32 if dtype is None else dtype))
+    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.float32 if dtype is None else D.from_any(dtype))
 
 
 @fused
@@ -93,7 +93,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.ones(2, ms.int32).tolist()
     [1, 1]
     """
-    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.from_any(D.float32 if dtype is None else dtype))
+    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.float32 if dtype is None else D.from_any(dtype))
 
 
 def empty(size: Any, dtype: Any = None) -> Tensor:
@@ -156,7 +156,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     >>> ms.ops.full((2,), 7.0)
     Tensor(shape=[2], dtype=Float32, value= [ 7.00000000e+00,  7.00000000e+00])
     """
-    shape = check_sizes("full", shape_of("full", size))
+    shape = check_sizes("full", shape_of("full", size, False))
     if isinstance(fill_value, Tensor):
         if fill_value.size != 1:
             raise ValueError(
@@ -178,7 +178,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     [5, 5]
     """
     x = _likes("full_like", input)
-    return full(x.shape, fill_value, dtype=dtype or x.dtype)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
@@ -188,7 +188,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
     >>> ms.ops.fill(ms.int32, (2,), 3).tolist()
     [3, 3]
     """
-    return full(shape, value, dtype=type)
+    return full(shape_of("fill", shape), value, dtype=type)
 
 
 def fills(x: Any, value: Any) -> Tensor:
@@ -276,7 +276,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     >>> ms.ops.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
+    count = size_of("linspace", steps)
     if isinstance(count, int) and count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
     for v in (start, end):
@@ -325,10 +325,11 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     """
     rows = size_of("eye", n)
     shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
-    need_room("eye", shape, D.from_any(D.float32 if dtype is None else dtype))
+    need_room("eye", shape, D.float32 if dtype is None else D.from_any(dtype))
     kind = S.position_type(max(shape)) if all(isinstance(d, int) for d in shape) else D.int32
-    found = run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind))
-    return cast(found, D.from_any(D.float32 if dtype is None else dtype))
+    return cast(
+        run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.float32 if dtype is None else D.from_any(dtype)
+    )
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
@@ -384,7 +385,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
     index = operand("one_hot", indices)
     if not index.dtype.is_integer:
         raise TypeError(f"one_hot: indices must be integers, not {index.dtype.name}")
-    size = size_of("one_hot", depth.item() if isinstance(depth, Tensor) else depth)
+    size = size_of("one_hot", depth)
     if isinstance(size, int) and size < 0:
         raise arguments.wrong_value("one_hot", "depth", "at least 0", size, ShapeError)
     place = axis_of("one_hot", axis, index.ndim + 1)

@@ -72,9 +72,15 @@ def _real(name: str, value: Any) -> Tensor:
 def _norm(name: str, norm: Optional[str]) -> str:
     if norm is None:
         return "backward"
-    if norm not in NORMS:
-        raise ValueError(f"{name}: norm must be one of {', '.join(NORMS)} or None, not {norm!r}")
-    return norm
+    return arguments.choice(name, "norm", norm, NORMS)
+
+
+def _several(name: str, parameter: str, value: Sizes) -> Sizes:
+    """Check that `value` is None or a tuple or list of ints, and return it."""
+    if value is not None:
+        for v in arguments.sequence(name, parameter, value):
+            arguments.index(name, f"each of {parameter}", v)
+    return value
 
 
 def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[int]], list[int]]:
@@ -199,13 +205,15 @@ def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
     compute = _COMPUTE[kind]
 
     def one(input: Any, n: Optional[int] = None, dim: int = -1, norm: Optional[str] = None) -> Tensor:
-        return compute(kind, input, n, dim, norm)
+        size = None if n is None else arguments.integer(kind, "n", n)
+        return compute(kind, input, size, arguments.integer(kind, "dim", dim), norm)
 
     def two(input: Any, s: Sizes = None, dim: Sizes = (-2, -1), norm: Optional[str] = None) -> Tensor:
-        return compute(kind + "2", input, s, dim, norm)
+        arguments.sequence(kind + "2", "dim", dim)
+        return compute(kind + "2", input, _several(kind + "2", "s", s), dim, norm)
 
     def several(input: Any, s: Sizes = None, dim: Sizes = None, norm: Optional[str] = None) -> Tensor:
-        return compute(kind + "n", input, s, dim, norm)
+        return compute(kind + "n", input, _several(kind + "n", "s", s), _several(kind + "n", "dim", dim), norm)
 
     for function, name in ((one, kind), (two, kind + "2"), (several, kind + "n")):
         function.__name__ = function.__qualname__ = name

@@ -120,7 +120,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     [[3, 1], [6, 4]]
     """
     x, index = operand("gather", input_params), cast_index("gather", input_indices)
-    where = axis_of("gather", axis.item() if isinstance(axis, Tensor) else axis, x.ndim)
+    where = axis_of("gather", axis, x.ndim)
     batch = batch_dims + index.ndim if batch_dims < 0 else batch_dims
     if batch == 0:
         return run(I.take, x, index, axis=where)
@@ -378,7 +378,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     from mycel.ops.creation import zeros
 
     new = operand("scatter_nd", updates)
-    return write("scatter_nd", zeros(shape_of("scatter_nd", shape), new.dtype), indices, new, "add")
+    return write("scatter_nd", zeros(shape_of("scatter_nd", shape, False), new.dtype), indices, new, "add")
 
 
 _REDUCTIONS = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -407,7 +407,7 @@ def write_elements(
     `input_x`, `indices`, `updates`, `axis` and `reduction` are those of that function; `bounds`
     says which indices are valid, as in `mycel.prims.index`.
     """
-    arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
+    arguments.choice(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
     where = axis_of(name, axis, x.ndim)
     new = term(name, updates, x.dtype)

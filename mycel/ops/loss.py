@@ -408,6 +408,7 @@ def gaussian_nll_loss(
     >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
     2.0
     """
+    arguments.flag("gaussian_nll_loss", "full", full)
     import math
 
     a, b = _both("gaussian_nll_loss", x, target)

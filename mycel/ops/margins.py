@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -159,6 +160,7 @@ def triplet_margin_loss(
     >>> ms.ops.triplet_margin_loss(anchor, near, far, eps=0.0).item()
     0.0
     """
+    arguments.flag("triplet_margin_loss", "swap", swap)
     from mycel.ops.reduction import vector_norm
 
     a, b = _both("triplet_margin_loss", anchor, positive)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -93,6 +94,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     >>> ms.ops.nonzero(ms.Tensor([0, 5, 6])).tolist()
     [[1], [2]]
     """
+    arguments.flag("nonzero", "as_tuple", as_tuple)
     x = operand("nonzero", input)
     found = positions_in(cast(x if x.ndim else reshaped(x, (1,)), D.bool_))
     if as_tuple:

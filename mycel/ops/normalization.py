@@ -11,6 +11,7 @@ import builtins
 import math
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
 from mycel.core.fused import fused
@@ -92,6 +93,7 @@ def batch_norm(
     >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    arguments.flag("batch_norm", "training", training)
     x = floating("batch_norm", input_x)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: the input must be (N, C, ...), not {x._type}")

@@ -82,6 +82,13 @@ def with_ceil(
     return tuple(result)
 
 
+def _sizes(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
+    """Read one int for each axis from an int or, where there are several axes, a tuple of ints."""
+    if isinstance(value, list) or isinstance(value, tuple) and rank == 1:
+        raise arguments.wrong_type(name, parameter, "an int" if rank == 1 else "an int or a tuple of ints", value)
+    return per_axis(name, parameter, value, rank)
+
+
 def _checked(name: str, window: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...]) -> None:
     if any(k < 1 for k in window) or any(s < 1 for s in strides):
         raise ValueError(f"{name}: kernel_size {window} and stride {strides} must be at least 1")
@@ -196,10 +203,12 @@ def _max_pool(
     ceil_mode: bool,
     positions: bool,
 ) -> MaybePair:
+    arguments.flag(name, "ceil_mode", ceil_mode)
+    read = _sizes if rank == 3 else per_axis
     value, single = batched(name, operand(name, x), rank)
-    window = per_axis(name, "kernel_size", kernel_size, rank)
-    strides = window if stride is None else per_axis(name, "stride", stride, rank)
-    pads, steps = per_axis(name, "padding", padding, rank), per_axis(name, "dilation", dilation, rank)
+    window = read(name, "kernel_size", kernel_size, rank)
+    strides = window if stride is None else read(name, "stride", stride, rank)
+    pads, steps = read(name, "padding", padding, rank), read(name, "dilation", dilation, rank)
     _checked(name, window, strides, pads)
     spans = tuple((k - 1) * e + 1 for k, e in zip(window, steps))
     pairs = with_ceil(value.shape[2:], spans, strides, tuple((p, p) for p in pads), ceil_mode)
@@ -290,15 +299,18 @@ def _avg_pool(
     count_include_pad: bool,
     divisor: Any,
 ) -> Tensor:
+    arguments.flag(name, "ceil_mode", ceil_mode)
+    arguments.flag(name, "count_include_pad", count_include_pad)
+    by = arguments.integer(name, "divisor_override", divisor)
     value, single = batched(name, floating(name, x), rank)
-    window, strides = per_axis(name, "kernel_size", kernel_size, rank), per_axis(name, "stride", stride, rank)
+    window, strides = _sizes(name, "kernel_size", kernel_size, rank), _sizes(name, "stride", stride, rank)
     if rank > 1 and isinstance(padding, (tuple, list)) and len(padding) == 2 * rank:
         given = sizes_of(name, "padding", padding)
         pairs: Pairs = tuple((given[2 * i], given[2 * i + 1]) for i in range(rank))
     else:
-        pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
+        read = per_axis if isinstance(padding, tuple) else _sizes
+        pairs = tuple((p, p) for p in read(name, "padding", padding, rank))
     _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))
-    by = arguments.int64(name, "divisor_override", divisor)
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
     return unbatched(
         mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, by), single
@@ -379,11 +391,13 @@ def avg_pool3d(
 
 
 def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    arguments.flag(name, "ceil_mode", ceil_mode)
+    arguments.instance(name, "norm_type", norm_type, (int, float), "a number")
     value, single = batched(name, floating(name, x), rank)
     if not norm_type:
         raise ValueError(f"{name}: norm_type must not be 0")
-    window = per_axis(name, "kernel_size", kernel_size, rank)
-    strides = window if stride is None else per_axis(name, "stride", stride, rank)
+    window = _sizes(name, "kernel_size", kernel_size, rank)
+    strides = window if stride is None else _sizes(name, "stride", stride, rank)
     pairs = with_ceil(value.shape[2:], window, strides, ((0, 0),) * rank, ceil_mode)
     powers = value**norm_type
     if ceil_mode:

@@ -87,8 +87,8 @@ def _permutation(state: Any, *, shape: Shape) -> Any:
     return P.permutation(state, shape[0])
 
 
-def _shape(name: str, size: Any) -> Shape:
-    return check_sizes(name, shape_of(name, size))
+def _shape(name: str, size: Any, single: bool = False) -> Shape:
+    return check_sizes(name, shape_of(name, size, single))
 
 
 def _size_arguments(name: str, size: tuple[Any, ...]) -> Shape:
@@ -146,7 +146,7 @@ def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> 
 
 
 def _bound(name: str, value: Any) -> int:
-    value = value.item() if isinstance(value, Tensor) else value
+    value = arguments.index(name, "each bound", value) if isinstance(value, Tensor) else value
     return arguments.integer(name, "each bound", value, numpy=False)
 
 
@@ -218,7 +218,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dt
     kind = D.from_any(dtype)
     generator = seeded_generator(seed)
     low, high = operand("uniform", minval), operand("uniform", maxval)
-    full = broadcast_shapes(_shape("uniform", shape), low.shape, high.shape)
+    full = broadcast_shapes(_shape("uniform", shape, True), low.shape, high.shape)
     if kind.is_floating:
         low, high = cast(low, kind), cast(high, kind)
         return draw(P.uniform, full, generator, dtype=kind) * (high - low) + low
@@ -297,7 +297,7 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
     >>> sorted(ms.ops.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    count = size_of("randperm", n.item() if isinstance(n, Tensor) else n)
+    count = size_of("randperm", n)
     generator = seeded_generator(None if seed == 0 and offset == 0 else seed + offset)
     return cast(draw(_permutation, check_sizes("randperm", (count,)), generator), D.from_any(dtype))
 
@@ -398,6 +398,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Optional[in
     >>> ms.ops.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
     [1.0, 2.0]
     """
+    arguments.flag("dropout", "training", training)
     x = floating("dropout", input)
     rate = chance("dropout", p)
     return _drop("dropout", x, rate, x.shape, seed) if training else x
@@ -431,6 +432,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
     >>> ms.ops.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
     (1, 2, 3, 3)
     """
+    arguments.flag("dropout2d", "training", training)
     return _channel_dropout("dropout2d", input, p, training, (3, 4))
 
 
@@ -441,6 +443,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
     >>> ms.ops.dropout3d(ms.ops.ones((1, 2, 3, 3, 3)), training=False).shape
     (1, 2, 3, 3, 3)
     """
+    arguments.flag("dropout3d", "training", training)
     return _channel_dropout("dropout3d", input, p, training, (4, 5))
 
 
@@ -470,6 +473,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()
     [1.0, 1.0]
     """
+    arguments.flag("gumbel_softmax", "hard", hard)
     if tau <= 0:
         raise arguments.wrong_value("gumbel_softmax", "tau", "positive", tau)
     x = floating("gumbel_softmax", logits)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import _step, seeded_generator
@@ -134,6 +135,7 @@ def log_uniform_candidate_sampler(
     >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
     ([0, 1, 2, 3, 4], (2, 2), (5,))
     """
+    arguments.flag("log_uniform_candidate_sampler", "unique", unique)
     return _candidates(
         "log_uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, True, False
     )
@@ -160,6 +162,8 @@ def uniform_candidate_sampler(
     >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
     [[0.75], [0.75]]
     """
+    arguments.flag("uniform_candidate_sampler", "unique", unique)
+    arguments.flag("uniform_candidate_sampler", "remove_accidental_hits", remove_accidental_hits)
     return _candidates(
         "uniform_candidate_sampler",
         true_classes,
@@ -183,5 +187,6 @@ def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int
     >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()
     [[1, 1]]
     """
+    arguments.flag("multinomial_with_replacement", "replacement", replacement)
     given = None if seed < 0 else seed + offset
     return cast(multinomial(floating("multinomial_with_replacement", x), numsamples, replacement, given), D.int64)

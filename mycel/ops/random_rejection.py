@@ -165,7 +165,7 @@ def _transformed(shape: Any) -> Callable[..., Drawn]:
 
 
 def _shape(name: str, shape: Any) -> Any:
-    return check_sizes(name, shape_of(name, shape.tolist() if isinstance(shape, Tensor) else shape))
+    return check_sizes(name, shape_of(name, shape, isinstance(shape, Tensor)))
 
 
 def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tensor:

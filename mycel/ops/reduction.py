@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
+from mycel.base.errors import ShapeError, operation_called
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
@@ -73,7 +73,9 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return run(primitive, x, axes=axes, keepdims=arguments.flag(primitive.name, "keepdims", keep, integers=True))
+    if keep is not True and keep is not False:
+        raise arguments.wrong_type(operation_called(), "keepdims", "a bool", keep)
+    return run(primitive, x, axes=axes, keepdims=keep)
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -203,7 +205,8 @@ def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> P
     >>> [t.item() for t in ms.ops.aminmax(ms.Tensor([3.0, 1.0, 2.0]))]
     [1.0, 3.0]
     """
-    return amin(input, axis, keepdims), amax(input, axis, keepdims)
+    keep = keepdims if isinstance(keepdims, (str, dict, Tensor)) else bool(keepdims)
+    return amin(input, axis, keep), amax(input, axis, keep)
 
 
 def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DType) -> Tensor:
@@ -237,6 +240,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     >>> ms.ops.argmax(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
     [1, 0]
     """
+    arguments.flag("argmax", "keepdim", keepdim)
     return _arg("argmax", R.argmax, input, dim, keepdim, D.int64)
 
 
@@ -430,6 +434,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
     >>> ms.ops.logsumexp(ms.Tensor([1000.0, 1000.0]), 0).item()
     1000.6931762695312
     """
+    arguments.flag("logsumexp", "keepdim", keepdim)
     x = floating("logsumexp", input)
     axes, full = all_axes("logsumexp", dim, x.ndim), wide(x)
     top = run(E.stop_gradient, _reduce(R.reduce_max, full, axes, True))

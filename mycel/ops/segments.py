@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -100,7 +101,7 @@ def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
 
 def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
     value, ids = operand(name, x), cast_index(name, segment_ids)
-    count = size_of(name, num_segments.item() if isinstance(num_segments, Tensor) else num_segments)
+    count = size_of(name, num_segments)
     if ids.ndim > value.ndim or value.shape[: ids.ndim] != ids.shape:
         raise ShapeError(f"{name}: the segment ids {ids._type} must have the leading sizes of {value._type}")
     from mycel.ops.creation import full
@@ -188,6 +189,8 @@ def unique_consecutive(
     >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
     [1, 2, 1]
     """
+    arguments.flag("unique_consecutive", "return_inverse", return_inverse)
+    arguments.flag("unique_consecutive", "return_counts", return_counts)
     x = operand("unique_consecutive", input)
     if is_open(x):
         return _runs(

@@ -80,6 +80,7 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
     >>> [t.tolist() for t in ms.ops.sort(ms.Tensor([3.0, 1.0, 2.0]))]
     [[1.0, 2.0, 3.0], [1, 2, 0]]
     """
+    arguments.flag("sort", "descending", descending)
     x = operand("sort", input_x)
     if x.ndim == 0:
         return x, cast(x * 0, D.int32)
@@ -94,6 +95,7 @@ def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     >>> ms.ops.argsort(ms.Tensor([3.0, 1.0, 2.0])).tolist()
     [1, 2, 0]
     """
+    arguments.flag("argsort", "descending", descending)
     return sort(input, axis, descending)[1]
 
 
@@ -118,6 +120,8 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
     >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
     [[3.0, 2.0], [0, 2]]
     """
+    arguments.flag("topk", "largest", largest)
+    arguments.flag("topk", "sorted", sorted)
     x = operand("topk", input)
     axis = axis_of("topk", -1 if dim is None else dim, x.ndim)
     size = x.shape[axis]
@@ -326,6 +330,7 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     >>> [t.item() for t in ms.ops.median(ms.Tensor([3.0, 1.0, 2.0, 4.0]))]
     [2.0, 2]
     """
+    arguments.flag("median", "keepdims", keepdims)
     x = operand("median", input)
     where = _axis_with_elements("median", axis, x)
     values, positions = sort(x, where)
@@ -346,6 +351,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     >>> [t.item() for t in ms.ops.nanmedian(ms.Tensor([3.0, float("nan"), 2.0]))]
     [2.0, 2]
     """
+    arguments.flag("nanmedian", "keepdims", keepdims)
     x = operand("nanmedian", input)
     where = _axis_with_elements("nanmedian", axis, x)
     if not x.dtype.is_floating:
@@ -397,6 +403,7 @@ def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = Fa
     >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
     3.0
     """
+    arguments.flag("quantile", "keepdims", keepdims)
     return _quantile("quantile", input, q, axis, keepdims, False)
 
 
@@ -409,6 +416,7 @@ def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool =
     >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
     2.0
     """
+    arguments.flag("nanquantile", "keepdims", keepdims)
     return _quantile("nanquantile", input, q, axis, keepdims, True)
 
 
@@ -436,6 +444,8 @@ def searchsorted(
     >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
     [1, 2]
     """
+    arguments.flag("searchsorted", "out_int32", out_int32)
+    arguments.flag("searchsorted", "right", right)
     rows, wanted = operands("searchsorted", sorted_sequence, values)
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ValueError(
@@ -462,6 +472,7 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
     [0, 1, 3]
     """
+    arguments.flag("bucketize", "right", right)
     if isinstance(boundaries, (tuple, list)):
         boundaries = as_tensor([arguments.number("bucketize", "each boundary", v) for v in boundaries])
     limits = term("bucketize", boundaries)

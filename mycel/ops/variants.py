@@ -231,6 +231,7 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
     >>> ms.ops.zeros((2, 2)).fill_diagonal(5.0).tolist()
     [[5.0, 0.0], [0.0, 5.0]]
     """
+    arguments.flag("fill_diagonal", "wrap", wrap)
     value = operand("fill_diagonal", x)
     if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
         raise ShapeError(f"fill_diagonal: takes a matrix, or a tensor of equal sizes, not {value._type}")

@@ -26,8 +26,12 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, shape: Callable[[int], Any]) -> Tensor:
-    n = length.item() if isinstance(length, Tensor) else length
-    n = arguments.integer(name, "window_length", n)
+    if isinstance(length, Tensor):
+        if not length.dtype.is_integer:
+            raise TypeError(f"{name}: window_length must be an int or a tensor of one, not {length._type}")
+        length = length.item()
+    n = arguments.integer(name, "window_length", length)
+    arguments.flag(name, "periodic", periodic)
     if n < 0:
         raise arguments.wrong_value(name, "window_length", "at least 0", n)
     need_room(name, (size_of(name, n),), D.float64)
@@ -45,6 +49,7 @@ def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
     >>> ms.ops.bartlett_window(5, False).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
+    arguments.flag("bartlett_window", "periodic", periodic)
     return _window("bartlett_window", window_length, periodic, dtype, D.float32, np.bartlett)
 
 
@@ -59,6 +64,7 @@ def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
     >>> [round(v, 2) for v in ms.ops.blackman_window(4).tolist()]
     [0.0, 0.34, 1.0, 0.34]
     """
+    arguments.flag("blackman_window", "periodic", periodic)
     return _window(
         "blackman_window", window_length, periodic, dtype, D.float32, lambda n: np.maximum(np.blackman(n), 0)
     )
@@ -77,6 +83,7 @@ def hamming_window(
     >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
     [0.08, 0.54, 1.0, 0.54]
     """
+    arguments.flag("hamming_window", "periodic", periodic)
 
     number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
 
@@ -96,6 +103,7 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None)
     >>> [round(v, 2) for v in ms.ops.hann_window(4).tolist()]
     [0.0, 0.5, 1.0, 0.5]
     """
+    arguments.flag("hann_window", "periodic", periodic)
     return _window("hann_window", window_length, periodic, dtype, D.float64, np.hanning)
 
 
@@ -110,6 +118,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    arguments.flag("kaiser_window", "periodic", periodic)
     number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 

@@ -48,6 +48,7 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     >>> ms.ops.cholesky(ms.Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
+    arguments.flag("cholesky", "upper", upper)
     found = run(L.cholesky, matrices("cholesky", input_x))
     return adjoint_of(found) if upper else found
 
@@ -62,7 +63,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     >>> [t.shape for t in ms.ops.qr(ms.ops.ones((3, 2)))]
     [(3, 2), (2, 2)]
     """
-    arguments.one_of("qr", "mode", mode, ("reduced", "complete"))
+    arguments.choice("qr", "mode", mode, ("reduced", "complete"))
     q, r = run(L.qr, matrices("qr", input, square=False), full=mode == "complete")
     return q, r
 
@@ -76,6 +77,8 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     >>> ms.ops.svd(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False).tolist()
     [4.0, 3.0]
     """
+    arguments.flag("svd", "full_matrices", full_matrices)
+    arguments.flag("svd", "compute_uv", compute_uv)
     a = matrices("svd", input, square=False)
     if not compute_uv:
         return run(spectral.svd, a, full=False, vectors=False)
@@ -147,6 +150,8 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     >>> ms.ops.ormqr(*ms.ops.geqrf(ms.ops.ones((3, 2))), ms.ops.ones((3, 1))).shape
     (3, 1)
     """
+    arguments.flag("ormqr", "left", left)
+    arguments.flag("ormqr", "transpose", transpose)
     columns, factors = _reflections("ormqr", input, tau)
     x = matrices("ormqr", other, square=False)
     if not left:

@@ -42,7 +42,7 @@ def _int(name: str, parameter: str, value: Any) -> int:
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
     """Return the lowest and the highest diagonal of `k`."""
-    arguments.one_of(name, "align", align, ALIGNS)
+    arguments.choice(name, "align", align, ALIGNS)
     found = _ints(name, k)
     low, high = (found[0], found[-1]) if len(found) in (1, 2) else (1, 0)
     if low > high:

@@ -31,6 +31,7 @@ def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool =
     >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """
+    keepdims = bool(keepdims) if isinstance(keepdims, (int, float)) or keepdims is None else keepdims
     x = floating("matrix_norm", A)
     x = x if dtype is None else cast(x, D.from_any(dtype))
     if not isinstance(axis, (tuple, list)) or len(axis) != 2:
@@ -72,6 +73,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
     5.0
     """
+    keepdim = bool(keepdim) if isinstance(keepdim, (int, float)) or keepdim is None else keepdim
     if ord in ("nuc", 2, -2) and (ord == "nuc" or not isinstance(ord, str)):
         x = floating("norm", A)
         axes = tuple(dim) if isinstance(dim, (tuple, list)) else dim

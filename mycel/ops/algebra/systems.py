@@ -77,6 +77,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     >>> ms.ops.cholesky_solve(ms.Tensor([[8.0]]), ms.Tensor([[2.0]])).tolist()
     [[2.0]]
     """
+    arguments.flag("cholesky_solve", "upper", upper)
     factor, right = matrices("cholesky_solve", input2), matrices("cholesky_solve", input, square=False)
     first = triangular(factor, right, not upper, "C" if upper else "N")
     return triangular(factor, first, not upper, "N" if upper else "C")
@@ -91,6 +92,7 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     >>> ms.ops.cholesky_inverse(ms.Tensor([[2.0]])).tolist()
     [[0.25]]
     """
+    arguments.flag("cholesky_inverse", "upper", upper)
     factor = matrices("cholesky_inverse", input_x)
     return cholesky_solve(broadcast(eye(factor.shape[-1], dtype=factor.dtype), tuple(factor.shape)), factor, upper)
 
@@ -119,6 +121,7 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
     >>> ms.ops.matrix_solve(ms.Tensor([[2.0]]), ms.Tensor([[4.0]])).tolist()
     [[2.0]]
     """
+    arguments.flag("matrix_solve", "adjoint", adjoint)
     a, b = matrices("matrix_solve", matrix), matrices("matrix_solve", rhs, square=False)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(f"matrix_solve: the right side of shape {b.shape} does not fit matrices of shape {a.shape}")
@@ -147,6 +150,7 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """
+    arguments.flag("pinv", "hermitian", hermitian)
     a = matrices("pinv", x, square=bool(hermitian))
     if hermitian:
         values, vectors = run(spectral.eigh, a, lower=True)

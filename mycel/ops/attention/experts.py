@@ -89,6 +89,7 @@ def moe_token_permute(
     >>> out.tolist(), where.tolist()
     ([[2.0], [3.0], [1.0]], [2, 0, 1])
     """
+    arguments.flag("moe_token_permute", "padded_mode", padded_mode)
     name = "moe_token_permute"
     if padded_mode:
         raise ValueError(f"{name}: padded_mode must be False")
@@ -119,6 +120,7 @@ def moe_token_unpermute(
     >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
     [[1.0], [2.0], [3.0]]
     """
+    arguments.flag("moe_token_unpermute", "padded_mode", padded_mode)
     name = "moe_token_unpermute"
     if padded_mode or restore_shape is not None:
         raise ValueError(f"{name}: padded_mode must be False, and restore_shape, which belongs to it, None")
@@ -234,6 +236,7 @@ def add_layer_norm(
     >>> ms.ops.add_layer_norm(x, x, ms.ops.ones(2), ms.ops.zeros(2))[1].tolist()
     [[4.0]]
     """
+    arguments.flag("add_layer_norm", "additional_output", additional_output)
     name = "add_layer_norm"
     if isinstance(epsilon, bool) or not isinstance(epsilon, float):
         raise TypeError(f"{name}: epsilon must be a float, not {type(epsilon).__name__}")

@@ -412,7 +412,7 @@ def ring_attention_update(
     2.0
     """
     name = "ring_attention_update"
-    arguments.one_of(name, "layout", layout, ("SBH", "TND"))
+    arguments.choice(name, "layout", layout, ("SBH", "TND"))
     if layout == "TND" and actual_seq_qlen is None:
         raise ValueError(f"{name}: the layout TND needs actual_seq_qlen")
     x, y = operand(name, prev_attn_out), operand(name, cur_attn_out)

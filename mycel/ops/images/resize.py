@@ -294,13 +294,14 @@ def grid_sample(
     >>> ms.ops.grid_sample(image, grid).item()
     2.5
     """
+    arguments.optional("grid_sample", "align_corners", align_corners, bool)
     name = "grid_sample"
     x, g = floating(name, input), floating(name, grid)
     rank = x.ndim - 2
     if rank not in (2, 3) or g.ndim != x.ndim or g.shape[-1] != rank or g.shape[0] != x.shape[0]:
         raise ShapeError(f"{name}: takes (N, C, [D,] H, W) and (N, [D,] H, W, 2 or 3), not {x._type} and {g._type}")
-    arguments.one_of(name, "mode", mode, ("bilinear", "nearest"))
-    arguments.one_of(name, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    arguments.choice(name, "mode", mode, ("bilinear", "nearest"))
+    arguments.choice(name, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
     align = bool(align_corners)
     n, c, sizes = x.shape[0], x.shape[1], tuple(int(d) for d in x.shape[2:])
     out = g.shape[1:-1]
@@ -353,6 +354,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()
     [[[[0.0, 0.0], [1.0, 0.0]]]]
     """
+    arguments.flag("affine_grid", "align_corners", align_corners)
     matrix = floating("affine_grid", theta)
     shape = sizes_of("affine_grid", "size", size)
     rank = len(shape) - 2

@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
@@ -31,6 +32,9 @@ def _max_unpool(
 ) -> Tensor:
     """Return the elements of `x` at `indices` of an output, zeros elsewhere."""
     value, index = operand(name, x), cast_index(name, indices)
+    for parameter, given_sizes in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+        if isinstance(given_sizes, list):
+            raise arguments.wrong_type(name, parameter, "an int or a tuple of ints", given_sizes)
     if value.ndim not in (rank + 1, rank + 2) or value.shape != index.shape:
         raise ShapeError(
             f"{name}: takes ([N,] C, *spatial) of {rank} spatial dimensions and indices of the same shape, not "
@@ -191,6 +195,7 @@ def fractional_max_pool2d(
     >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
     (1, 1, 3, 3)
     """
+    arguments.flag("fractional_max_pool2d", "return_indices", return_indices)
     name = "fractional_max_pool2d"
     found = _fractional(name, 2, input, kernel_size, output_size, output_ratio, _random_samples, True)
     return found if return_indices else found[0]
@@ -214,6 +219,7 @@ def fractional_max_pool3d(
     >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape
     (1, 1, 3, 3, 3)
     """
+    arguments.flag("fractional_max_pool3d", "return_indices", return_indices)
     name = "fractional_max_pool3d"
     found = _fractional(name, 3, input, kernel_size, output_size, output_ratio, _random_samples, False)
     return found if return_indices else found[0]

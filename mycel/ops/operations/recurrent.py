@@ -292,8 +292,8 @@ def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, 
         h = dense(sigmoid(o) * tanh(c), weights[1])
         return [h], [h, c]
 
-    (rows,), (h, c) = _scanned(step, 1, flip(parts, 0) if reverse else parts, states, [w_hh, w_hr])
-    return flip(rows, 0) if reverse else rows, h, c
+    (rows,), (h, c) = _scanned(step, 1, flip(parts, (0,)) if reverse else parts, states, [w_hh, w_hr])
+    return flip(rows, (0,)) if reverse else rows, h, c
 
 
 def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:

@@ -128,12 +128,12 @@ def _accumulated(function: Any) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any, axis: Any) -> Tensor:
         value = operand(p.name, x)
         where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
-        value = arrange.flip(value, where) if p.reverse else value
+        value = arrange.flip(value, (where,)) if p.reverse else value
         total = function(value, where)
         if p.exclusive:
             pads = [0, 0] * (value.ndim - 1 - where) + [1, -1]
             total = arrange.pad(total, tuple(pads), value=0 if p.name == "CumSum" else 1)
-        return arrange.flip(total, where) if p.reverse else total
+        return arrange.flip(total, (where,)) if p.reverse else total
 
     return compute
 

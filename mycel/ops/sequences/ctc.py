@@ -180,9 +180,10 @@ def ctc_loss(
     >>> round(ms.ops.exp(-loss).item(), 4)
     0.75
     """
+    arguments.flag("ctc_loss", "zero_infinity", zero_infinity)
     name = "ctc_loss"
     x = floating(name, log_probs)
-    arguments.one_of(name, "reduction", reduction, ("mean", "sum", "none"))
+    arguments.choice(name, "reduction", reduction, ("mean", "sum", "none"))
     if x.ndim != 3:
         raise ShapeError(f"{name}: log_probs must be (T, N, C), not {x._type}")
     steps, batch, classes = x.shape
@@ -233,6 +234,7 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     >>> ms.ops.ctc_greedy_decoder(logits, ms.Tensor([3], ms.int32))[1].tolist()
     [0, 0]
     """
+    arguments.flag("ctc_greedy_decoder", "merge_repeated", merge_repeated)
     name = "ctc_greedy_decoder"
     x = floating(name, inputs)
     if x.ndim != 3:

@@ -364,6 +364,9 @@ def csr_mm(
     >>> ms.ops.csr_mm(a, ms.Tensor([[1.0], [3.0]])).tolist()
     [[2.0], [3.0]]
     """
+    arguments.flag("csr_mm", "trans_a", trans_a)
+    arguments.flag("csr_mm", "trans_b", trans_b)
+    arguments.flag("csr_mm", "adjoint_b", adjoint_b)
     x = matrix("csr_mm", a)
     if isinstance(b, Tensor):
         if b.ndim == 2 and (trans_b or adjoint_b):

@@ -129,6 +129,7 @@ def _qr(self: Tensor, some: bool = True) -> Any:
 
     Q is square unless `some`. See `mycel.ops.qr`.
     """
+    arguments.flag("qr", "some", some)
     return decompositions.qr(self, "reduced" if some else "complete")
 
 
@@ -137,6 +138,8 @@ def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose:
 
     This tensor and `input2` describe the reflections, as `mycel.ops.geqrf` gives them.
     """
+    arguments.flag("ormqr", "left", left)
+    arguments.flag("ormqr", "transpose", transpose)
     return decompositions.ormqr(self, input2, input3, left, transpose)
 
 
@@ -203,7 +206,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     if not axes or axes == (None,):
         return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
     if len(axes) == 1:
-        return array.transpose(self, axes[0])
+        return array.transpose(self, axes if isinstance(axes[0], int) else axes[0])
     return array.swapaxes(self, *axes) if len(axes) == 2 else array.transpose(self, axes)
 
 
@@ -411,6 +414,7 @@ def _unique(
 
     `return_inverse` and `return_counts` add positions and counts (int64).
     """
+    arguments.flag("unique", "return_inverse", return_inverse)
     if dim is None and is_open(self):
         values, inverse, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]

@@ -122,6 +122,7 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
     `indices` has a tensor of positions for each leading axis.
     """
+    arguments.flag("index_put", "accumulate", accumulate)
     if not accumulate:
         result = run(E.identity, self)
         result[tuple(arguments.sequence("index_put", "indices", indices))] = values

@@ -61,7 +61,7 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
         return "insides"
     if real == "." and letter in "sd" and mine[0] in "TVtv":
         return "unread"
-    if real == "." and letter == "b" and mine[0] in "Tt":
+    if real in ".Vv" and letter == "b" and mine[0] in "Tt":
         return "flags"
     return ""
 
