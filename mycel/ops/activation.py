@@ -103,6 +103,8 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
+    arguments.number("hardtanh", "min_val", min_val)
+    arguments.number("hardtanh", "max_val", max_val)
     x = operand("hardtanh", input)
     low, high = (_bound_of(x, value) for value in (min_val, max_val))
     return select(run(E.le, x, low), low, select(run(E.ge, x, high), high, x))
@@ -125,6 +127,7 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
     >>> ms.ops.leaky_relu(ms.Tensor([-2.0, 2.0]), 0.5).tolist()
     [-1.0, 2.0]
     """
+    arguments.number("leaky_relu", "alpha", alpha)
     x = floating("leaky_relu", input)
     return select(_at_most(x, 0.0), x * alpha, x)
 
@@ -163,6 +166,7 @@ def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
     >>> ms.ops.elu(ms.Tensor([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
+    arguments.instance("elu", "alpha", alpha, float)
     x = floating("elu", input_x)
     return select(_at_most(x, 0.0), run(E.expm1, _negative_part(x)) * alpha, x)
 
@@ -178,6 +182,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     >>> ms.ops.celu(ms.Tensor([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
+    arguments.instance("celu", "alpha", alpha, float)
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
     value = floating("celu", x)
@@ -300,6 +305,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     >>> ms.ops.softplus(ms.Tensor([100.0])).tolist()
     [100.0]
     """
+    arguments.instance("softplus", "beta", beta, (int, float))
     x = floating("softplus", input)
     scaled = x if beta == 1 else x * beta
     soft = _softplus(scaled)
@@ -378,6 +384,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     >>> ms.ops.hardshrink(ms.Tensor([-0.4, 0.6, 2.0]), 1.0).tolist()
     [0.0, 0.0, 2.0]
     """
+    arguments.instance("hardshrink", "lambd", lambd, (int, float))
     x = floating("hardshrink", input)
     return select(_at_most(run(E.abs_, x), lambd), 0.0, x)
 
@@ -391,6 +398,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     >>> ms.ops.softshrink(ms.Tensor([-2.0, 0.4, 2.0])).tolist()
     [-1.5, 0.0, 1.5]
     """
+    arguments.instance("softshrink", "lambd", lambd, (int, float))
     x = floating("softshrink", input)
     moved = x - run(E.sign, x) * lambd
     return select(_at_most(run(E.abs_, x), lambd), 0.0, moved)
@@ -429,6 +437,8 @@ def threshold(input: Any, thr: Any, value: Any) -> Tensor:
     >>> ms.ops.threshold(ms.Tensor([0.0, 2.0]), 1, -1).tolist()
     [-1.0, 2.0]
     """
+    arguments.number("threshold", "thr", thr)
+    arguments.number("threshold", "value", value)
     x = operand("threshold", input)
     return select(_at_most(x, thr), constant_like(value, x), x)
 

@@ -129,6 +129,7 @@ def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
     >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
+    arguments.integer("repeat_elements", "rep", rep)
     return repeat_interleave(x, rep, axis)
 
 
@@ -183,6 +184,7 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
     >>> ms.ops.rot90(ms.Tensor([[1, 2], [3, 4]]), 1, (0, 1)).tolist()
     [[2, 4], [1, 3]]
     """
+    arguments.integer("rot90", "k", k, flags=True)
     x = operand("rot90", input)
     a, b = (axis_of("rot90", d, x.ndim) for d in dims)
     if a == b:
@@ -296,6 +298,11 @@ def strided_slice(
     >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
     [1, 3, 5]
     """
+    arguments.integer("strided_slice", "begin_mask", begin_mask)
+    arguments.integer("strided_slice", "end_mask", end_mask)
+    arguments.integer("strided_slice", "ellipsis_mask", ellipsis_mask)
+    arguments.integer("strided_slice", "new_axis_mask", new_axis_mask)
+    arguments.integer("strided_slice", "shrink_axis_mask", shrink_axis_mask)
     from mycel.core import indexing
 
     first, last, steps = (shape_of("strided_slice", v, False) for v in (begin, end, strides))

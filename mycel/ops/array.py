@@ -118,6 +118,7 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
     (2, 12)
     """
+    arguments.text("flatten", "order", order)
     x = operand("flatten", input)
     if order not in ("C", "F"):
         raise ValueError(f"flatten: order must be 'C' or 'F', not {order!r}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -148,6 +149,8 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     >>> round(ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item(), 4)
     2.1
     """
+    arguments.integer("renorm", "p", p)
+    arguments.instance("renorm", "maxnorm", maxnorm, float)
     x = floating("renorm", input)
     if number_of("renorm", "p", p) <= 0 or number_of("renorm", "maxnorm", maxnorm) < 0:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
@@ -191,6 +194,7 @@ def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
     >>> ms.ops.padding(ms.Tensor([[8.0]]), 3).tolist()
     [[8.0, 0.0, 0.0]]
     """
+    arguments.integer("padding", "pad_dim_size", pad_dim_size)
     value = operand("padding", x)
     if value.ndim < 2 or value.shape[-1] != 1 or pad_dim_size < 1:
         raise ShapeError(

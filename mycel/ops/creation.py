@@ -242,6 +242,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     >>> ms.ops.arange(1, 7, 2).tolist()
     [1, 3, 5]
     """
+    for parameter, value in (("start", start), ("end", end), ("step", step)):
+        if isinstance(value, bool):
+            raise arguments.wrong_type("arange", parameter, "a number", value)
     start, end = (0, start) if end is None else (start, end)
     return _range("arange", start, end, step, None if dtype is None else D.from_any(dtype))
 
@@ -303,6 +306,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     >>> ms.ops.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
     """
+    for parameter, value in (("start", start), ("end", end)):
+        arguments.instance("logspace", parameter, value, (float, Tensor))
+    arguments.integer("logspace", "base", base)
     exponents = linspace(start, end, steps)
     return cast(
         run(

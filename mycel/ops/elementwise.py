@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.operators import beyond
@@ -262,6 +263,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
     >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2])).tolist()
     [0.0, 2.0, -1.0]
     """
+    arguments.integer("round", "decimals", decimals)
     x = operand("round", input)
     if not x.dtype.is_floating:
         return run(E.identity, x)
@@ -520,4 +522,5 @@ def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> float(ms.ops.subtract(5.0, 2.0, alpha=2))
     1.0
     """
+    arguments.number("subtract", "alpha", alpha)
     return sub(input, other if isinstance(alpha, (int, float)) and alpha == 1 else mul(other, alpha))

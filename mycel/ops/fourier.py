@@ -245,7 +245,7 @@ ihfft, ihfft2, ihfftn = _define("ihfft")
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, half: bool) -> Tensor:
-    arguments.integer(name, "n", n, 1, flags=True, numpy=False, error=ValueError)
+    arguments.integer(name, "n", n, 1)
     kind = D.float32 if dtype is None else D.from_any(dtype)
     k = iota((n // 2 + 1 if half else n,), 0, kind)
     if not half:
@@ -264,6 +264,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     >>> ms.ops.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
+    arguments.integer("fftfreq", "n", n)
+    arguments.instance("fftfreq", "d", d, float)
     return _frequencies("fftfreq", n, d, dtype, False)
 
 
@@ -277,13 +279,22 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     >>> ms.ops.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
+    arguments.integer("rfftfreq", "n", n)
+    arguments.instance("rfftfreq", "d", d, float)
     return _frequencies("rfftfreq", n, d, dtype, True)
 
 
 def _shifted(name: str, input: Any, dim: Sizes, forward: bool) -> Tensor:
     x = operand(name, input)
     axes = [
-        axis_of(name, a, x.ndim) for a in (range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)
+        axis_of(name, a, x.ndim)
+        for a in (
+            range(x.ndim)
+            if dim is None
+            else [dim]
+            if isinstance(dim, int)
+            else arguments.sequence(name, "dim", dim, "an int or a sequence of ints")
+        )
     ]
     by = [x.shape[a] // 2 if forward else -(x.shape[a] // 2) for a in axes]
     return roll(x, tuple(by), tuple(axes)) if axes else x

@@ -119,6 +119,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     >>> ms.ops.gather(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 0]), 1).tolist()
     [[3, 1], [6, 4]]
     """
+    arguments.integer("gather", "batch_dims", batch_dims)
     x, index = operand("gather", input_params), cast_index("gather", input_indices)
     where = axis_of("gather", axis, x.ndim)
     batch = batch_dims + index.ndim if batch_dims < 0 else batch_dims
@@ -339,6 +340,7 @@ def _in_place(name: str, kind: str, by_rows: bool) -> Any:
         return updated(input_x, write(name, input_x, index, updates, "set" if kind == "update" else kind))
 
     def write_nd(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+        arguments.flag(name, "use_locking", use_locking)
         return write_rows(input_x, indices, updates)
 
     function = write_rows if by_rows else write_nd

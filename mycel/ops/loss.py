@@ -283,6 +283,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
     [0.5, 2.5]
     """
+    arguments.choice("smooth_l1_loss", "reduction", reduction, _REDUCTIONS)
     if beta < 0:
         raise arguments.wrong_value("smooth_l1_loss", "beta", "at least 0", beta)
     if beta == 0:
@@ -307,6 +308,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
     2.5
     """
+    arguments.number("huber_loss", "delta", delta)
     if delta <= 0:
         raise arguments.wrong_value("huber_loss", "delta", "positive", delta)
 
@@ -330,6 +332,7 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
     0.6931471824645996
     """
+    arguments.choice("binary_cross_entropy", "reduction", reduction, _REDUCTIONS)
     p, y = _both("binary_cross_entropy", logits, labels)
     if p.shape != y.shape:
         raise ShapeError(f"binary_cross_entropy: the shapes {p.shape} and {y.shape} differ")
@@ -359,6 +362,7 @@ def binary_cross_entropy_with_logits(
     >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
     0.6931471824645996
     """
+    arguments.choice("binary_cross_entropy_with_logits", "reduction", reduction, _REDUCTIONS)
     x, y = _both("binary_cross_entropy_with_logits", input, target)
     if x.shape != y.shape:
         raise ShapeError(f"binary_cross_entropy_with_logits: the shapes {x.shape} and {y.shape} differ")

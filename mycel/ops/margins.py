@@ -55,6 +55,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
     2.0
     """
+    arguments.instance("margin_ranking_loss", "margin", margin, float)
     a, b = _both("margin_ranking_loss", input1, input2)
     y = operand("margin_ranking_loss", target, a.dtype)
     return reduced("margin_ranking_loss", _hinge(margin - y * (a - b)), reduction)
@@ -77,6 +78,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
     >>> ms.ops.hinge_embedding_loss(x, y, reduction="none").tolist()
     [2.0, 0.75]
     """
+    arguments.instance("hinge_embedding_loss", "margin", margin, (int, float))
     x = floating("hinge_embedding_loss", inputs)
     y = operand("hinge_embedding_loss", targets, x.dtype)
     return reduced("hinge_embedding_loss", select(y > 0.0, x, select(y < 0.0, _hinge(margin - x), 0.0)), reduction)
@@ -93,6 +95,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     >>> ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
     0.6931471824645996
     """
+    arguments.text("soft_margin_loss", "reduction", reduction)
     x, y = _both("soft_margin_loss", input, target)
     return reduced("soft_margin_loss", _softplus(run(E.neg, run(E.mul, x, y))), reduction)
 
@@ -132,6 +135,7 @@ def cosine_embedding_loss(
     >>> ms.ops.cosine_embedding_loss(x, x, ms.Tensor([-1])).item()
     1.0
     """
+    arguments.instance("cosine_embedding_loss", "margin", margin, (int, float))
     cosine = cosine_similarity(input1, input2, -1)
     y = operand("cosine_embedding_loss", target, cosine.dtype)
     return reduced("cosine_embedding_loss", select(y == 1.0, 1.0 - cosine, _hinge(cosine - margin)), reduction)
@@ -160,6 +164,8 @@ def triplet_margin_loss(
     >>> ms.ops.triplet_margin_loss(anchor, near, far, eps=0.0).item()
     0.0
     """
+    arguments.integer("triplet_margin_loss", "p", p)
+    arguments.instance("triplet_margin_loss", "eps", eps, float)
     arguments.flag("triplet_margin_loss", "swap", swap)
     from mycel.ops.reduction import vector_norm
 
@@ -185,6 +191,8 @@ def multi_margin_loss(
     >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
     0.75
     """
+    arguments.integer("multi_margin_loss", "p", p)
+    arguments.integer("multi_margin_loss", "margin", margin, flags=True)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
     x, y = floating("multi_margin_loss", input), cast_index("multi_margin_loss", target)

@@ -11,6 +11,7 @@ import builtins
 import math
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
@@ -139,6 +140,8 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
     [2.0]
     """
+    if not isinstance(value, Tensor):
+        arguments.number("addcdiv", "value", value)
     a, b = operands("addcdiv", tensor1, tensor2)
     return operand("addcdiv", input) + a / b * value
 
@@ -417,6 +420,8 @@ def nan_to_num(
     >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
     [5.0, 1.0]
     """
+    for parameter, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        arguments.optional("nan_to_num", parameter, value, (int, float))
     x = operand("nan_to_num", input)
     if not x.dtype.is_floating:
         return x
@@ -511,6 +516,8 @@ def logit(input: Any, eps: Optional[float] = None) -> Tensor:
     >>> ms.ops.logit(ms.Tensor([0.5])).tolist()
     [0.0]
     """
+    if eps is not None:
+        arguments.instance("logit", "eps", eps, float)
     x = floating("logit", input)
     x = x if eps is None else clamp(x, eps, 1 - eps)
     return run(E.log, x / (1.0 - x))

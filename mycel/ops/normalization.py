@@ -93,6 +93,8 @@ def batch_norm(
     >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    arguments.instance("batch_norm", "momentum", momentum, float)
+    arguments.instance("batch_norm", "eps", eps, float)
     arguments.flag("batch_norm", "training", training)
     x = floating("batch_norm", input_x)
     if x.ndim < 2:
@@ -156,6 +158,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
+    arguments.instance("layer_norm", "eps", eps, float)
     x = floating("layer_norm", input)
     shape = shape_of("layer_norm", normalized_shape)
     if not shape or x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
@@ -183,6 +186,7 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     >>> ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 1.0]), 0.0)[0].tolist()
     [[1.0, 1.0]]
     """
+    arguments.instance("rms_norm", "epsilon", epsilon, float)
     value, scale = floating("rms_norm", x), operand("rms_norm", gamma)
     if scale.ndim < 1 or value.shape[value.ndim - scale.ndim :] != scale.shape:
         raise ShapeError(f"rms_norm: the last axes of {value._type} do not have gamma's shape {scale.shape}")
@@ -205,6 +209,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
+    arguments.instance("group_norm", "eps", eps, float)
     x, groups = floating("group_norm", input), size_of("group_norm", num_groups)
     if x.ndim < 2 or groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % groups):
         raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {groups} groups")
@@ -254,6 +259,10 @@ def lrn(
     >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
     0.5
     """
+    arguments.text("lrn", "norm_region", norm_region)
+    arguments.instance("lrn", "bias", bias, float)
+    arguments.instance("lrn", "alpha", alpha, float)
+    arguments.instance("lrn", "beta", beta, float)
     value = floating("lrn", x)
     if norm_region != "ACROSS_CHANNELS":
         raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
@@ -303,6 +312,7 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
     [0.6, 0.8]
     """
+    arguments.instance("clip_by_norm", "max_norm", max_norm, (int, float))
     from mycel.ops.reduction import vector_norm
 
     tensors = [operand("clip_by_norm", v) for v in x] if isinstance(x, (tuple, list)) else [operand("clip_by_norm", x)]

@@ -34,6 +34,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     >>> ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
     [[5.0]]
     """
+    arguments.instance("cdist", "p", p, float)
     a, b = operands("cdist", x1, x2)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: the operands must be matrices with rows of one length: {a._type} and {b._type}")
@@ -49,6 +50,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     >>> ms.ops.pdist(ms.Tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
     [5.0]
     """
+    arguments.instance("pdist", "p", p, float)
     x = floating("pdist", input)
     if x.ndim != 2:
         raise ShapeError(f"pdist: the input must be a matrix, not {x._type}")
@@ -64,6 +66,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     >>> ms.ops.dist(ms.Tensor([0.0, 0.0]), ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    arguments.integer("dist", "p", p)
     a, b = operands("dist", input, other)
     return vector_norm(a - b, p)
 

@@ -297,6 +297,8 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
     >>> sorted(ms.ops.randperm(4).tolist())
     [0, 1, 2, 3]
     """
+    arguments.integer("randperm", "seed", seed)
+    arguments.integer("randperm", "offset", offset)
     count = size_of("randperm", n)
     generator = seeded_generator(None if seed == 0 and offset == 0 else seed + offset)
     return cast(draw(_permutation, check_sizes("randperm", (count,)), generator), D.from_any(dtype))
@@ -473,6 +475,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()
     [1.0, 1.0]
     """
+    arguments.instance("gumbel_softmax", "tau", tau, float)
     arguments.flag("gumbel_softmax", "hard", hard)
     if tau <= 0:
         raise arguments.wrong_value("gumbel_softmax", "tau", "positive", tau)

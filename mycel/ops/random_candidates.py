@@ -135,6 +135,10 @@ def log_uniform_candidate_sampler(
     >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
     ([0, 1, 2, 3, 4], (2, 2), (5,))
     """
+    arguments.integer("log_uniform_candidate_sampler", "num_true", num_true)
+    arguments.integer("log_uniform_candidate_sampler", "num_sampled", num_sampled)
+    arguments.integer("log_uniform_candidate_sampler", "range_max", range_max)
+    arguments.integer("log_uniform_candidate_sampler", "seed", seed)
     arguments.flag("log_uniform_candidate_sampler", "unique", unique)
     return _candidates(
         "log_uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, True, False
@@ -162,6 +166,10 @@ def uniform_candidate_sampler(
     >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
     [[0.75], [0.75]]
     """
+    arguments.integer("uniform_candidate_sampler", "num_true", num_true)
+    arguments.integer("uniform_candidate_sampler", "num_sampled", num_sampled)
+    arguments.integer("uniform_candidate_sampler", "range_max", range_max)
+    arguments.integer("uniform_candidate_sampler", "seed", seed)
     arguments.flag("uniform_candidate_sampler", "unique", unique)
     arguments.flag("uniform_candidate_sampler", "remove_accidental_hits", remove_accidental_hits)
     return _candidates(
@@ -187,6 +195,7 @@ def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int
     >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()
     [[1, 1]]
     """
+    arguments.integer("multinomial_with_replacement", "seed", seed, flags=True)
     arguments.flag("multinomial_with_replacement", "replacement", replacement)
     given = None if seed < 0 else seed + offset
     return cast(multinomial(floating("multinomial_with_replacement", x), numsamples, replacement, given), D.int64)

@@ -259,6 +259,7 @@ def intopk(x1: Any, x2: Any, k: int) -> Tensor:
     >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()
     [True]
     """
+    arguments.integer("intopk", "k", k)
     x, index = operand("intopk", x1), cast_index("intopk", x2)
     if x.ndim != 2 or index.shape != x.shape[:1]:
         raise ShapeError(f"intopk: the input must be (N, C) and the target (N,), not {x._type} and {index._type}")

@@ -266,6 +266,7 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
     4.0
     """
+    arguments.instance("trapz", "dx", dx, float)
     value = floating("trapz", y)
     where = axis_of("trapz", dim, value.ndim)
     size = value.shape[where]
@@ -515,6 +516,9 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()
     [0.0, 2.0, 1.0, 0.0]
     """
+    arguments.integer("histc", "bins", bins)
+    arguments.instance("histc", "min", min, (int, float))
+    arguments.instance("histc", "max", max, (int, float))
     x = operand("histc", input)
     number_of("histc", "min", min)
     number_of("histc", "max", max)

@@ -143,6 +143,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     >>> round(ms.ops.mvlgamma(ms.Tensor([3.0]), 2).item(), 4)
     1.5502
     """
+    arguments.integer("mvlgamma", "p", p)
     x = floating("mvlgamma", input)
     arguments.integer("mvlgamma", "p", p, 1, numpy=False, error=ValueError)
     one_by_one("mvlgamma", "terms", p)

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.routes import viewing
 from mycel.core.tensor import Tensor
@@ -153,6 +154,7 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in ms.ops.chunk(ms.ops.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
+    arguments.integer("chunk", "chunks", chunks)
     x = operand("chunk", input)
     try:
         chunks = operator.index(chunks)

@@ -87,6 +87,7 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
     [[9.0]]
     """
+    arguments.optional("bidense", "bias", bias, Tensor)
     a, b, w = (operand("bidense", v) for v in (input1, input2, weight))
     if w.ndim != 3 or a.shape[-1:] != w.shape[1:2] or b.shape[-1:] != w.shape[2:] or a.shape[:-1] != b.shape[:-1]:
         raise ShapeError(f"bidense: takes (.., i), (.., j) and (o, i, j), not {a._type}, {b._type} and {w._type}")
@@ -103,6 +104,7 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
     >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
     [2, -4]
     """
+    arguments.integer("diff_ext", "n", n, flags=True)
     x = operand("diff_ext", input)
     if n == 0:
         return run(E.identity, x)
@@ -150,6 +152,7 @@ def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> ms.ops.mse_loss_ext(ms.Tensor([1.0, 2.0]), ms.Tensor([[1.0], [4.0]]), "sum").item()
     14.0
     """
+    arguments.text("mse_loss_ext", "reduction", reduction)
     return loss.mse_loss(input, target, reduction)
 
 
@@ -231,6 +234,7 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
     >>> ms.ops.zeros((2, 2)).fill_diagonal(5.0).tolist()
     [[5.0, 0.0], [0.0, 5.0]]
     """
+    arguments.instance("fill_diagonal", "fill_value", fill_value, float)
     arguments.flag("fill_diagonal", "wrap", wrap)
     value = operand("fill_diagonal", x)
     if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):

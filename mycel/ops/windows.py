@@ -83,6 +83,8 @@ def hamming_window(
     >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
     [0.08, 0.54, 1.0, 0.54]
     """
+    arguments.instance("hamming_window", "alpha", alpha, float)
+    arguments.instance("hamming_window", "beta", beta, float)
     arguments.flag("hamming_window", "periodic", periodic)
 
     number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
@@ -118,6 +120,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    arguments.instance("kaiser_window", "beta", beta, (int, float))
     arguments.flag("kaiser_window", "periodic", periodic)
     number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))

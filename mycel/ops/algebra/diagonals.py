@@ -91,6 +91,9 @@ def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
     >>> ms.ops.matrix_band_part(ms.ops.ones((3, 3)), 0, 1).tolist()
     [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
     """
+    for parameter, value in (("lower", lower), ("upper", upper)):
+        if not isinstance(value, Tensor):
+            arguments.integer("matrix_band_part", parameter, value)
     value = operand("matrix_band_part", x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_band_part: takes matrices (..., M, N), not {value._type}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import precision
@@ -288,6 +289,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
     [[4.0]]
     """
+    arguments.instance("addmm", "beta", beta, (int, float))
+    arguments.instance("addmm", "alpha", alpha, (int, float))
     added = as_tensor(input) if isinstance(input, (list, tuple)) else term("addmm", input)
     return _scaled(added, beta, mm(mat1, mat2), alpha)
 
@@ -300,6 +303,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
     [4.0]
     """
+    arguments.instance("addmv", "beta", beta, (int, float))
+    arguments.instance("addmv", "alpha", alpha, (int, float))
     return _scaled(operand("addmv", input), beta, mv(mat, vec), alpha)
 
 
@@ -311,6 +316,8 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
     [[3.0, 4.0]]
     """
+    arguments.instance("addr", "beta", beta, (int, float))
+    arguments.instance("addr", "alpha", alpha, (int, float))
     return _scaled(operand("addr", x), beta, outer(vec1, vec2), alpha)
 
 
@@ -322,6 +329,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
     [[7.0]]
     """
+    arguments.instance("addbmm", "beta", beta, (int, float))
+    arguments.instance("addbmm", "alpha", alpha, (int, float))
     total = run(R.reduce_sum, bmm(batch1, batch2), axes=(0,), keepdims=False)
     return _scaled(term("addbmm", input), beta, total, alpha)
 
@@ -336,6 +345,8 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
     >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), row, column).tolist()
     [[[4.0]]]
     """
+    arguments.instance("baddbmm", "beta", beta, (int, float))
+    arguments.instance("baddbmm", "alpha", alpha, (int, float))
     flat = isinstance(batch1, Tensor) and batch1.ndim == 2
     return _scaled(operand("baddbmm", input), beta, mm(batch1, batch2) if flat else bmm(batch1, batch2), alpha)
 

@@ -265,6 +265,7 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[T
     >>> ms.ops.add_rms_norm(x, x, ms.ops.ones(2))[2].tolist()
     [[3.0, 4.0]]
     """
+    arguments.instance("add_rms_norm", "epsilon", epsilon, float)
     name = "add_rms_norm"
     if not isinstance(epsilon, float) or not 0.0 < epsilon <= 1.0:
         raise ValueError(f"{name}: epsilon must be a float in (0, 1], not {epsilon!r}")

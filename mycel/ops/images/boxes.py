@@ -131,6 +131,7 @@ def bounding_box_decode(
     >>> ms.ops.bounding_box_decode(anchor, offsets, (20, 20)).tolist()
     [[4.0, 4.0, 7.0, 7.0]]
     """
+    arguments.instance("bounding_box_decode", "wh_ratio_clip", wh_ratio_clip, float)
     name = "bounding_box_decode"
     a, d = _boxes(name, "anchor_box", anchor_box), _boxes(name, "deltas", deltas)
     ax, ay, aw, ah = _centred(a)

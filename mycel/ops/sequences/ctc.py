@@ -180,6 +180,7 @@ def ctc_loss(
     >>> round(ms.ops.exp(-loss).item(), 4)
     0.75
     """
+    arguments.integer("ctc_loss", "blank", blank)
     arguments.flag("ctc_loss", "zero_infinity", zero_infinity)
     name = "ctc_loss"
     x = floating(name, log_probs)
