@@ -6,9 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.nn import (
-    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d as AdaptiveAvgPool3d,
     BCELoss as BCELoss,
     Cell as Cell,
     CosineEmbeddingLoss as CosineEmbeddingLoss,

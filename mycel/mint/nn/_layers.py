@@ -221,6 +221,27 @@ _define(
 )
 
 _define(
+    "AdaptiveAvgPool1d",
+    F.adaptive_avg_pool1d,
+    "The means of `output_size` nearly equal windows of (N, C, L).",
+    ("AdaptiveAvgPool1d(1)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
+    output_size=_NEEDED,
+)
+_define(
+    "AdaptiveAvgPool2d",
+    F.adaptive_avg_pool2d,
+    "The means of nearly equal windows of (N, C, H, W), whose number is `output_size`.",
+    ("AdaptiveAvgPool2d(1)(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
+    output_size=_NEEDED,
+)
+_define(
+    "AdaptiveAvgPool3d",
+    F.adaptive_avg_pool3d,
+    "The means of nearly equal windows of (N, C, D, H, W), whose number is `output_size`.",
+    ("AdaptiveAvgPool3d(1)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
+    output_size=_NEEDED,
+)
+_define(
     "AdaptiveMaxPool1d",
     F.adaptive_max_pool1d,
     "The largest elements of `output_size` nearly equal windows of (N, C, L); with `return_indices` also their "

@@ -23,15 +23,17 @@ __all__ = [
 ]
 
 
-def _check(owner: str, padding: Any, least: int = 0) -> None:
-    """Check that `padding` is an int, or a sequence of as many as the layer reads; of `least` 1 an
-    int must be positive and none in a sequence negative.
+def _check(owner: str, padding: Any, rank: int, least: int = 0) -> None:
+    """Check that `padding` is an int or one for each end of `rank` axes; of `least` 1 an int must
+    be positive and none in a sequence negative.
     """
     if isinstance(padding, (tuple, list)):
+        if len(padding) != 2 * rank:
+            raise arguments.wrong_value(owner, "padding", f"an int or {2 * rank} of them", padding)
         for size in padding if least else ():
             arguments.integer(owner, "each of padding", size, 0)
     elif not isinstance(padding, int):
-        raise arguments.wrong_value(owner, "padding", "an int or a sequence of ints", padding)
+        raise arguments.wrong_value(owner, "padding", f"an int or {2 * rank} of them", padding)
     elif least:
         arguments.integer(owner, "padding", padding, least)
 
@@ -45,7 +47,7 @@ class ConstantPad1d(layers.ConstantPad1d):
     """
 
     def __init__(self, padding: Any, value: Any) -> None:
-        _check("ConstantPad1d", padding)
+        _check("ConstantPad1d", padding, 1)
         super().__init__(padding, value)
 
 
@@ -58,7 +60,7 @@ class ConstantPad2d(layers.ConstantPad2d):
     """
 
     def __init__(self, padding: Any, value: Any) -> None:
-        _check("ConstantPad2d", padding)
+        _check("ConstantPad2d", padding, 2)
         super().__init__(padding, value)
 
 
@@ -72,7 +74,7 @@ class ConstantPad3d(layers.ConstantPad3d):
     """
 
     def __init__(self, padding: Any, value: Any) -> None:
-        _check("ConstantPad3d", padding)
+        _check("ConstantPad3d", padding, 3)
         super().__init__(padding, value)
 
 
@@ -86,7 +88,7 @@ class ReflectionPad1d(layers.ReflectionPad1d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReflectionPad1d", padding, 1)
+        _check("ReflectionPad1d", padding, 1, 1)
         super().__init__(padding)
 
 
@@ -100,7 +102,7 @@ class ReflectionPad2d(layers.ReflectionPad2d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReflectionPad2d", padding, 1)
+        _check("ReflectionPad2d", padding, 2, 1)
         super().__init__(padding)
 
 
@@ -114,7 +116,7 @@ class ReflectionPad3d(layers.ReflectionPad3d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReflectionPad3d", padding, 1)
+        _check("ReflectionPad3d", padding, 3, 1)
         super().__init__(padding)
 
 
@@ -127,7 +129,7 @@ class ReplicationPad1d(layers.ReplicationPad1d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReplicationPad1d", padding, 1)
+        _check("ReplicationPad1d", padding, 1, 1)
         super().__init__(padding)
 
 
@@ -141,7 +143,7 @@ class ReplicationPad2d(layers.ReplicationPad2d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReplicationPad2d", padding, 1)
+        _check("ReplicationPad2d", padding, 2, 1)
         super().__init__(padding)
 
 
@@ -155,7 +157,7 @@ class ReplicationPad3d(layers.ReplicationPad3d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ReplicationPad3d", padding, 1)
+        _check("ReplicationPad3d", padding, 3, 1)
         super().__init__(padding)
 
 
@@ -170,7 +172,7 @@ class ZeroPad1d(layers.ZeroPad2d):
     rank = 1
 
     def __init__(self, padding: Any) -> None:
-        _check("ZeroPad1d", padding)
+        _check("ZeroPad1d", padding, 1)
         super().__init__(padding)
 
 
@@ -183,7 +185,7 @@ class ZeroPad2d(layers.ZeroPad2d):
     """
 
     def __init__(self, padding: Any) -> None:
-        _check("ZeroPad2d", padding)
+        _check("ZeroPad2d", padding, 2)
         super().__init__(padding)
 
 
@@ -199,5 +201,5 @@ class ZeroPad3d(layers.ZeroPad2d):
     rank = 3
 
     def __init__(self, padding: Any) -> None:
-        _check("ZeroPad3d", padding)
+        _check("ZeroPad3d", padding, 3)
         super().__init__(padding)

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 from mycel.ops import (
-    adaptive_avg_pool1d as adaptive_avg_pool1d,
-    adaptive_avg_pool2d as adaptive_avg_pool2d,
-    adaptive_avg_pool3d as adaptive_avg_pool3d,
     broadcast_to as broadcast_to,
     conv_transpose2d as conv_transpose2d,
     clamp as clamp,
@@ -56,11 +53,6 @@ from mycel.mint.nn._activations import (
     threshold_ as threshold_,
 )
 from mycel.mint.nn._images import (
-    adaptive_max_pool1d as adaptive_max_pool1d,
-    adaptive_max_pool2d as adaptive_max_pool2d,
-    avg_pool1d as avg_pool1d,
-    avg_pool2d as avg_pool2d,
-    avg_pool3d as avg_pool3d,
     batch_norm as batch_norm,
     conv1d as conv1d,
     conv3d as conv3d,
@@ -68,12 +60,22 @@ from mycel.mint.nn._images import (
     grid_sample as grid_sample,
     interpolate as interpolate,
     linear as linear,
-    max_pool2d as max_pool2d,
-    max_unpool2d as max_unpool2d,
     normalize as normalize,
     one_hot as one_hot,
     pad as pad,
     upsample as upsample,
+)
+from mycel.mint.nn._pooling import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d,
+    adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool3d as adaptive_avg_pool3d,
+    adaptive_max_pool1d as adaptive_max_pool1d,
+    adaptive_max_pool2d as adaptive_max_pool2d,
+    avg_pool1d as avg_pool1d,
+    avg_pool2d as avg_pool2d,
+    avg_pool3d as avg_pool3d,
+    max_pool2d as max_pool2d,
+    max_unpool2d as max_unpool2d,
 )
 from mycel.mint.nn._losses import (
     binary_cross_entropy as binary_cross_entropy,
