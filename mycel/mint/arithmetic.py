@@ -109,7 +109,7 @@ def _check_factors(name: str, **factors: Any) -> None:
 
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return beta * input + alpha * the sum of the products of two stacks of matrices.
+    """Return beta * input + alpha * the sum of the products of matrices in `batch1` and `batch2`.
 
     >>> import mycel as ms
     >>> row, column = ms.ops.ones((2, 1, 2)), ms.ops.ones((2, 2, 1))

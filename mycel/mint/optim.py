@@ -27,7 +27,8 @@ def _check(name: str, betas: Any, amsgrad: Any, maximize: Any, **numbers: Any) -
 class Adam(optim.Adam):
     """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`, whose arguments it takes.
 
-    `lr`, `eps`, `weight_decay` and `betas` must be floats; a group of parameters may have ints.
+    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
+    floats (a group may have ints), and `amsgrad` and `maximize` bools.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -54,7 +55,8 @@ class AdamW(optim.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
     `mycel.experimental.optim.AdamW`, whose arguments it takes.
 
-    `lr`, `eps`, `weight_decay` and `betas` must be floats, as those of `Adam`.
+    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
+    floats, `amsgrad` and `maximize` bools.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -12,10 +12,11 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
 
-__all__ = ["as_axis", "as_kind", "asarray", "both", "check_flags"]
+__all__ = ["as_axis", "as_kind", "asarray", "axes_of", "both", "check_flags"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -44,6 +45,13 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 def as_axis(axis: Any) -> Any:
     """Return an axis, of which True stands for 1 and False for 0."""
     return int(axis) if isinstance(axis, bool) else axis
+
+
+def axes_of(name: str, x: Tensor, axis: Any) -> Any:
+    """Return axes of `x`. Raises ShapeError for any of a number."""
+    if x.ndim == 0 and axis is not None and axis != ():
+        raise ShapeError(f"{name}: a number has no axis {axis!r}")
+    return as_axis(axis)
 
 
 def check_flags(name: str, **given: Any) -> None:

@@ -11,9 +11,8 @@ from numpy import ndarray
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_axis, as_kind, asarray, both, check_flags
+from mycel.numpy._operands import as_axis, as_kind, asarray, axes_of, both, check_flags
 from mycel.ops._operands import axis_of, terms
 
 _UNARY = """
@@ -160,13 +159,6 @@ def around(a: Any, decimals: int = 0) -> Tensor:
     return round(a, decimals)
 
 
-def _axis(name: str, x: Tensor, axis: Any) -> Any:
-    """Return axes of `x`. Raises ShapeError for any of a number."""
-    if x.ndim == 0 and axis is not None and axis != ():
-        raise ShapeError(f"{name}: a number has no axis {axis!r}")
-    return as_axis(axis)
-
-
 def _check_initial(name: str, initial: Any) -> None:
     if isinstance(initial, (list, tuple)) or isinstance(initial, Tensor) and initial.ndim:
         raise arguments.wrong_type(name, "initial", "a number", initial)
@@ -202,7 +194,7 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     """
     check_flags("mean", keepdims=keepdims)
     x = as_kind(asarray(a), dtype)
-    return as_kind(ops.mean(x, _axis("mean", x, axis), keepdims), dtype)
+    return as_kind(ops.mean(x, axes_of("mean", x, axis), keepdims), dtype)
 
 
 @export
@@ -329,115 +321,6 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
         wide = D.uint32 if x.dtype.kind == "u" else D.int32
         dtype = x.dtype if x.dtype.itemsize >= wide.itemsize else wide
     return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, as_axis(axis), dtype)
-
-
-@export
-def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """Return the cumulative sums, with NaN counted as 0.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nancumsum([1.0, mnp.nan]).tolist()
-    [1.0, 1.0]
-    """
-    x = asarray(a)
-    return cumsum(ops.where(ops.isnan(x), 0, x), axis, dtype)
-
-
-@export
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum of `a` over axes, with NaN counted as 0.
-
-    `axis`, `dtype` and `keepdims` are those of `sum`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nansum([1.0, mnp.nan]).item()
-    1.0
-    """
-    x = asarray(a)
-    return ops.nansum(x, _axis("nansum", x, axis), bool(keepdims), dtype=dtype)
-
-
-@export
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean over axes of the elements of `a` that are not NaN.
-
-    `axis`, `dtype` and `keepdims` are those of `mean`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmean([1.0, mnp.nan]).item()
-    1.0
-    """
-    x = asarray(a)
-    return ops.nanmean(x, _axis("nanmean", x, axis), bool(keepdims), dtype=dtype)
-
-
-@export
-def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element of `a` over axes, ignoring NaN; NaN if there is no other.
-
-    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. `dtype` is the
-    type of the result.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmax([1.0, mnp.nan]).item()
-    1.0
-    """
-    return _nan_extreme(a, axis, dtype, keepdims, ops.amax, -float("inf"))
-
-
-@export
-def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element of `a` over axes, ignoring NaN; NaN if there is no other.
-
-    `axis`, `dtype` and `keepdims` are those of `nanmax`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmin([1.0, mnp.nan]).item()
-    1.0
-    """
-    return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
-
-
-def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x = as_kind(asarray(a), dtype)
-    axis = _axis(function.__name__, x, axis)
-    if not x.dtype.is_floating:
-        return function(x, axis, keepdims)
-    empty = ops.isnan(x)
-    return ops.where(ops.all(empty, axis, keepdims), float("nan"), function(ops.where(empty, least, x), axis, keepdims))
-
-
-@export
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Return the variance over axes of the elements of `a` that are not NaN.
-
-    The squared deviations are divided by their number minus `ddof`. `axis`, `dtype` and `keepdims`
-    are those of `mean`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
-    1.0
-    """
-    degrees = ddof if isinstance(ddof, (bool, Tensor)) else arguments.number("nanvar", "ddof", ddof)
-    x, keepdims = as_kind(asarray(a), dtype), bool(keepdims)
-    axis = _axis("nanvar", x, axis)
-    x = x if x.dtype.is_floating else cast(x, D.float32)
-    good = ops.logical_not(ops.isnan(x))
-    gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
-    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)
-
-
-@export
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Return the square root of `nanvar`.
-
-    `a`, `axis`, `dtype`, `ddof` and `keepdims` are those of `nanvar`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
-    1.0
-    """
-    return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
 
 
 @export

@@ -125,6 +125,9 @@ WEIGHTED = (
     "Linear PReLU SyncBatchNorm"
 )
 CHECKED = {f"mint.nn.{name}": "PyTorch" for name, *_ in LAYERS}
+# Layers of `nn` with the same arguments, which are checked here alone.
+ALIKE = ("AdaptiveAvgPool3d", "ConstantPad3d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad3d")
+CHECKED.update({f"nn.{name}": "PyTorch" for name in ALIKE})
 CHECKED.update({f"mint.nn.{name}": "NumPy" for name in (*WEIGHTED.split(), "Dropout", "Dropout2d", "Cell")})
 
 
@@ -139,6 +142,8 @@ def test_layers(name: str, options: dict[str, Any], inputs: tuple[Any, ...], fun
     layer = getattr(nn, name)(**options)
     tensors = [ms.Tensor(x) for x in inputs]
     same(layer(*tensors), function(*tensors))
+    if name in ALIKE:
+        same(getattr(ms.nn, name)(**options)(*tensors), function(*tensors))
     assert repr(layer).startswith(name) and not layer.trainable_params()
 
 

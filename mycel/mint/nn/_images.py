@@ -1,6 +1,4 @@
-"""Convolutions, resizing, normalisation and tables under the names and arguments of
-PyTorch.
-"""
+"""Convolutions, resizing, normalisation and tables under the names and arguments of PyTorch."""
 
 from __future__ import annotations
 
