@@ -16,7 +16,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
 
-__all__ = ["as_axis", "as_kind", "asarray", "axes_of", "both", "check_flags"]
+__all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -45,6 +45,11 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 def as_axis(axis: Any) -> Any:
     """Return an axis, of which True stands for 1 and False for 0."""
     return int(axis) if isinstance(axis, bool) else axis
+
+
+def as_flag(keepdims: Any) -> Any:
+    """Return `keepdims`, of which an int stands for its truth."""
+    return bool(keepdims) if isinstance(keepdims, int) else keepdims
 
 
 def axes_of(name: str, x: Tensor, axis: Any) -> Any:

@@ -12,7 +12,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, asarray, check_flags
-from mycel.ops._operands import axis_of, size_of
+from mycel.ops._operands import axis_of, shape_of, size_of
 
 __all__: list[str] = []
 
@@ -30,7 +30,7 @@ def reshape(x: Any, new_shape: Any) -> Tensor:
     >>> mnp.reshape([1, 2, 3, 4], (2, -1)).shape
     (2, 2)
     """
-    return ops.reshape(asarray(x), new_shape)
+    return ops.reshape(asarray(x), shape_of("reshape", new_shape))
 
 
 @export
@@ -42,7 +42,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     (3, 2)
     """
     x = asarray(a)
-    return ops.transpose(x, tuple(reversed(builtins.range(x.ndim))) if axes is None else axes)
+    return ops.transpose(x, tuple(reversed(builtins.range(x.ndim))) if axes is None else shape_of("transpose", axes))
 
 
 @export
@@ -202,7 +202,7 @@ def tile(a: Any, reps: Any) -> Tensor:
     >>> mnp.tile([1, 2], 2).tolist()
     [1, 2, 1, 2]
     """
-    return ops.tile(asarray(a), reps)
+    return ops.tile(asarray(a), shape_of("tile", reps))
 
 
 @export

@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, kind_of
-from mycel.ops._operands import check_sizes, need_room, size_of
+from mycel.ops._operands import check_sizes, need_room, shape_of, size_of
 
 __all__: list[str] = ["asarray"]
 
@@ -107,7 +107,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     [3, 3]
     """
     value = asarray(fill_value, dtype)
-    return ops.broadcast_to(value, shape) if value.ndim else ops.full(shape, value)
+    return ops.broadcast_to(value, shape) if value.ndim else ops.full(shape_of("full", shape), value)
 
 
 def _like(name: str, function: Any) -> Any:
@@ -299,4 +299,5 @@ def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype:
     for parameter, value in (("minval", minval), ("maxval", maxval)):
         if isinstance(value, Tensor) and value.ndim:
             raise arguments.wrong_type("randint", parameter, "an int", value)
-    return ops.randint(low, high, () if shape is None else shape, dtype=_drawn_type("randint", dtype, "iu"))
+    size = () if shape is None else shape_of("randint", shape)
+    return ops.randint(low, high, size, dtype=_drawn_type("randint", dtype, "iu"))

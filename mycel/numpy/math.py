@@ -12,7 +12,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_axis, as_kind, asarray, axes_of, both, check_flags
+from mycel.numpy._operands import as_axis, as_flag, as_kind, asarray, axes_of, both, check_flags
 from mycel.ops._operands import axis_of, terms
 
 _UNARY = """
@@ -359,7 +359,9 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     >>> mnp.trapz([1.0, 2.0, 3.0]).item()
     4.0
     """
-    return ops.trapz(asarray(y), None if x is None else asarray(x), dx=dx, dim=axis)
+    if x is not None:
+        return ops.trapz(asarray(y), asarray(x), dim=axis)
+    return ops.trapz(asarray(y), dim=axis) * dx
 
 
 @export
@@ -487,7 +489,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.sometrue([False, True]).item()
     True
     """
-    return ops.any(asarray(a), as_axis(axis), keepdims)
+    return ops.any(asarray(a), as_axis(axis), as_flag(keepdims))
 
 
 @export

@@ -8,7 +8,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray, axes_of
+from mycel.numpy._operands import as_flag, as_kind, asarray, axes_of
 from mycel.numpy.math import cumsum
 
 __all__ = ["nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
@@ -77,7 +77,7 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x = as_kind(asarray(a), dtype)
+    x, keepdims = as_kind(asarray(a), dtype), as_flag(keepdims)
     axis = axes_of(function.__name__, x, axis)
     if not x.dtype.is_floating:
         return function(x, axis, keepdims)

@@ -49,12 +49,22 @@ __all__ = [
 APART = 64
 
 
-def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...], lists: bool) -> tuple[Any, ...]:
+def _whole(name: str, value: Any) -> Any:
+    """Check that the size of one axis is an int or a symbolic size, and return it."""
+    return value if isinstance(value, Dim) else arguments.integer(name, "output_size", value)
+
+
+def _tuple(name: str, value: Any) -> Any:
+    """Check that the sizes of several axes are an int or a tuple, and return them."""
+    if not isinstance(value, tuple):
+        arguments.instance(name, "output_size", value, (int, Dim), "an int or a tuple of ints")
+    return value
+
+
+def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[Any, ...]:
     rank = len(spatial)
-    if rank == 1 and not isinstance(value, Dim):
-        arguments.integer(name, "output_size", value)
-    elif value is None or isinstance(value, list) and not lists:
-        raise arguments.wrong_type(name, "output_size", "an int or a tuple of ints", value)
+    if value is None:
+        raise arguments.wrong_type(name, "output_size", "an int or several", value)
     sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
     if len(sizes) != rank:
         raise ValueError(f"{name}: output_size must be an int or {rank} of them, not {value!r}")
@@ -68,10 +78,14 @@ def _even(spatial: Any, sizes: Any) -> bool:
     return all(isinstance(d % n, int) and d % n == 0 for d, n in zip(spatial, sizes))
 
 
-def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
+def adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
+    """Return the means of `input` over windows that adapt to `output_size`.
+
+    `rank` is the number of spatial axes; `name` is the operation that errors name.
+    """
     x, single = batched(name, floating(name, input), rank)
     spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial, False)
+    sizes = _output_size(name, output_size, spatial)
     if all(isinstance(n, int) and n == 1 for n in sizes):
         from mycel.ops.reduction import mean
 
@@ -141,7 +155,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_avg_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
     [[[1.5, 2.5]]]
     """
-    return _adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
+    return adaptive_mean("adaptive_avg_pool1d", 1, input, _whole("adaptive_avg_pool1d", output_size))
 
 
 @fused
@@ -153,7 +167,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_avg_pool2d(ms.ops.ones((1, 2, 5, 7)), (2, None)).shape
     (1, 2, 2, 7)
     """
-    return _adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
+    return adaptive_mean("adaptive_avg_pool2d", 2, input, _tuple("adaptive_avg_pool2d", output_size))
 
 
 adaptive_avg_pool2d_ext = adaptive_avg_pool2d
@@ -168,7 +182,7 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 1).shape
     (1, 2, 1, 1, 1)
     """
-    return _adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
+    return adaptive_mean("adaptive_avg_pool3d", 3, input, _tuple("adaptive_avg_pool3d", output_size))
 
 
 def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
@@ -179,7 +193,7 @@ def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: 
     """
     x, single = batched(name, operand(name, input), rank)
     spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial, True)
+    sizes = _output_size(name, output_size, spatial)
     none = ((0, 0),) * rank
     if _even(spatial, sizes):
         window = tuple(d // n for d, n in zip(spatial, sizes))
@@ -234,7 +248,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
     [[[2.0, 3.0]]]
     """
-    found: Any = adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)
+    found: Any = adaptive_max("adaptive_max_pool1d", 1, input, _whole("adaptive_max_pool1d", output_size), False)
     return found
 
 

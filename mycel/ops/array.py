@@ -331,7 +331,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 def _members(name: str, tensors: Any) -> list[Tensor]:
     if isinstance(tensors, Tensor) and tensors.ndim and tensors.shape[0]:
         return list(unstack(tensors))
-    if not isinstance(tensors, (tuple, list)) or not tensors:
+    if not arguments.sequence(name, "tensors", tensors, "a tuple or a list of tensors"):
         raise ValueError(f"{name}: takes a sequence of at least one tensor")
     found = [operand(name, v) for v in tensors]
     kind = found[0].dtype

@@ -192,7 +192,7 @@ def multi_margin_loss(
     0.75
     """
     arguments.integer("multi_margin_loss", "p", p)
-    arguments.integer("multi_margin_loss", "margin", margin, flags=True)
+    arguments.instance("multi_margin_loss", "margin", margin, (int, float))
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
     x, y = floating("multi_margin_loss", input), cast_index("multi_margin_loss", target)

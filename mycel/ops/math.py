@@ -140,8 +140,8 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
     [2.0]
     """
-    if not isinstance(value, Tensor):
-        arguments.number("addcdiv", "value", value)
+    if isinstance(value, bool):
+        raise arguments.wrong_type("addcdiv", "value", "a number or a tensor", value)
     a, b = operands("addcdiv", tensor1, tensor2)
     return operand("addcdiv", input) + a / b * value
 
@@ -154,6 +154,7 @@ def addn(x: Any) -> Tensor:
     >>> ms.ops.addn((ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]))).tolist()
     [6.0]
     """
+    arguments.sequence("addn", "x", x, "a tuple or a list of tensors")
     values = [operand("addn", v) for v in x]
     if not values:
         raise ValueError("addn: takes at least one tensor")
@@ -171,6 +172,7 @@ def accumulate_n(x: Any) -> Tensor:
     >>> ms.ops.accumulate_n([ms.Tensor([1.0]), ms.Tensor([2.0])]).tolist()
     [3.0]
     """
+    arguments.sequence("accumulate_n", "x", x, "a tuple or a list of tensors")
     return addn(x)
 
 

@@ -205,7 +205,7 @@ def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> P
     >>> [t.item() for t in ms.ops.aminmax(ms.Tensor([3.0, 1.0, 2.0]))]
     [1.0, 3.0]
     """
-    keep = keepdims if isinstance(keepdims, (str, dict, Tensor)) else bool(keepdims)
+    keep = keepdims if axis is not None or isinstance(keepdims, Tensor) else bool(keepdims)
     return amin(input, axis, keep), amax(input, axis, keep)
 
 

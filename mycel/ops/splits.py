@@ -92,6 +92,12 @@ def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 @viewing
+def _sections(name: str, value: Any) -> None:
+    """Refuse a bool as the number of parts."""
+    if isinstance(value, bool):
+        raise arguments.wrong_type(name, "indices_or_sections", "an int or a sequence of ints", value)
+
+
 def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into a number of parts, or at the positions in a sequence.
 
@@ -101,6 +107,7 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
     >>> [p.tolist() for p in ms.ops.tensor_split(ms.ops.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
+    _sections("tensor_split", indices_or_sections)
     x = operand("tensor_split", input)
     where = axis_of("tensor_split", axis, x.ndim)
     length = operator.index(x.shape[where])
@@ -122,6 +129,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
     [[[1]], [[2]]]
     """
+    _sections("hsplit", indices_or_sections)
     x = operand("hsplit", input)
     return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
@@ -133,6 +141,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in ms.ops.vsplit(ms.Tensor([[1], [2]]), 2)]
     [[[1]], [[2]]]
     """
+    _sections("vsplit", indices_or_sections)
     return tensor_split(input, indices_or_sections, 0)
 
 
@@ -143,6 +152,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     >>> len(ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2))
     2
     """
+    _sections("dsplit", indices_or_sections)
     return tensor_split(input, indices_or_sections, 2)
 
 

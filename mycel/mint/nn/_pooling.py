@@ -74,11 +74,11 @@ def avg_pool2d(
     >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
     [[[[2.0]]]]
     """
-    strides = kernel_size if stride is None else stride
+    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool2d", divisor_override)
     _check_count("avg_pool2d", 2, kernel_size=kernel_size, stride=stride, padding=padding)
     _check_flags("avg_pool2d", ceil_mode, count_include_pad)
-    return ops.avg_pool2d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+    return ops.avg_pool2d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
 
 
 def avg_pool3d(
@@ -101,11 +101,16 @@ def avg_pool3d(
     >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
     [[[[[1.0]]]]]
     """
-    strides = kernel_size if stride is None else stride
+    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool3d", divisor_override)
     _check_count("avg_pool3d", 3, kernel_size=kernel_size, stride=stride, padding=padding)
     _check_flags("avg_pool3d", ceil_mode, count_include_pad)
-    return ops.avg_pool3d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+    return ops.avg_pool3d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
+
+
+def _windows(*sizes: Any) -> tuple[Any, ...]:
+    """Return sizes with tuples in place of lists, which `mycel.ops` does not take."""
+    return tuple([tuple(v) if isinstance(v, list) else v for v in sizes])
 
 
 def _divisor(name: str, value: Optional[int]) -> int:
@@ -178,7 +183,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     if output_size is None:
         raise arguments.wrong_type("adaptive_avg_pool1d", "output_size", "an int", output_size)
     _check_count("adaptive_avg_pool1d", 1, output_size=output_size)
-    return ops.adaptive_avg_pool1d(input, output_size)
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
@@ -192,7 +197,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """
     if not isinstance(output_size, (int, np.integer, tuple, list)):
         raise arguments.wrong_value("adaptive_avg_pool2d", "output_size", "an int or two", output_size)
-    return ops.adaptive_avg_pool2d(input, output_size)
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
 
 
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
@@ -207,7 +212,7 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     if output_size is None:
         raise arguments.wrong_type("adaptive_avg_pool3d", "output_size", "an int or three", output_size)
     _check_count("adaptive_avg_pool3d", 3, output_size=output_size)
-    return ops.adaptive_avg_pool3d(input, output_size)
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -222,9 +227,8 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     if output_size is None:
         raise arguments.wrong_type("adaptive_max_pool1d", "output_size", "an int", output_size)
     _check_count("adaptive_max_pool1d", 1, output_size=output_size)
-    if not arguments.flag("adaptive_max_pool1d", "return_indices", return_indices):
-        return ops.adaptive_max_pool1d(input, output_size)
-    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
+    arguments.flag("adaptive_max_pool1d", "return_indices", return_indices)
+    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:

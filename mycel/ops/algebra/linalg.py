@@ -222,6 +222,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
     >>> ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape
     (2, 4)
     """
+    arguments.instance("tensor_dot", "axes", axes, (int, tuple, list))
     a, b = operands("tensor_dot", x1, x2)
     left, right = _axis_pair("tensor_dot", axes, a, b)
     sizes = [a.shape[i] for i in left]
@@ -477,5 +478,6 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     from mycel.ops.algebra.contraction import contract, equation_of
 
     if not isinstance(equation, str):
+        arguments.instance("einsum", "equation", equation, Tensor, "a string, or a tensor with lists of labels")
         equation, operands = equation_of((equation, *operands))
     return contract(equation, operands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -31,7 +32,8 @@ def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool =
     >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """
-    keepdims = bool(keepdims) if isinstance(keepdims, (int, float)) or keepdims is None else keepdims
+    arguments.sequence("matrix_norm", "axis", axis)
+    keepdims = bool(keepdims)
     x = floating("matrix_norm", A)
     x = x if dtype is None else cast(x, D.from_any(dtype))
     if not isinstance(axis, (tuple, list)) or len(axis) != 2:
@@ -73,7 +75,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
     5.0
     """
-    keepdim = bool(keepdim) if isinstance(keepdim, (int, float)) or keepdim is None else keepdim
+    keepdim = bool(keepdim) if ord is None else keepdim
     if ord in ("nuc", 2, -2) and (ord == "nuc" or not isinstance(ord, str)):
         x = floating("norm", A)
         axes = tuple(dim) if isinstance(dim, (tuple, list)) else dim

@@ -120,6 +120,7 @@ def moe_token_unpermute(
     >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
     [[1.0], [2.0], [3.0]]
     """
+    arguments.optional("moe_token_unpermute", "restore_shape", restore_shape, (tuple, list))
     arguments.flag("moe_token_unpermute", "padded_mode", padded_mode)
     name = "moe_token_unpermute"
     if padded_mode or restore_shape is not None:

@@ -20,6 +20,12 @@ from mycel.ops.attention.served import Lengths, Served, Stored
 __all__ = ["fused_infer_attention_score", "incre_flash_attention", "prompt_flash_attention"]
 
 
+def _tensors(name: str, **given: Any) -> None:
+    """Check that optional arguments are tensors."""
+    for parameter, value in given.items():
+        arguments.optional(name, parameter, value, Tensor)
+
+
 def _single(name: str, parameter: str, value: Any) -> list[Tensor]:
     """Return the tensors of an argument: one, or one for each example."""
     if isinstance(value, (tuple, list)):
@@ -186,6 +192,16 @@ def incre_flash_attention(
     >>> ms.ops.incre_flash_attention(query, [cache], [cache], actual_seq_lengths=[2]).tolist()
     [[[2.0, 3.0]]]
     """
+    _tensors(
+        "incre_flash_attention",
+        dequant_scale1=dequant_scale1,
+        quant_scale1=quant_scale1,
+        dequant_scale2=dequant_scale2,
+        quant_scale2=quant_scale2,
+        quant_offset2=quant_offset2,
+        antiquant_scale=antiquant_scale,
+        antiquant_offset=antiquant_offset,
+    )
     name = "incre_flash_attention"
     _without(name, _INT8, dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)
     arguments.one_of(name, "input_layout", input_layout, ("BSH", "BNSD"))

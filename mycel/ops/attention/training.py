@@ -411,6 +411,7 @@ def ring_attention_update(
     >>> ms.ops.ring_attention_update(out, stat, stat, out, stat, stat)[2][0, 0, 0, 0].item()
     2.0
     """
+    arguments.optional("ring_attention_update", "actual_seq_qlen", actual_seq_qlen, (Tensor, list, tuple))
     name = "ring_attention_update"
     arguments.choice(name, "layout", layout, ("SBH", "TND"))
     if layout == "TND" and actual_seq_qlen is None:

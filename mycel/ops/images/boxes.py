@@ -83,7 +83,9 @@ def _centred(x: Tensor) -> tuple[Tensor, ...]:
 
 def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
     """Return four numbers of an argument that is four or one for all."""
-    found = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),) * 4
+    if isinstance(value, float):
+        return (value,) * 4
+    found = tuple([arguments.number(name, f"each of {what}", v) for v in arguments.sequence(name, what, value)])
     if len(found) != 4:
         raise ValueError(f"{name}: {what} must be 4 numbers, not {value}")
     return found
@@ -141,7 +143,9 @@ def bounding_box_decode(
     gw = aw * run(E.exp, run(E.maximum, run(E.minimum, dw, limit), least))
     gh = ah * run(E.exp, run(E.maximum, run(E.minimum, dh, limit), least))
     gx, gy = ax + aw * dx, ay + ah * dy
-    height, width = (float(v) for v in tuple(max_shape)[:2])
+    height, width = (
+        arguments.number(name, "each of max_shape", v) for v in arguments.sequence(name, "max_shape", max_shape)[:2]
+    )
     corners = []
     for value, size in (
         (gx - gw * 0.5 + 0.5, width),

@@ -188,6 +188,8 @@ def interpolate(
     >>> ms.ops.interpolate(x, size=3, mode="linear", align_corners=True).tolist()
     [[[1.0, 2.0, 3.0]]]
     """
+    arguments.optional("interpolate", "align_corners", align_corners, bool)
+    arguments.optional("interpolate", "recompute_scale_factor", recompute_scale_factor, bool)
     name = "interpolate"
     x = operand(name, input)
     rank = x.ndim - 2

@@ -49,7 +49,8 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
         return "numbers"
     if letter == "t" and real in "Vv" and mine[0] in "Tt":
         return "truth"
-    if path.startswith("numpy.") and name[0].isdigit() and letter in "bdeEfil" and real in "TAR" and mine in (".", "V"):
+    arrays = path.startswith("numpy.") and name[:1].isdigit() and letter in "bdeEfil"
+    if arrays and real in "TAR" and mine in (".", "V"):
         return "arrays"
     if letter in "JFQPK" and mine == "." and real in "TRVtrv":
         return "types"
