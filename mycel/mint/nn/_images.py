@@ -122,6 +122,10 @@ def interpolate(
     [[[1.0, 1.0, 3.0, 3.0]]]
     """
     x = operand("interpolate", input)
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError(f"interpolate: align_corners is for the linear and cubic modes, not for {mode!r}")
+    if size is not None and recompute_scale_factor:
+        raise ValueError("interpolate: recompute_scale_factor needs a scale_factor instead of a size")
     if mode == "linear" and x.ndim == 3:
         # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}
