@@ -340,7 +340,7 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
     >>> ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 5.0)[1].tolist()
     [4.0]
     """
-    arguments.sequence("clip_by_global_norm", "x", x, "a tuple or a list of tensors")
+    arguments.instance("clip_by_global_norm", "x", x, (tuple, list, Tensor), "a tuple or a list of tensors")
     if use_norm is not None:
         raise ValueError("clip_by_global_norm: use_norm is not supported; leave it None")
     tensors = [operand("clip_by_global_norm", v) for v in x]

@@ -91,13 +91,13 @@ def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-@viewing
 def _sections(name: str, value: Any) -> None:
     """Refuse a bool as the number of parts."""
     if isinstance(value, bool):
         raise arguments.wrong_type(name, "indices_or_sections", "an int or a sequence of ints", value)
 
 
+@viewing
 def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into a number of parts, or at the positions in a sequence.
 

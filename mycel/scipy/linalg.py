@@ -14,7 +14,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of
+from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import decompositions, matrices, systems
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
@@ -196,7 +196,7 @@ def eigh(
     factor: Optional[Tensor] = None
     if b is not None:
         # With b = L L^H types 1 and the others are problems of L^-1 a L^-H and L^H a L.
-        given = _matrix("eigh", b, check_finite)
+        given = _matrix("eigh", term("eigh", b), check_finite)
         x = _whole(x, lower)
         factor = run(L.cholesky, given if lower else matrices.adjoint_of(given))
         if type == 1:

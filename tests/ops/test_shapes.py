@@ -94,7 +94,7 @@ def test_joins_and_splits() -> None:
 
 def test_arrangements() -> None:
     t = Tensor(X)
-    for dims in (2, (2, 1), (2, 1, 3, 1)):
+    for dims in ((2,), (2, 1), (2, 1, 3, 1)):
         close(ops.tile(t, dims), np.tile(X, dims))
     close(ops.repeat_interleave(t, 2, 1), np.repeat(X, 2, 1))
     close(ops.repeat_interleave(t, [1, 0, 2], 1), np.repeat(X, [1, 0, 2], 1))

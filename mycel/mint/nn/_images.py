@@ -126,6 +126,8 @@ def interpolate(
         raise ValueError(f"interpolate: align_corners is for the linear and cubic modes, not for {mode!r}")
     if size is not None and recompute_scale_factor:
         raise ValueError("interpolate: recompute_scale_factor needs a scale_factor instead of a size")
+    align_corners = None if align_corners is None else bool(align_corners)
+    recompute_scale_factor = None if recompute_scale_factor is None else bool(recompute_scale_factor)
     if mode == "linear" and x.ndim == 3:
         # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}

@@ -29,6 +29,7 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
     term,
+    terms,
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
@@ -283,7 +284,7 @@ def _equal_count(x: Any, y: Any) -> Tensor:
 
 
 def _packed(x: Any, threshold: Any) -> Tensor:
-    value, limit = operands("CompareAndBitpack", x, threshold)
+    value, limit = terms("CompareAndBitpack", x, threshold)
     if value.ndim == 0 or value.shape[-1] % 8:
         raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
     groups = reshaped(run(E.gt, value, limit), (*value.shape[:-1], value.shape[-1] // 8, 8))

@@ -66,7 +66,8 @@ class ReduceMin(Primitive, compute=lambda p, x, axis=(): reduction.amin(x, axis,
 
 
 def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
-    return reduction.std_mean(x, p.axis or None, int(p.unbiased), p.keep_dims)
+    axes = tuple(p.axis) if isinstance(p.axis, list) else p.axis
+    return reduction.std_mean(x, axes or None, int(p.unbiased), p.keep_dims)
 
 
 class ReduceStd(Primitive, compute=_reduced_std, axis=[], unbiased=True, keep_dims=False):

@@ -240,7 +240,9 @@ def _pool2d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     if p.data_format != "NCDHW":
         raise ValueError(f"{p.name}: data_format must be 'NCDHW', not {p.data_format!r}")
-    best, place = pooling.max_pool3d(x, p.ksize, p.strides, p.pads, p.dilation, p.ceil_mode, True)
+    given = (p.ksize, p.strides, p.pads, p.dilation)
+    window, strides, pads, dilation = (tuple(v) if isinstance(v, list) else v for v in given)
+    best, place = pooling.max_pool3d(x, window, strides, pads, dilation, p.ceil_mode, True)
     return best, _positions_as(p, place, p.argmax_type)
 
 

@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    numbers_of,
     operand,
     permuted,
     reshaped,
@@ -145,8 +146,8 @@ def _log_likelihoods(
 
 
 def _counts(name: str, what: str, value: Any, batch: Any) -> Tensor:
-    """Return lengths (batch,) from an argument, a tensor or a tuple, that may be one for all."""
-    found = as_tensor(value, D.int64) if isinstance(value, tuple) else operand(name, value)
+    """Return lengths (batch,) from an argument that may be one for all."""
+    found = operand(name, value) if isinstance(value, Tensor) else numbers_of(name, what, value)
     if not found.dtype.is_integer:
         raise TypeError(f"{name}: {what} must be integers, not {found.dtype.name}")
     if found.ndim == 0:
@@ -235,6 +236,7 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     >>> ms.ops.ctc_greedy_decoder(logits, ms.Tensor([3], ms.int32))[1].tolist()
     [0, 0]
     """
+    operand("ctc_greedy_decoder", sequence_length)
     arguments.flag("ctc_greedy_decoder", "merge_repeated", merge_repeated)
     name = "ctc_greedy_decoder"
     x = floating(name, inputs)

@@ -20,7 +20,7 @@ from mycel.base.log import logger
 from mycel.core.arrays import value_text
 from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim
-from mycel.ops._operands import certainly
+from mycel.ops._operands import certainly, term
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
@@ -241,7 +241,7 @@ class COOTensor(_Coordinates):
         """Return the sum with another COOTensor; see `mycel.ops.coo_add`."""
         from mycel.ops.sparse import functions as sparse
 
-        return sparse.coo_add(self, other, thresh)
+        return sparse.coo_add(self, other, term("COOTensor.add", thresh))
 
     def __add__(self, other: Any) -> Any:
         from mycel.ops.sparse import functions as sparse

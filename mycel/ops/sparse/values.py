@@ -14,7 +14,7 @@ from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
 from mycel.ir.dims import Dim
 from mycel.ops import activation, elementwise, segments
-from mycel.ops._operands import cast_index, operand, operands, reshaped, run, shape_of, wide
+from mycel.ops._operands import cast_index, operand, reshaped, run, shape_of, terms, wide
 from mycel.ops.indexed import gather_nd
 from mycel.ops.sparse.functions import check_shapes, matrix, places_of, rows_of, summed
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
@@ -121,7 +121,7 @@ def csr_mul(x: Any, y: Any) -> CSRTensor:
     [6.0, 4.0]
     """
     a = arguments.instance("csr_mul", "x", x, CSRTensor)
-    v, w = operands("csr_mul", a.values, y)
+    v, w = terms("csr_mul", a.values, y)
     return a._with(v * _met("csr_mul", a, w))
 
 
@@ -136,7 +136,7 @@ def csr_div(x: Any, y: Any) -> CSRTensor:
     [0.5, 0.5]
     """
     a = arguments.instance("csr_div", "x", x, CSRTensor)
-    v, w = operands("csr_div", a.values, y)
+    v, w = terms("csr_div", a.values, y)
     return a._with(v / _met("csr_div", a, w))
 
 
@@ -145,7 +145,7 @@ def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
 
     `name` is the operation, for errors.
     """
-    v, w = operands(name, x.values, other)
+    v, w = terms(name, x.values, other)
     if w.ndim:
         check_shapes(name, x, w)
         w = gather_nd(w, x.indices)

@@ -41,7 +41,7 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
-    return arguments.flag(name, "keepdims", chosen[0], integers=True) if chosen else False
+    return arguments.flag(name, "keepdims", chosen[0]) if chosen else False
 
 
 @fused
@@ -111,6 +111,8 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
+        # Only the variance takes its axes as a list, under their name `dim`.
+        dim = tuple(dim) if name == "var" and isinstance(dim, list) else dim
         return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))
 
     return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; `correction` is another name of `ddof`.")

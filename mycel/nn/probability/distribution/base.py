@@ -24,7 +24,7 @@ from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.generator import Generator, default_generator
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import operand, sizes_of
+from mycel.ops._operands import operand, sizes_of, term
 from mycel.prims.base import broadcast_shapes
 
 __all__ = ["Distribution"]
@@ -171,7 +171,7 @@ class Distribution(Cell):
                     f"{self.name}: the parameter {name + suffix} is needed, in the call or where the distribution is "
                     "made"
                 )
-            found.append(cast(operand(self.name, value), self.parameter_type))
+            found.append(cast(term(self.name, value), self.parameter_type))
         if kwargs and not suffix:
             raise TypeError(f"{self.name} has no parameters {', '.join(kwargs)}; they are {', '.join(self._names)}")
         return found
