@@ -8,7 +8,6 @@ from typing import Any
 from mycel.nn import (
     BCELoss as BCELoss,
     Cell as Cell,
-    CosineEmbeddingLoss as CosineEmbeddingLoss,
     CrossEntropyLoss as CrossEntropyLoss,
     Flatten as Flatten,
     Identity as Identity,
@@ -21,7 +20,6 @@ from mycel.nn import (
     PixelShuffle as PixelShuffle,
     ReLU as ReLU,
     Sigmoid as Sigmoid,
-    SoftMarginLoss as SoftMarginLoss,
     Tanh as Tanh,
 )
 from mycel.mint.nn import functional as functional

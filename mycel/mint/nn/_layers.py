@@ -378,3 +378,19 @@ _define(
     reduction="mean",
     beta=1.0,
 )
+_define(
+    "CosineEmbeddingLoss",
+    F.cosine_embedding_loss,
+    "``1 - cos`` where the target is 1 and ``max(0, cos - margin)`` where it is -1, with the cosine of the angle "
+    "between two vectors.",
+    ("CosineEmbeddingLoss()(ms.Tensor([[1.0, 0.0]]), ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])).item()", "0.0"),
+    margin=0.0,
+    reduction="mean",
+)
+_define(
+    "SoftMarginLoss",
+    F.soft_margin_loss,
+    "``log(1 + exp(-y x))`` of numbers x and targets y, which are 1 or -1.",
+    ("SoftMarginLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
+    reduction="mean",
+)

@@ -20,6 +20,7 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "smooth_l1_loss",
+    "soft_margin_loss",
 ]
 
 
@@ -132,6 +133,28 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
+def _alike(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    x, y = operand(name, input), operand(name, target)
+    if x.shape != y.shape:
+        raise ShapeError(f"{name}: input and target must have the same shape, not {x.shape} and {y.shape}")
+    return x, y
+
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return ``log(1 + exp(-y x))`` of the numbers x of `input` and y of `target`, which are 1 or
+    -1.
+
+    `reduction` is "none", "mean" or "sum".
+
+    >>> import mycel as ms
+    >>> x, y = ms.Tensor([0.0]), ms.Tensor([1.0])
+    >>> round(ms.mint.nn.functional.soft_margin_loss(x, y).item(), 4)
+    0.6931
+    """
+    arguments.text("soft_margin_loss", "reduction", reduction)
+    return ops.soft_margin_loss(*_alike("soft_margin_loss", input, target), reduction)
+
+
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return ``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2``
     (Girshick, 2015); |d| where `beta` is 0.
@@ -143,9 +166,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     2.5
     """
     arguments.text("smooth_l1_loss", "reduction", reduction)
-    x, y = operand("smooth_l1_loss", input), operand("smooth_l1_loss", target)
-    if x.shape != y.shape:
-        raise ShapeError(f"smooth_l1_loss: input and target must have the same shape, not {x.shape} and {y.shape}")
+    x, y = _alike("smooth_l1_loss", input, target)
     if beta == 0:
         return ops.l1_loss(x, y, reduction)
     return ops.smooth_l1_loss(x, y, beta, reduction)

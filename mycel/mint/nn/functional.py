@@ -18,7 +18,6 @@ from mycel.ops import (
     prelu as prelu,
     relu as relu,
     sigmoid as sigmoid,
-    soft_margin_loss as soft_margin_loss,
     softplus as softplus,
     softshrink as softshrink,
     tanh as tanh,
@@ -86,6 +85,7 @@ from mycel.mint.nn._losses import (
     mse_loss as mse_loss,
     nll_loss as nll_loss,
     smooth_l1_loss as smooth_l1_loss,
+    soft_margin_loss as soft_margin_loss,
 )
 
 # The same under the names of MindSpore's operations.
