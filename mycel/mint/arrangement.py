@@ -49,7 +49,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.cat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
     [1, 2]
     """
-    return ops.cat(arguments.sequence("cat", "tensors", tensors), dim)
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("cat", "tensors", "a tuple or a list", tensors)
+    return ops.cat(tensors, dim)
 
 
 def concat(tensors: Any, dim: int = 0) -> Tensor:
@@ -59,7 +61,9 @@ def concat(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.concat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
     [1, 2]
     """
-    return ops.cat(arguments.sequence("concat", "tensors", tensors), dim)
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("concat", "tensors", "a tuple or a list", tensors)
+    return ops.cat(tensors, dim)
 
 
 def stack(tensors: Any, dim: int = 0) -> Tensor:
@@ -69,7 +73,9 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.stack([ms.Tensor([1]), ms.Tensor([2])]).shape
     (2, 1)
     """
-    return ops.stack(arguments.sequence("stack", "tensors", tensors), dim)
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("stack", "tensors", "a tuple or a list", tensors)
+    return ops.stack(tensors, dim)
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:

@@ -175,8 +175,10 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
     [4.0, 6.0]
     """
-    check_flags("sum", keepdims=keepdims)
-    _check_initial("sum", initial)
+    if keepdims is not False:
+        check_flags("sum", keepdims=keepdims)
+    if initial is not None:
+        _check_initial("sum", initial)
     total = ops.sum(asarray(a), axis, keepdims, dtype=dtype)
     return total if initial is None else total + initial
 
@@ -192,7 +194,8 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     >>> mnp.mean([1.0, 2.0]).item()
     1.5
     """
-    check_flags("mean", keepdims=keepdims)
+    if keepdims is not False:
+        check_flags("mean", keepdims=keepdims)
     x = as_kind(asarray(a), dtype)
     return as_kind(ops.mean(x, axes_of("mean", x, axis), keepdims), dtype)
 
@@ -225,7 +228,8 @@ def _spread(name: str) -> Any:
     function = getattr(ops, name)
 
     def made(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        check_flags(name, keepdims=keepdims)
+        if keepdims is not False:
+            check_flags(name, keepdims=keepdims)
         return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
@@ -240,10 +244,16 @@ def _extreme(name: str, largest: bool) -> Any:
     function = ops.amax if largest else ops.amin
 
     def made(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
-        check_flags(name, keepdims=keepdims)
-        if where is not None and not isinstance(where, (bool, int, float, list, tuple, Tensor, ndarray)):
+        if keepdims is not False:
+            check_flags(name, keepdims=keepdims)
+        if (
+            where is not True
+            and where is not None
+            and not isinstance(where, (bool, int, float, list, tuple, Tensor, ndarray))
+        ):
             raise arguments.wrong_type(name, "where", "an array of booleans", where)
-        _check_initial(name, initial)
+        if initial is not None:
+            _check_initial(name, initial)
         return function(asarray(a), as_axis(axis), keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
@@ -265,7 +275,8 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.ptp([1.0, 4.0]).item()
     3.0
     """
-    check_flags("ptp", keepdims=keepdims)
+    if keepdims is not False:
+        check_flags("ptp", keepdims=keepdims)
     value, axis = asarray(x), as_axis(axis)
     return ops.amax(value, axis, keepdims) - ops.amin(value, axis, keepdims)
 
@@ -331,7 +342,8 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.count_nonzero([0, 1, 2]).item()
     2
     """
-    check_flags("count_nonzero", keepdims=keepdims)
+    if keepdims is not False:
+        check_flags("count_nonzero", keepdims=keepdims)
     return ops.count_nonzero(asarray(x), () if axis is None else axis, keepdims)
 
 

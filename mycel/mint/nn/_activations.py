@@ -115,7 +115,9 @@ def gelu(input: Any, *, approximate: str = "none") -> Tensor:
     >>> ms.mint.nn.functional.gelu(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return ops.gelu(input, arguments.text("gelu", "approximate", approximate))
+    if type(approximate) is not str:
+        arguments.text("gelu", "approximate", approximate)
+    return ops.gelu(input, approximate)
 
 
 def glu(input: Any, dim: int = -1) -> Tensor:
