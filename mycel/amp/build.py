@@ -61,7 +61,8 @@ def build_train_network(
     arguments.instance("build_train_network", "network", network, Cell)
     if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
         raise TypeError(f"build_train_network: optimizer must be an Optimizer, not {type(optimizer).__name__}")
-    arguments.one_of("build_train_network", "level", level, LEVELS)
+    arguments.choice("build_train_network", "level", level, LEVELS)
+    arguments.one_of("build_train_network", "boost_level", boost_level, ("O0", "O1", "O2"))
     if boost_level != "O0":
         raise Unsupported(f"build_train_network: boost_level {boost_level!r} is not supported; leave it at 'O0'")
     for name in kwargs:

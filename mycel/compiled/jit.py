@@ -422,9 +422,9 @@ def jit(
         raise TypeError(f"jit: dynamic must be an int, not {type(dynamic).__name__}")
     for name, value, allowed in (
         ("capture_mode", capture_mode, ("ast", "bytecode", "trace")),
-        ("jit_level", jit_level or "O0", ("O0", "O1", "O2")),
+        ("jit_level", jit_level, ("O0", "O1", "O2")),
         ("dynamic", dynamic, (0, 1)),
-        ("backend", backend, ("", "ms_backend", "GE")),
+        ("backend", "" if backend is None else backend, ("", "ms_backend", "GE")),
         ("mode", mode or "PSJit", ("PSJit", "PIJit")),
     ):
         if value not in allowed:

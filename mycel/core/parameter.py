@@ -95,7 +95,8 @@ class Parameter(Tensor):
                 "a tensor, an array or a number",
             )
             super().__init__(default_input, dtype)
-        arguments.optional("Parameter", "the name", name, str)
+        if name is not None and not isinstance(name, str):
+            raise arguments.wrong_type("Parameter", "the name", "a string or None", name, ValueError)
         arguments.instance("Parameter", "requires_grad", requires_grad, (bool, np.bool_), "a bool")
         attributes = self.__dict__
         number = next(_counter)

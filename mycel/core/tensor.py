@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue, NotAnIndex
@@ -51,9 +52,8 @@ class Tensor(TensorMethods):
     Python floats become float32, integers int64 and complex numbers complex128 unless `dtype` says
     otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
     initializer) and no data the values are drawn when first needed (`init_data`). `const_arg` has
-    no effect; `device` is None or "CPU", in any case of letters. Raises TypeError
-    for data that is not numeric, ValueError for ragged sequences and OverflowError for integers
-    beyond 64 bits.
+    no effect; `device` is None or "CPU", in any case of letters. Raises TypeError for data that is
+    not numeric, ValueError for ragged sequences and OverflowError for integers beyond 64 bits.
 
     >>> import mycel as ms
     >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
@@ -537,6 +537,7 @@ def tensor(
     >>> ms.tensor([1, 2, 3]).shape
     (3,)
     """
+    arguments.flag("tensor", "const_arg", const_arg)
     return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 

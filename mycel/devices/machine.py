@@ -48,10 +48,11 @@ def set_device(device_target: str, device_id: Optional[int] = None) -> None:
 
     >>> set_device("CPU")
     """
+    arguments.optional("set_device", "device_target", device_target, str)
     arguments.one_of("set_device", "device_target", device_target, ("CPU", "GPU", "Ascend"))
     if device_target != "CPU":
         raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
-    if device_id is not None and (not isinstance(device_id, int) or isinstance(device_id, bool) or device_id != 0):
+    if device_id is not None and arguments.integer("set_device", "device_id", device_id) != 0:
         raise ValueError(f"set_device: there is one CPU device, number 0, not {device_id!r}")
 
 

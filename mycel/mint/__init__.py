@@ -33,9 +33,6 @@ from mycel.ops import (
     abs as abs,
     acos as acos,
     acosh as acosh,
-    addbmm as addbmm,
-    addmm as addmm,
-    addmv as addmv,
     arange as arange,
     arccos as arccos,
     arccosh as arccosh,
@@ -139,8 +136,11 @@ from mycel.ops import (
 )
 from mycel.mint.arithmetic import (
     add as add,
+    addbmm as addbmm,
     addcdiv as addcdiv,
     addcmul as addcmul,
+    addmm as addmm,
+    addmv as addmv,
     addr_ as addr_,
     allclose as allclose,
     baddbmm as baddbmm,

@@ -10,14 +10,18 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.mint._arguments import number, real, whole
 from mycel.ops._operands import floating, operand, operands, term
 from mycel.ops.algebra.systems import triangular_solve
 from mycel.ops.tensors import in_place
 
 __all__ = [
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
+    "addmm",
+    "addmv",
     "addr_",
     "allclose",
     "baddbmm",
@@ -63,9 +67,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def _scaled(name: str, x: Any, alpha: Any) -> Any:
-    if isinstance(alpha, (int, float)) and not isinstance(alpha, bool) and alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return x
-    return ops.mul(term(name, x), alpha)
+    return ops.mul(term(name, x), number(name, "alpha", alpha))
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -98,6 +102,46 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
 
 
+def _check_factors(name: str, **factors: Any) -> None:
+    for parameter, value in factors.items():
+        if not isinstance(value, (bool, int, float)):
+            number(name, parameter, value)
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * the sum of the products of matrices in `batch1` and `batch2`.
+
+    >>> import mycel as ms
+    >>> row, column = ms.ops.ones((2, 1, 2)), ms.ops.ones((2, 2, 1))
+    >>> ms.mint.addbmm(ms.ops.ones((1, 1)), row, column).item()
+    5.0
+    """
+    _check_factors("addbmm", beta=beta, alpha=alpha)
+    x, first, second = operand("addbmm", input), operand("addbmm", batch1), operand("addbmm", batch2)
+    return ops.addbmm(x, first, second, beta=beta, alpha=alpha)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * mat1 @ mat2.
+
+    >>> import mycel as ms
+    >>> ms.mint.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
+    [[4.0]]
+    """
+    _check_factors("addmm", beta=beta, alpha=alpha)
+    return ops.addmm(operand("addmm", input), mat1, mat2, beta=beta, alpha=alpha)
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * mat @ vec.
+
+    >>> import mycel as ms
+    >>> ms.mint.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
+    [4.0]
+    """
+    return ops.addmv(input, mat, vec, beta=number("addmv", "beta", beta), alpha=number("addmv", "alpha", alpha))
+
+
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * batch1 @ batch2 for stacks of matrices.
 
@@ -106,6 +150,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
     3.0
     """
+    _check_factors("baddbmm", beta=beta, alpha=alpha)
     return ops.baddbmm(input, batch1, batch2, beta, alpha)
 
 
@@ -164,9 +209,12 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
     5.0
     """
-    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    arguments.one_of("cdist", "compute_mode", compute_mode, modes)
-    return ops.cdist(x1, x2, p)
+    x, y = operand("cdist", x1), operand("cdist", x2)
+    if x.ndim != y.ndim:
+        raise ShapeError(f"cdist: x1 and x2 must have the same number of dimensions, not {x._type} and {y._type}")
+    if real("cdist", "p", p) < 0:
+        raise arguments.wrong_value("cdist", "p", "at least 0", p)
+    return ops.cdist(x, y, p)
 
 
 def equal(input: Any, other: Any) -> Tensor:
@@ -240,7 +288,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
     [0.0, 3.0]
     """
-    return ops.histc(input, bins, min, max)
+    return ops.histc(input, whole("histc", "bins", bins), min, max)
 
 
 def conv2d(

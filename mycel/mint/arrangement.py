@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
+from mycel.mint._arguments import number, whole
 from mycel.ops._operands import axis_of, operand, reshaped, take_slice
 
 __all__ = [
@@ -47,6 +49,8 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.cat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
     [1, 2]
     """
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("cat", "tensors", "a tuple or a list", tensors)
     return ops.cat(tensors, dim)
 
 
@@ -57,6 +61,8 @@ def concat(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.concat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
     [1, 2]
     """
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("concat", "tensors", "a tuple or a list", tensors)
     return ops.cat(tensors, dim)
 
 
@@ -67,6 +73,8 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     >>> ms.mint.stack([ms.Tensor([1]), ms.Tensor([2])]).shape
     (2, 1)
     """
+    if isinstance(tensors, Tensor):
+        raise arguments.wrong_type("stack", "tensors", "a tuple or a list", tensors)
     return ops.stack(tensors, dim)
 
 
@@ -77,7 +85,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     >>> [t.tolist() for t in ms.mint.chunk(ms.Tensor([1, 2, 3]), 2)]
     [[1, 2], [3]]
     """
-    return ops.chunk(input, chunks, dim)
+    return ops.chunk(input, whole("chunk", "chunks", chunks), dim)
 
 
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0) -> tuple[Tensor, ...]:
@@ -127,6 +135,8 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     >>> ms.mint.diff(ms.Tensor([1, 4, 9])).tolist()
     [3, 5]
     """
+    arguments.optional("diff", "prepend", prepend, Tensor)
+    arguments.optional("diff", "append", append, Tensor)
     return ops.diff(input, n, dim, prepend, append)
 
 
@@ -174,7 +184,11 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     [3.0, 2.0]
     """
     given = operand("index_add", source)
-    return ops.index_add(input, cast(operand("index_add", index), D.int32), given if alpha == 1 else given * alpha, dim)
+    alpha = number("index_add", "alpha", alpha)
+    places = operand("index_add", index)
+    if places.ndim > 1:
+        raise ShapeError(f"index_add: index must be a vector, not a tensor of shape {places.shape}")
+    return ops.index_add(input, cast(places, D.int32), given if alpha == 1 else given * alpha, dim)
 
 
 def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
@@ -228,7 +242,12 @@ def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...
     >>> ms.mint.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3]))[0].tolist()
     [[1], [2]]
     """
+    if indexing is not None:
+        arguments.choice("meshgrid", "indexing", indexing, ("ij", "xy"))
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    given = [operand("meshgrid", t) for t in given]
+    if builtins.any(t.ndim > 1 for t in given):
+        raise ShapeError(f"meshgrid: takes vectors, not tensors of shapes {[t.shape for t in given]}")
     return ops.meshgrid(*given, indexing="ij" if indexing is None else indexing)
 
 
@@ -250,6 +269,7 @@ def nonzero(input: Any, as_tuple: bool = False) -> Any:
     >>> ms.mint.nonzero(ms.Tensor([0, 5])).tolist()
     [[1]]
     """
+    arguments.flag("nonzero", "as_tuple", as_tuple)
     return ops.nonzero(input, as_tuple=as_tuple)
 
 
@@ -260,7 +280,7 @@ def permute(input: Any, dims: Any) -> Tensor:
     >>> ms.mint.permute(ms.ops.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return ops.permute(input, dims)
+    return ops.permute(input, arguments.sequence("permute", "dims", dims))
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
@@ -297,7 +317,7 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     """
     x = operand("select", input)
     axis = axis_of("select", dim, x.ndim)
-    return x[(builtins.slice(None),) * axis + (index,)]
+    return x[(builtins.slice(None),) * axis + (whole("select", "index", index),)]
 
 
 def squeeze(input: Any, dim: Any = None) -> Tensor:

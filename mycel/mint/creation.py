@@ -14,6 +14,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import operation_called
 from mycel.common.generator import Generator
 from mycel.core.tensor import Tensor, cast
+from mycel.mint._arguments import number, whole
 from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of, term
 
 __all__ = [
@@ -36,8 +37,8 @@ __all__ = [
 
 
 def _here(name: str, device: Any) -> None:
-    if device is not None and str(device).upper() != "CPU":
-        raise ValueError(f"{name}: device must be None or 'CPU', not {device!r}")
+    if device is not None and arguments.text(name, "device", device).upper() != "CPU":
+        raise arguments.wrong_value(name, "device", "None or 'CPU'", device)
 
 
 def _by(generator: Optional[Generator]) -> Any:
@@ -57,7 +58,7 @@ def zeros(size: Any, *, dtype: Any = None) -> Tensor:
     >>> ms.mint.zeros((2,)).tolist()
     [0.0, 0.0]
     """
-    return ops.zeros(size, dtype)
+    return ops.zeros(size, _kind(dtype))
 
 
 def ones(size: Any, *, dtype: Any = None) -> Tensor:
@@ -67,7 +68,7 @@ def ones(size: Any, *, dtype: Any = None) -> Tensor:
     >>> ms.mint.ones((2,)).tolist()
     [1.0, 1.0]
     """
-    return ops.ones(size, dtype)
+    return ops.ones(size, _kind(dtype))
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -108,7 +109,8 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
     """
     kind = _kind(dtype, D.float32)
     fine = D.float64 if kind is D.float64 or not kind.is_floating else D.float32
-    first, last = (cast(term("linspace", v), fine) for v in (start, end))
+    ends = number("linspace", "start", start), number("linspace", "end", end)
+    first, last = (cast(term("linspace", v), fine) for v in ends)
     count = size_of("linspace", steps)
     if count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
@@ -185,6 +187,8 @@ def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None
     """
     _here("randint", device)
     low, high, size = _bounds("randint", args, 1)
+    low, high = whole("randint", "low", low), whole("randint", "high", high)
+    arguments.sequence("randint", "size", size)
     kind = _kind(dtype, D.int64)
     return cast(ops.randint(low, high, size, _by(generator), dtype=kind if kind.is_integer else D.int64), kind)
 
@@ -201,6 +205,7 @@ def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) 
     """
     x = operand("randint_like", input)
     low, high = _bounds("randint_like", args, 0)
+    low, high = whole("randint_like", "low", low), whole("randint_like", "high", high)
     return randint(low, high, tuple(x.shape), dtype=_kind(dtype, x.dtype), device=device)
 
 
@@ -256,4 +261,5 @@ def multinomial(
     >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()
     [1]
     """
+    arguments.flag("multinomial", "replacement", replacement)
     return cast(ops.multinomial(input, num_samples, replacement, _by(generator)), D.int64)

@@ -30,6 +30,7 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     >>> [t.shape for t in ms.mint.linalg.qr(ms.ops.ones((3, 2)))]
     [(3, 2), (2, 2)]
     """
+    arguments.text("qr", "mode", mode)
     if mode == "r":
         _, r = decompositions.qr(A, "reduced")
         return r[..., :0, :0], r
@@ -46,6 +47,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """
+    arguments.flag("matrix_norm", "keepdim", keepdim)
     return norms.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
@@ -59,6 +61,7 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    arguments.flag("vector_norm", "keepdim", keepdim)
     return _vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 
@@ -72,5 +75,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    if ord is not None and not isinstance(ord, (int, float, str)):
+        raise arguments.wrong_value("norm", "ord", "a number, 'fro', 'nuc' or None", ord)
     arguments.flag("norm", "keepdim", keepdim)
     return norms.norm(A, ord, dim, keepdim, dtype=dtype)

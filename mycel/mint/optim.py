@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.experimental import optim
 
 __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]
 
 
+def _check(name: str, betas: Any, amsgrad: Any, maximize: Any, **numbers: Any) -> None:
+    """Check that `betas` is a tuple of two floats in [0, 1), that `amsgrad` and `maximize` are
+    bools, and that each of `numbers` is a float of at least 0.
+    """
+    arguments.flag(name, "amsgrad", amsgrad)
+    arguments.flag(name, "maximize", maximize)
+    if len(arguments.instance(name, "betas", betas, tuple)) != 2:
+        raise arguments.wrong_value(name, "betas", "two floats", betas)
+    for beta in betas:
+        arguments.real(name, "each of betas", beta, at_least=0, below=1)
+    for key, value in numbers.items():
+        arguments.real(name, key, value, at_least=0)
+
+
 class Adam(optim.Adam):
     """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`, whose arguments it takes.
+
+    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
+    floats (a group may have ints), and `amsgrad` and `maximize` bools.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -18,16 +36,47 @@ class Adam(optim.Adam):
     array([0.5], dtype=float32)
     """
 
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        _check(type(self).__name__, betas, amsgrad, maximize, lr=lr, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
 
 class AdamW(optim.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
     `mycel.experimental.optim.AdamW`, whose arguments it takes.
+
+    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
+    floats, `amsgrad` and `maximize` bools.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
     >>> _ = ms.mint.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
     array([0.495], dtype=float32)
     """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        _check(type(self).__name__, betas, amsgrad, maximize, lr=lr, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
 class FusedAdamW(AdamW):
@@ -65,4 +114,6 @@ class SGD(optim.SGD):
         *,
         maximize: bool = False,
     ) -> None:
+        if params is None:
+            raise arguments.wrong_type("SGD", "params", "a list of Parameters or of groups", params)
         super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, maximize=maximize)

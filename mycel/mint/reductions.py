@@ -6,10 +6,11 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
+from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
 from mycel.ops.algebra.norms import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.ops.sorting import Chosen, kthvalue
@@ -57,6 +58,8 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     >>> ms.mint.all(ms.Tensor([1, 0])).item()
     False
     """
+    if keepdim is not False:
+        arguments.flag("all", "keepdim", keepdim)
     return ops.all(cast(operand("all", input), D.bool_), dim, keepdim)
 
 
@@ -68,6 +71,8 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     >>> ms.mint.any(ms.Tensor([1, 0])).item()
     True
     """
+    if keepdim is not False:
+        arguments.flag("any", "keepdim", keepdim)
     return ops.any(cast(operand("any", input), D.bool_), dim, keepdim)
 
 
@@ -79,6 +84,10 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
     >>> ms.mint.amax(ms.Tensor([1.0, 3.0])).item()
     3.0
     """
+    if keepdim is not False:
+        arguments.flag("amax", "keepdim", keepdim)
+    if dim is None:
+        raise arguments.wrong_type("amax", "dim", "an int or a sequence of ints", dim)
     return ops.amax(input, dim, keepdim)
 
 
@@ -90,6 +99,10 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
     >>> ms.mint.amin(ms.Tensor([1.0, 3.0])).item()
     1.0
     """
+    if keepdim is not False:
+        arguments.flag("amin", "keepdim", keepdim)
+    if dim is None:
+        raise arguments.wrong_type("amin", "dim", "an int or a sequence of ints", dim)
     return ops.amin(input, dim, keepdim)
 
 
@@ -101,6 +114,8 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     >>> ms.mint.argmax(ms.Tensor([1.0, 3.0])).item()
     1
     """
+    if keepdim is not False:
+        arguments.flag("argmax", "keepdim", keepdim)
     return _position(ops.argmax, input, dim, keepdim)
 
 
@@ -112,6 +127,8 @@ def argmin(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     >>> ms.mint.argmin(ms.Tensor([1.0, 3.0])).item()
     0
     """
+    if keepdim is not False:
+        arguments.flag("argmin", "keepdim", keepdim)
     return _position(ops.argmin, input, dim, keepdim)
 
 
@@ -155,6 +172,10 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 def _extreme(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
+    if keepdim is not False:
+        arguments.flag(name, "keepdim", keepdim)
+        if dim is None or isinstance(dim, Tensor):
+            raise arguments.wrong_type(name, "dim", "an int where keepdim is given", dim)
     if isinstance(dim, Tensor) or other is not None:
         return (ops.maximum if name == "max" else ops.minimum)(input, dim if other is None else other)
     x = operand(name, input)
@@ -180,6 +201,8 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
     2.0
     """
+    if keepdim is not False:
+        arguments.flag("mean", "keepdim", keepdim)
     x = operand("mean", input)
     return ops.mean(x if dtype is None else cast(x, D.from_any(dtype)), dim, keepdim)
 
@@ -194,19 +217,25 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     >>> ms.mint.sum(ms.Tensor([1, 3])).item()
     4
     """
+    if keepdim is not False:
+        arguments.flag("sum", "keepdim", keepdim)
     return ops.sum(_counted(operand("sum", input), dtype), dim, keepdim)
 
 
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(input: Any, dim: Optional[int] = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
+    `input` is reduced over `dim` (None: all axes), which `keepdim` keeps with size 1. `dtype`
+    converts the elements first; without it integers and booleans are converted to int64.
 
     >>> import mycel as ms
     >>> ms.mint.prod(ms.Tensor([2, 3])).item()
     6
     """
+    if keepdim is not False:
+        arguments.flag("prod", "keepdim", keepdim)
+    if isinstance(dim, (tuple, list)):
+        raise arguments.wrong_type("prod", "dim", "an int or None", dim)
     return ops.prod(_counted(operand("prod", input), dtype), dim, keepdim)
 
 
@@ -226,6 +255,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
     1.0
     """
+    if keepdim is not False:
+        arguments.flag("nansum", "keepdim", keepdim)
     return ops.nansum(_counted(operand("nansum", input), dtype), dim, keepdim)
 
 
@@ -233,6 +264,9 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
     """Return variances and means; variances are sums of squares divided by the count less
     `correction`.
     """
+    if keepdim is not False:
+        arguments.flag(name, "keepdim", keepdim)
+    correction = arguments.integer(name, "correction", correction)
     x = floating(name, input)
     average = ops.mean(x, dim, True)
     squares = ops.mean(ops.square(x - average), dim, keepdim)
@@ -242,7 +276,7 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
         else [axis_of(name, a, x.ndim) for a in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     )
     count = math.prod(x.shape[a] for a in axes)
-    left = count - number_of(name, "correction", correction)
+    left = count - correction
     scale = count / left if left > 0 else math.nan if count <= 1 and left == 0 else math.inf
     if not keepdim:
         average = reshaped(average, tuple(squares.shape))
@@ -314,12 +348,16 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    if keepdim is not False:
+        arguments.flag("norm", "keepdim", keepdim)
+    if not isinstance(p, (int, float, str)):
+        raise arguments.wrong_value("norm", "p", "a number, 'fro' or 'nuc'", p)
     if p == "nuc":
         x = floating("norm", input)
         return matrix_norm(x, "nuc", tuple(range(x.ndim)) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', not {p!r}")
-    return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
@@ -341,6 +379,10 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
     [1, 0]
     """
+    if descending is not False:
+        arguments.flag("argsort", "descending", descending)
+    if stable is not False:
+        arguments.flag("argsort", "stable", stable)
     return sort(input, dim=dim, descending=descending).indices
 
 
@@ -354,6 +396,10 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
     >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
     [1.0, 3.0]
     """
+    if descending is not False:
+        arguments.flag("sort", "descending", descending)
+    if stable is not False:
+        arguments.flag("sort", "stable", stable)
     x = operand("sort", input)
     if x.ndim == 0:
         axis_of("sort", dim, 1)
@@ -371,6 +417,11 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
     [0, 2]
     """
+    if largest is not True:
+        arguments.flag("topk", "largest", largest)
+    if sorted is not True:
+        arguments.flag("topk", "sorted", sorted)
+    arguments.integer("topk", "dim", dim)
     return _chosen(*ops.topk(input, k, dim, largest, sorted))
 
 
@@ -383,6 +434,8 @@ def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
     >>> ms.mint.median(ms.Tensor([3.0, 1.0, 2.0])).item()
     2.0
     """
+    if keepdim is not False:
+        arguments.flag("median", "keepdim", keepdim)
     x = operand("median", input)
     if dim is None:
         return _middle(flat(x), 0, False).values
@@ -456,6 +509,12 @@ def unique(
     >>> ms.mint.unique(ms.Tensor([3, 1, 3])).tolist()
     [1, 3]
     """
+    if sorted is not True:
+        arguments.flag("unique", "sorted", sorted)
+    if return_inverse is not False:
+        arguments.flag("unique", "return_inverse", return_inverse)
+    if return_counts is not False:
+        arguments.flag("unique", "return_counts", return_counts)
     x = operand("unique", input)
     if dim is not None:
         return _unique_slices(x, axis_of("unique", dim, x.ndim), return_inverse, return_counts)

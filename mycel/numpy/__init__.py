@@ -33,6 +33,7 @@ from mycel.numpy.math import *  # noqa: F403
 from mycel.numpy.padding import *  # noqa: F403
 from mycel.numpy.sequences import *  # noqa: F403
 from mycel.numpy.shaping import *  # noqa: F403
+from mycel.numpy.without_nan import *  # noqa: F403
 
 float_ = float32
 int_ = int32

@@ -9,12 +9,14 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
 
-__all__ = ["as_kind", "asarray", "both"]
+__all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -38,6 +40,29 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     if kind is None and made.dtype is D.int64 and not isinstance(a, (np.ndarray, np.generic)):
         kind = D.int32
     return made if kind is None else cast(made, kind)
+
+
+def as_axis(axis: Any) -> Any:
+    """Return an axis, of which True stands for 1 and False for 0."""
+    return int(axis) if isinstance(axis, bool) else axis
+
+
+def as_flag(keepdims: Any) -> Any:
+    """Return `keepdims`, of which an int stands for its truth."""
+    return bool(keepdims) if isinstance(keepdims, int) else keepdims
+
+
+def axes_of(name: str, x: Tensor, axis: Any) -> Any:
+    """Return axes of `x`. Raises ShapeError for any of a number."""
+    if x.ndim == 0 and axis is not None and axis != ():
+        raise ShapeError(f"{name}: a number has no axis {axis!r}")
+    return as_axis(axis)
+
+
+def check_flags(name: str, **given: Any) -> None:
+    """Check that all of the arguments are bools; `name` is the function that the user called."""
+    for parameter, value in given.items():
+        arguments.flag(name, parameter, value)
 
 
 def both(x: Any, y: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import asarray
+from mycel.numpy._operands import as_axis, asarray, check_flags
 from mycel.ops._operands import axis_of, shape_of, size_of
 
 __all__: list[str] = []
@@ -131,7 +131,10 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     >>> mnp.stack(([1, 2], [3, 4])).shape
     (2, 2)
     """
-    return ops.stack([asarray(v) for v in arguments.sequence("stack", "arrays", _rows(arrays))], axis)
+    members = _rows(arrays)
+    if not isinstance(members, (tuple, list)):
+        raise arguments.wrong_value("stack", "arrays", "a sequence of arrays", arrays)
+    return ops.stack([asarray(v) for v in members], as_axis(axis))
 
 
 @export
@@ -145,7 +148,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     [[1, 2], [3, 4]]
     """
     value = asarray(x)
-    axis = axis_of("split", axis, value.ndim)
+    axis = axis_of("split", as_axis(axis), value.ndim)
     if isinstance(indices_or_sections, int) and indices_or_sections > 0 and value.shape[axis] % indices_or_sections:
         raise ValueError(
             f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use "
@@ -222,7 +225,8 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     [2, 1]
     """
     x = asarray(m)
-    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
+    axes = tuple(builtins.range(x.ndim)) if axis is None else as_axis(axis)
+    return ops.flip(x, (axes,) if isinstance(axes, int) else axes)
 
 
 @export
@@ -233,7 +237,9 @@ def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     >>> mnp.rot90([[1, 2], [3, 4]]).tolist()
     [[2, 4], [1, 3]]
     """
-    return ops.rot90(asarray(a), k, axes)
+    if not isinstance(axes, (tuple, list, Tensor)):
+        raise arguments.wrong_type("rot90", "axes", "a pair of axes", axes)
+    return ops.rot90(asarray(a), arguments.integer("rot90", "k", k), axes)
 
 
 @export
@@ -274,7 +280,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return ops.nonzero(held, as_tuple=True)
     if x is None or y is None:
-        raise ValueError("where: give both x and y, or neither")
+        raise TypeError("where: give both x and y, or neither")
     return ops.where(held, *(v if isinstance(v, Tensor) else asarray(v) for v in (x, y)))
 
 
@@ -286,12 +292,16 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
-    (
-        arguments.sequence("select", "condlist", _rows(condlist)),
-        arguments.sequence("select", "choicelist", _rows(choicelist)),
-    )
+    conditions, choices = _rows(condlist), _rows(choicelist)
+    for parameter, given in (("condlist", conditions), ("choicelist", choices)):
+        if given is None or isinstance(given, str):
+            raise arguments.wrong_type("select", parameter, "a sequence of arrays", given)
+        if not isinstance(given, (tuple, list)) or not given:
+            raise arguments.wrong_value("select", parameter, "a sequence of arrays", given)
+    if len(conditions) != len(choices):
+        raise ValueError(f"select: there are {len(choices)} choices for {len(conditions)} conditions")
     result: Any = default
-    for condition, choice in reversed(list(zip(condlist, choicelist))):
+    for condition, choice in reversed(list(zip(conditions, choices))):
         result = ops.where(asarray(condition), asarray(choice), result)
     return asarray(result)
 
@@ -307,7 +317,7 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
     >>> mnp.take([1, 2, 3], [2, 0]).tolist()
     [3, 1]
     """
-    return asarray(a).take(asarray(indices), axis, mode)
+    return asarray(a).take(asarray(indices), axis, arguments.text("take", "mode", mode))
 
 
 @export
@@ -323,6 +333,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
     x, index = asarray(arr), asarray(indices)
     if axis is None:
         return ops.gather_elements(ops.ravel(x), 0, ops.ravel(index))
+    axis = arguments.index("take_along_axis", "axis", axis)
     if not -x.ndim <= axis < x.ndim or index.ndim != x.ndim:
         raise ValueError(
             f"take_along_axis: axis {axis} and indices of {index.ndim} axes do not fit an array of {x.ndim}"
@@ -415,6 +426,8 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
     >>> [g.shape for g in mnp.meshgrid([1, 2], [3, 4, 5])]
     [(3, 2), (3, 2)]
     """
+    check_flags("meshgrid", sparse=sparse)
+    arguments.text("meshgrid", "indexing", indexing)
     lines = [ops.ravel(asarray(v)) for v in xi]
     if not sparse:
         return list(ops.meshgrid(*lines, indexing=indexing))
@@ -438,6 +451,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
     [1, 2]
     """
+    arguments.one_of("searchsorted", "side", side, ("left", "right"))
+    if isinstance(sorter, (bool, int, float)):
+        raise arguments.wrong_type("searchsorted", "sorter", "an array of positions", sorter)
     return ops.searchsorted(
         asarray(a), asarray(v), side=side, sorter=None if sorter is None else asarray(sorter), out_int32=True
     )
@@ -468,7 +484,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
     >>> mnp.bincount([1, 1, 2]).tolist()
     [0.0, 2.0, 1.0]
     """
-    made = ops.bincount(asarray(x), None if weights is None else asarray(weights), builtins.max(minlength, length or 0))
+    numbers, amounts = asarray(x), None if weights is None else asarray(weights)
+    if numbers.ndim != 1 or amounts is not None and amounts.shape != numbers.shape:
+        raise ValueError(f"bincount: x must be a vector and weights as long, not {x!r:.80} and {weights!r:.80}")
+    minlength = int(arguments.number("bincount", "minlength", minlength))
+    if length is not None:
+        arguments.integer("bincount", "length", length, 0)
+    made = ops.bincount(numbers, amounts, builtins.max(minlength, length or 0))
     made = made if length is None else made[:length]
     return cast(made, D.float32) if weights is None else made
 
@@ -482,7 +504,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
     4
     """
     x = asarray(a)
-    return x.size if axis is None else x.shape[axis_of("size", axis, x.ndim)]
+    return x.size if axis is None else x.shape[axis_of("size", as_axis(axis), x.ndim)]
 
 
 @export
@@ -504,6 +526,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
     >>> mnp.vander([2, 3]).tolist()
     [[2, 1], [3, 1]]
     """
+    check_flags("vander", increasing=increasing)
     made = ops.vander(asarray(x), N)
     return ops.flip(made, (1,)) if increasing else made
 

@@ -10,7 +10,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray, kind_of
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, kind_of
 from mycel.ops._operands import check_sizes, need_room, shape_of, size_of
 
 __all__: list[str] = ["asarray"]
@@ -73,7 +73,7 @@ def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.zeros(2).tolist()
     [0.0, 0.0]
     """
-    return ops.zeros(shape, dtype)
+    return ops.zeros(shape, D.from_any(dtype))
 
 
 @export
@@ -84,7 +84,7 @@ def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.ones(2).tolist()
     [1.0, 1.0]
     """
-    return ops.ones(shape, dtype)
+    return ops.ones(shape, D.from_any(dtype))
 
 
 @export
@@ -175,6 +175,7 @@ def linspace(
     >>> mnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
+    check_flags("linspace", endpoint=endpoint, retstep=retstep)
     num = size_of("linspace", num)
     parts = num - 1 if endpoint else num
     first, last = start, stop
@@ -182,7 +183,7 @@ def linspace(
         first, last = asarray(start, D.float32), asarray(stop, D.float32)
     step = (last - first) / parts if parts else float("nan")
     line = ops.linspace(first, last if endpoint else last - step, num)
-    line = as_kind(ops.moveaxis(line, -1, axis), dtype)
+    line = as_kind(ops.moveaxis(line, -1, as_axis(axis)), dtype)
     return (line, step) if retstep else line
 
 
@@ -199,7 +200,10 @@ def logspace(
     >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
     [1.0, 2.0, 4.0]
     """
-    return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
+    check_flags("logspace", endpoint=endpoint)
+    return as_kind(
+        ops.pow(arguments.number("logspace", "base", base), linspace(start, stop, num, endpoint, axis=axis)), dtype
+    )
 
 
 def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
@@ -232,7 +236,7 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
     >>> mnp.identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return ops.eye(n, n, dtype)
+    return ops.eye(n, n, D.from_any(dtype))
 
 
 @export
@@ -248,6 +252,17 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     return Tensor(_numpy.tri(rows, columns, place), D.from_any(dtype))
 
 
+def _drawn_type(name: str, dtype: Any, kinds: str) -> D.DType:
+    """Read the type of random numbers, of one of `kinds`. Raises ValueError for anything else."""
+    try:
+        kind = D.from_any(dtype)
+    except TypeError:
+        kind = D.bool_
+    if kind.kind not in kinds:
+        raise arguments.wrong_value(name, "dtype", f"a type of {'floats' if kinds == 'f' else 'ints'}", dtype)
+    return kind
+
+
 @export
 def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
     """Return random numbers of the uniform distribution over [0, 1).
@@ -256,7 +271,7 @@ def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.rand(2, 3).shape
     (2, 3)
     """
-    return ops.rand(*shape, dtype=dtype)
+    return ops.rand(*shape, dtype=_drawn_type("rand", dtype, "f"))
 
 
 @export
@@ -267,7 +282,7 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.randn(2, 3).shape
     (2, 3)
     """
-    return ops.randn(*shape, dtype=dtype)
+    return ops.randn(*shape, dtype=_drawn_type("randn", dtype, "f"))
 
 
 @export
@@ -281,4 +296,8 @@ def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype:
     [1, 1]
     """
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return ops.randint(low, high, () if shape is None else shape_of("randint", shape), dtype=dtype)
+    for parameter, value in (("minval", minval), ("maxval", maxval)):
+        if isinstance(value, Tensor) and value.ndim:
+            raise arguments.wrong_type("randint", parameter, "an int", value)
+    size = () if shape is None else shape_of("randint", shape)
+    return ops.randint(low, high, size, dtype=_drawn_type("randint", dtype, "iu"))

@@ -12,7 +12,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import asarray
+from mycel.numpy._operands import asarray, check_flags
 from mycel.numpy.arrays import isin
 from mycel.ops._operands import all_axes
 from mycel.prims.base import broadcast_shapes
@@ -181,6 +181,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     >>> mnp.setdiff1d([1, 2, 3, 2, 4, 1], [3, 4, 5]).tolist()
     [1, 2]
     """
+    check_flags("setdiff1d", assume_unique=assume_unique)
     x, others = ops.ravel(asarray(ar1)), asarray(ar2)
     if assume_unique:
         return ops.masked_select(x, isin(x, others, True))
@@ -198,6 +199,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     >>> mnp.intersect1d([1, 3, 4, 3], [3, 1, 2, 1]).tolist()
     [1, 3]
     """
+    check_flags("intersect1d", assume_unique=assume_unique, return_indices=return_indices)
     x, y = ops.ravel(asarray(ar1)), ops.ravel(asarray(ar2))
     kind = D.promote(x.dtype, y.dtype)
     (xs, x_places, x_first), (ys, y_places, y_first) = _firsts(cast(x, kind)), _firsts(cast(y, kind))

@@ -14,7 +14,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 
 __all__ = [
@@ -95,13 +95,14 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
     [1.0, 2.0, 4.0, 8.0]
     """
-    arguments.integer("geomspace", "the number of points", num, 0, numpy=False, error=ValueError)
+    check_flags("geomspace", endpoint=endpoint)
+    arguments.integer("geomspace", "num", num, 0, numpy=False)
     first, last = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(start), asarray(stop)))
     kind = D.promote(first.dtype, last.dtype)
     parts = max(num - 1 if endpoint else num, 1)
     way = Tensor(numbers(num) / parts).astype(kind)
     first, ratio = ops.expand_dims(cast(first, kind), -1), ops.expand_dims(cast(last, kind) / cast(first, kind), -1)
-    return as_kind(ops.moveaxis(first * ops.pow(ratio, way), -1, axis), dtype)
+    return as_kind(ops.moveaxis(first * ops.pow(ratio, way), -1, as_axis(axis)), dtype)
 
 
 def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
@@ -114,11 +115,11 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     >>> [grid.tolist() for grid in mnp.indices((2, 2))]
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
+    check_flags("indices", sparse=sparse)
     kind = D.from_any(dtype)
     shape = check_sizes("indices", shape_of("indices", dimensions))
     need_room("indices", (len(shape), *shape), D.int64)
-    flag: Any = sparse
-    made = _numpy.indices(shape, sparse=flag)
+    made: Any = _numpy.indices(shape, sparse=True) if sparse else _numpy.indices(shape)
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 

@@ -71,6 +71,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         if edges.ndim != 1:
             raise ValueError(f"histogram_bin_edges: the edges must be a vector, not of shape {tuple(edges.shape)}")
         return edges
+    if weights is not None and asarray(weights).shape != asarray(a).shape:
+        raise arguments.wrong_value("histogram_bin_edges", "weights", "of the shape of a", weights)
     count = size_of("histogram_bin_edges", bins)
     if count < 1:
         raise ValueError(f"histogram_bin_edges: there must be at least one bin, not {bins}")
@@ -92,9 +94,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
-    value = value.tolist() if isinstance(value, (Tensor, _numpy.ndarray)) else value
     if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise TypeError(f"{name}: the range must be a pair of numbers, not {value!r:.80}")
+        raise arguments.wrong_value(name, "the range", "a pair of numbers", value)
     low, high = (float(number_of(name, "the range", v)) for v in value)
     if not -inf < low <= high < inf:
         raise ValueError(f"{name}: the range must be finite and rise, not {value!r}")
@@ -147,7 +148,10 @@ def histogram(
 
 def _columns(sample: Any) -> list[Tensor]:
     if isinstance(sample, (list, tuple)):
-        return [ops.ravel(asarray(v)) for v in sample]
+        columns = [asarray(v) for v in sample]
+        if any(x.ndim > 1 for x in columns):
+            raise ValueError(f"histogramdd: takes vectors, not arrays of shapes {[x.shape for x in columns]}")
+        return [ops.ravel(x) for x in columns]
     x = asarray(sample)
     if x.ndim == 1:
         return [x]

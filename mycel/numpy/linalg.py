@@ -7,7 +7,7 @@ from typing import Any
 from mycel import ops
 from mycel.base import arguments
 from mycel.core.tensor import Tensor
-from mycel.numpy._operands import as_kind, asarray
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 
 __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot", "trace"]
 
@@ -60,6 +60,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     >>> mnp.tensordot(mnp.ones((2, 3)), mnp.ones((3, 4)), 1).shape
     (2, 4)
     """
+    if isinstance(axes, (str, dict)):
+        raise arguments.wrong_type("tensordot", "axes", "an int or two sequences of axes", axes)
     return ops.tensor_dot(asarray(a), asarray(b), axes)
 
 
@@ -121,5 +123,5 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     >>> mnp.norm([3.0, 4.0]).item()
     5.0
     """
-    arguments.flag("norm", "keepdims", keepdims)
-    return ops.norm(asarray(x), ord, axis, keepdims)
+    check_flags("norm", keepdims=keepdims)
+    return ops.norm(asarray(x), ord, as_axis(axis), keepdims)

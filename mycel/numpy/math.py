@@ -6,11 +6,13 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Optional
 
+from numpy import ndarray
+
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray, both
+from mycel.numpy._operands import as_axis, as_flag, as_kind, asarray, axes_of, both, check_flags
 from mycel.ops._operands import axis_of, terms
 
 _UNARY = """
@@ -55,7 +57,8 @@ def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., 
 
 
 def _copysign(x: Any, other: Any) -> Tensor:
-    return cast(ops.copysign(x, other), x.dtype)
+    value = asarray(x)
+    return cast(ops.copysign(value, other), value.dtype)
 
 
 def _of_tensors(name: str) -> Callable[[Any, Any], Tensor]:
@@ -142,7 +145,7 @@ def round(a: Any, decimals: int = 0) -> Tensor:
     >>> mnp.round([0.5, 1.5]).tolist()
     [0.0, 2.0]
     """
-    return ops.round(asarray(a), decimals=decimals)
+    return ops.round(asarray(a), decimals=arguments.integer("round", "decimals", decimals))
 
 
 @export
@@ -156,6 +159,11 @@ def around(a: Any, decimals: int = 0) -> Tensor:
     return round(a, decimals)
 
 
+def _check_initial(name: str, initial: Any) -> None:
+    if isinstance(initial, (list, tuple)) or isinstance(initial, Tensor) and initial.ndim:
+        raise arguments.wrong_type(name, "initial", "a number", initial)
+
+
 @export
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
     """Return the sum of `a` over axes, plus `initial`.
@@ -167,6 +175,10 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
     [4.0, 6.0]
     """
+    if keepdims is not False:
+        check_flags("sum", keepdims=keepdims)
+    if initial is not None:
+        _check_initial("sum", initial)
     total = ops.sum(asarray(a), axis, keepdims, dtype=dtype)
     return total if initial is None else total + initial
 
@@ -182,7 +194,10 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     >>> mnp.mean([1.0, 2.0]).item()
     1.5
     """
-    return as_kind(ops.mean(as_kind(asarray(a), dtype), axis, keepdims), dtype)
+    if keepdims is not False:
+        check_flags("mean", keepdims=keepdims)
+    x = as_kind(asarray(a), dtype)
+    return as_kind(ops.mean(x, axes_of("mean", x, axis), keepdims), dtype)
 
 
 @export
@@ -201,7 +216,8 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if share.shape != value.shape:
         where = axis_of("average", axis, value.ndim) if isinstance(axis, int) else 0
         if share.ndim != 1 or not isinstance(axis, int) or share.shape[0] != value.shape[where]:
-            raise ValueError(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
+            error = ValueError if share.ndim == 1 and isinstance(axis, int) else TypeError
+            raise error(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
         share = ops.broadcast_to(ops.reshape(share, (-1, *(1,) * (value.ndim - 1 - where))), value.shape)
     whole = ops.sum(share, axis)
     result = ops.sum(value * share, axis) / whole
@@ -212,6 +228,8 @@ def _spread(name: str) -> Any:
     function = getattr(ops, name)
 
     def made(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+        if keepdims is not False:
+            check_flags(name, keepdims=keepdims)
         return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
@@ -226,7 +244,17 @@ def _extreme(name: str, largest: bool) -> Any:
     function = ops.amax if largest else ops.amin
 
     def made(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
-        return function(asarray(a), axis, keepdims, initial=initial, where=None if where is True else where)
+        if keepdims is not False:
+            check_flags(name, keepdims=keepdims)
+        if (
+            where is not True
+            and where is not None
+            and not isinstance(where, (bool, int, float, list, tuple, Tensor, ndarray))
+        ):
+            raise arguments.wrong_type(name, "where", "an array of booleans", where)
+        if initial is not None:
+            _check_initial(name, initial)
+        return function(asarray(a), as_axis(axis), keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = (
@@ -247,7 +275,9 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.ptp([1.0, 4.0]).item()
     3.0
     """
-    value = asarray(x)
+    if keepdims is not False:
+        check_flags("ptp", keepdims=keepdims)
+    value, axis = asarray(x), as_axis(axis)
     return ops.amax(value, axis, keepdims) - ops.amin(value, axis, keepdims)
 
 
@@ -301,118 +331,7 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
     if dtype is None and x.dtype.kind in "iub":
         wide = D.uint32 if x.dtype.kind == "u" else D.int32
         dtype = x.dtype if x.dtype.itemsize >= wide.itemsize else wide
-    return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, axis, dtype)
-
-
-@export
-def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """Return the cumulative sums, with NaN counted as 0.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nancumsum([1.0, mnp.nan]).tolist()
-    [1.0, 1.0]
-    """
-    x = asarray(a)
-    return cumsum(ops.where(ops.isnan(x), 0, x), axis, dtype)
-
-
-@export
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum of `a` over axes, with NaN counted as 0.
-
-    `axis`, `dtype` and `keepdims` are those of `sum`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nansum([1.0, mnp.nan]).item()
-    1.0
-    """
-    return ops.nansum(asarray(a), axis, _kept(keepdims), dtype=dtype)
-
-
-@export
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean over axes of the elements of `a` that are not NaN.
-
-    `axis`, `dtype` and `keepdims` are those of `mean`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmean([1.0, mnp.nan]).item()
-    1.0
-    """
-    return ops.nanmean(asarray(a), axis, _kept(keepdims), dtype=dtype)
-
-
-@export
-def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element of `a` over axes, ignoring NaN; NaN if there is no other.
-
-    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. `dtype` is the
-    type of the result.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmax([1.0, mnp.nan]).item()
-    1.0
-    """
-    return _nan_extreme(a, axis, dtype, keepdims, ops.amax, -float("inf"))
-
-
-@export
-def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element of `a` over axes, ignoring NaN; NaN if there is no other.
-
-    `axis`, `dtype` and `keepdims` are those of `nanmax`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmin([1.0, mnp.nan]).item()
-    1.0
-    """
-    return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
-
-
-def _kept(keepdims: Any) -> Any:
-    """Return `keepdims` with 0 and other ints as flags."""
-    return bool(keepdims) if isinstance(keepdims, int) else keepdims
-
-
-def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x, keepdims = as_kind(asarray(a), dtype), _kept(keepdims)
-    if not x.dtype.is_floating:
-        return function(x, axis, keepdims)
-    empty = ops.isnan(x)
-    return ops.where(ops.all(empty, axis, keepdims), float("nan"), function(ops.where(empty, least, x), axis, keepdims))
-
-
-@export
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Return the variance over axes of the elements of `a` that are not NaN.
-
-    The squared deviations are divided by their number minus `ddof`. `axis`, `dtype` and `keepdims`
-    are those of `mean`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
-    1.0
-    """
-    degrees = arguments.int64("nanvar", "ddof", ddof)
-    x = as_kind(asarray(a), dtype)
-    x = x if x.dtype.is_floating else cast(x, D.float32)
-    good = ops.logical_not(ops.isnan(x))
-    gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
-    keepdims = _kept(keepdims)
-    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)
-
-
-@export
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Return the square root of `nanvar`.
-
-    `a`, `axis`, `dtype`, `ddof` and `keepdims` are those of `nanvar`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
-    1.0
-    """
-    return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+    return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, as_axis(axis), dtype)
 
 
 @export
@@ -423,6 +342,8 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.count_nonzero([0, 1, 2]).item()
     2
     """
+    if keepdims is not False:
+        check_flags("count_nonzero", keepdims=keepdims)
     return ops.count_nonzero(asarray(x), () if axis is None else axis, keepdims)
 
 
@@ -437,7 +358,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     [3, 5]
     """
     ends = [None if v is None else asarray(v) for v in (prepend, append)]
-    return ops.diff(asarray(a), n, axis, *ends)
+    return ops.diff(asarray(a), arguments.integer("diff", "n", n, 0), as_axis(axis), *ends)
 
 
 @export
@@ -463,7 +384,7 @@ def polyval(p: Any, x: Any) -> Tensor:
     >>> mnp.polyval([1.0, 0.0, 2.0], [3.0]).tolist()
     [11.0]
     """
-    coefficients, value = asarray(p), asarray(x)
+    coefficients, value = ops.atleast_1d(asarray(p)), asarray(x)
     result = ops.zeros_like(value) + coefficients[0]
     for i in builtins.range(1, coefficients.shape[0]):
         result = result * value + coefficients[i]
@@ -490,6 +411,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     x0, x1, y0, y1 = (ops.gather(t, i, 0) for t, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
     width = ops.where(x1 == x0, 1.0, x1 - x0)
     result = y0 + (y1 - y0) * ops.clamp((point - x0) / width, 0.0, 1.0)
+    for parameter, value in (("left", left), ("right", right)):
+        if isinstance(value, (list, tuple)) or isinstance(value, Tensor) and value.ndim:
+            raise arguments.wrong_value("interp", parameter, "one number", value)
     result = result if left is None else ops.where(point < xs[0], left, result)
     return result if right is None else ops.where(point > xs[last], right, result)
 
@@ -515,12 +439,18 @@ def cov(
     >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
+    check_flags("cov", rowvar=rowvar)
+    if m is None:
+        raise arguments.wrong_type("cov", "m", "an array", m)
     rows = [asarray(v) for v in (m, y) if v is not None]
     rows = [
         ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows
     ]
     value = rows[0] if len(rows) == 1 else ops.concat(rows)
     correction = (0 if bias else 1) if ddof is None else arguments.int64("cov", "ddof", ddof)
+    for parameter, given in (("fweights", fweights), ("aweights", aweights)):
+        if isinstance(given, (bool, int, float)):
+            raise arguments.wrong_type("cov", parameter, "a vector", given)
     weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}
     return as_kind(ops.cov(value, correction=correction, **weights), dtype)
 
@@ -535,6 +465,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     >>> mnp.isclose([1.0], [1.0]).tolist()
     [True]
     """
+    check_flags("isclose", equal_nan=equal_nan)
+    for parameter, value in (("rtol", rtol), ("atol", atol)):
+        arguments.number("isclose", parameter, value)
     return ops.isclose(asarray(a), asarray(b), rtol, atol, equal_nan)
 
 
@@ -568,7 +501,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.sometrue([False, True]).item()
     True
     """
-    return ops.any(asarray(a), axis, _kept(keepdims))
+    return ops.any(asarray(a), as_axis(axis), as_flag(keepdims))
 
 
 @export
@@ -579,6 +512,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     >>> mnp.array_equal([1, 2], [1, 2]).item()
     True
     """
+    check_flags("array_equal", equal_nan=equal_nan)
     a, b = asarray(a1), asarray(a2)
     if a.shape != b.shape:
         return Tensor(False)

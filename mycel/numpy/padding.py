@@ -57,15 +57,15 @@ def pad(
     """
     x = asarray(arr)
     arguments.one_of("pad", "mode", mode, _MODES)
-    arguments.one_of("pad", "reflect_type", reflect_type, ("even", "odd"))
+    if mode in ("reflect", "symmetric"):
+        arguments.one_of("pad", "reflect_type", reflect_type, ("even", "odd"))
     if kwargs:
         raise TypeError(f"pad: there is no parameter {next(iter(kwargs))!r}")
     widths = _pairs("pad_width", pad_width, x.ndim)
-    values = _pairs(
-        "end_values" if mode == "linear_ramp" else "constant_values",
-        end_values if mode == "linear_ramp" else constant_values,
-        x.ndim,
+    name, given = {"constant": ("constant_values", constant_values), "linear_ramp": ("end_values", end_values)}.get(
+        mode, ("", 0)
     )
+    values = _pairs(name, given, x.ndim)
     lengths = _pairs("stat_length", stat_length, x.ndim)
     for axis in range(x.ndim):
         before, after = (int(w) for w in widths[axis])
@@ -88,8 +88,10 @@ def pad(
 def _pairs(name: str, given: Any, rank: int) -> Any:
     try:
         numbers = _numpy.asarray(given)
-        if given is not None and (
-            numbers.dtype.kind not in "biuf" or (name == "pad_width" and numbers.dtype.kind == "f")
+        if (
+            numbers.size
+            and (given is not None or name != "stat_length")
+            and (numbers.dtype.kind not in "biuf" or (name == "pad_width" and numbers.dtype.kind == "f"))
         ):
             raise TypeError(
                 f"pad: {name} must hold numbers{' that are whole' * (name == 'pad_width')}, not {given!r:.80}"

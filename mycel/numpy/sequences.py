@@ -13,7 +13,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_kind, asarray
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 from mycel.numpy.math import cov
 from mycel.ops._operands import axis_of, one_by_one
 
@@ -77,7 +77,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     >>> mnp.convolve([1, 2, 3], [0, 1, 2]).tolist()
     [0, 1, 4, 7, 6]
     """
-    first, second = _vectors("convolve", a, v)
+    first, second = _vectors("convolve", ops.atleast_1d(asarray(a)), ops.atleast_1d(asarray(v)))
     long, short = (first, second) if first.shape[0] >= second.shape[0] else (second, first)
     return _correlated("convolve", long, ops.flip(short, (0,)), mode)
 
@@ -91,6 +91,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     >>> mnp.correlate([1, 2, 3], [0, 1, 2]).tolist()
     [8.0]
     """
+    arguments.text("correlate", "mode", mode)
     first, second = (_float(x) for x in _vectors("correlate", a, v))
     second = ops.conj(second) if second.dtype.is_complex else second
     if first.shape[0] >= second.shape[0]:
@@ -107,6 +108,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> T
     >>> [round(v, 4) for v in mnp.corrcoef([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])[0].tolist()]
     [1.0, -0.982]
     """
+    check_flags("corrcoef", rowvar=rowvar)
     spread = cov(_float(asarray(x)), None if y is None else _float(asarray(y)), rowvar)
     if spread.ndim == 0:
         return as_kind(spread / spread, dtype)
@@ -125,7 +127,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     >>> mnp.cross([1, 2, 3], [4, 5, 6]).tolist()
     [-3, 6, -3]
     """
-    axisa, axisb, axisc = (axis, axis, axis) if axis is not None else (axisa, axisb, axisc)
+    axisa, axisb, axisc = map(as_axis, (axis, axis, axis) if axis is not None else (axisa, axisb, axisc))
+    for parameter, value in (("axisa", axisa), ("axisb", axisb), ("axisc", axisc)):
+        arguments.integer("cross", parameter, value)
     first, second = ops.moveaxis(asarray(a), axisa, -1), ops.moveaxis(asarray(b), axisb, -1)
     sizes = first.shape[-1], second.shape[-1]
     if any(size not in (2, 3) for size in sizes):
@@ -273,7 +277,7 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 
 def _order(name: str, m: int) -> int:
-    arguments.integer(name, "m", m, 0, numpy=False, error=ValueError)
+    arguments.integer(name, "m", m, 0, numpy=False)
     return one_by_one(name, "steps", m)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.core.tensor import Tensor
-from mycel.numpy._operands import asarray
+from mycel.numpy._operands import as_axis, asarray
 from mycel.ops._operands import sizes_of
 
 __all__ = [
@@ -108,7 +108,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     >>> [part.shape for part in mnp.array_split(mnp.arange(5), 2)]
     [(3,), (2,)]
     """
-    return ops.tensor_split(asarray(x), indices_or_sections, axis)
+    return ops.tensor_split(asarray(x), indices_or_sections, as_axis(axis))
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> Any:

@@ -56,6 +56,11 @@ def _finite(name: str, check: bool, *values: Tensor) -> None:
             raise ValueError(f"{name}: the array holds infinities or NaN; pass check_finite=False to compute with them")
 
 
+def _flags(name: str, **given: Any) -> None:
+    for parameter, value in given.items():
+        arguments.flag(name, parameter, value)
+
+
 def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
     x = matrices.matrices(name, value, square)
     _finite(name, check, x)
@@ -84,6 +89,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
     [[2.0]]
     """
+    _flags("cholesky", lower=lower, overwrite_a=overwrite_a, check_finite=check_finite)
     return decompositions.cholesky(_matrix("cholesky", a, check_finite), not lower)
 
 
@@ -128,6 +134,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     [2.0]
     """
     factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
+    _flags("cho_solve", lower=lower, overwrite_b=overwrite_b, check_finite=check_finite)
     right = floating("cho_solve", b)
     _finite("cho_solve", check_finite, right)
     return _as_given(systems.cholesky_solve(_columns(right), factor, not lower), right)
@@ -140,6 +147,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     >>> ms.scipy.linalg.det(ms.Tensor([[2.0]])).item()
     2.0
     """
+    _flags("det", overwrite_a=overwrite_a, check_finite=check_finite)
     return systems.det(_matrix("det", a, check_finite))
 
 
@@ -150,6 +158,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     >>> ms.scipy.linalg.inv(ms.Tensor([[2.0]])).tolist()
     [[0.5]]
     """
+    _flags("inv", overwrite_a=overwrite_a, check_finite=check_finite)
     return systems.inverse(_matrix("inv", a, check_finite))
 
 
@@ -178,8 +187,11 @@ def eigh(
     >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
     [1.0, 2.0]
     """
-    if type not in (1, 2, 3):
-        raise ValueError(f"eigh: type must be 1, 2 or 3, not {type!r}")
+    _flags("eigh", lower=lower, eigvals_only=eigvals_only, overwrite_a=overwrite_a, overwrite_b=overwrite_b)
+    _flags("eigh", turbo=turbo, check_finite=check_finite)
+    arguments.integer("eigh", "type", type, 1, 3)
+    if b is not None and not isinstance(b, Tensor):
+        raise arguments.wrong_value("eigh", "b", "matrices or None", b)
     x = _matrix("eigh", a, check_finite)
     factor: Optional[Tensor] = None
     if b is not None:
@@ -197,7 +209,9 @@ def eigh(
     if factor is not None:
         vectors = matmul(factor, vectors) if type == 3 else matrices.triangular(factor, vectors, True, "C")
     if eigvals is not None:
-        first, last = (size_of("eigh", v) for v in _two("eigh", "eigvals", eigvals))
+        if not isinstance(eigvals, (tuple, list)) or len(eigvals) != 2:
+            raise arguments.wrong_value("eigh", "eigvals", "a pair of positions or None", eigvals)
+        first, last = (size_of("eigh", v) for v in eigvals)
         values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
     return values if eigvals_only else (values, vectors)
 
@@ -217,6 +231,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
     [[[1]], [[1.0]], [[2.0]]]
     """
+    _flags("lu", permute_l=permute_l, overwrite_a=overwrite_a, check_finite=check_finite)
     x = _matrix("lu", a, check_finite, square=False)
     packed, pivots, _ = matrices.decomposed(x)
     p, lower, upper = decompositions.lu_unpack(packed, pivots + 1)
@@ -231,6 +246,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     >>> [t.tolist() for t in ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))]
     [[[2.0]], [0]]
     """
+    _flags("lu_factor", overwrite_a=overwrite_a, check_finite=check_finite)
     packed, pivots, _ = matrices.decomposed(_matrix("lu_factor", a, check_finite))
     return packed, pivots
 
@@ -258,8 +274,8 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     >>> ms.scipy.linalg.lu_solve(factors, ms.Tensor([4.0])).tolist()
     [2.0]
     """
-    if trans not in (0, 1, 2):
-        raise ValueError(f"lu_solve: trans must be 0, 1 or 2, not {trans!r}")
+    arguments.integer("lu_solve", "trans", trans, 0, 2)
+    _flags("lu_solve", overwrite_b=overwrite_b, check_finite=check_finite)
     packed, pivots = _two("lu_solve", "lu_and_piv", lu_and_piv)
     right = floating("lu_solve", b)
     _finite("lu_solve", check_finite, right)
@@ -299,8 +315,11 @@ def solve_triangular(
     >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
     [2.0]
     """
-    if not isinstance(trans, (int, str)) or trans not in _TRANS:
-        raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+    _flags("solve_triangular", lower=lower, unit_diagonal=unit_diagonal)
+    if not isinstance(trans, (int, str)) or isinstance(trans, bool):
+        raise arguments.wrong_type("solve_triangular", "trans", "an int or a string", trans)
+    if trans not in _TRANS:
+        raise arguments.wrong_value("solve_triangular", "trans", "0, 1, 2, 'N', 'T' or 'C'", trans)
     matrix, right = _matrix("solve_triangular", a, check_finite), floating("solve_triangular", b)
     _finite("solve_triangular", check_finite, right)
     columns = _columns(right)
@@ -323,6 +342,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
     >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
     [[2.0]]
     """
+    arguments.optional("lstsq", "driver", driver, str)
     arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))
     a, b = matrices.matrices("lstsq", A, square=False), floating("lstsq", B)
     columns = _columns(b)

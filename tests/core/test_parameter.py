@@ -74,7 +74,6 @@ def test_printing() -> None:
         (lambda: Parameter("a"), "the value must be a tensor, an array or a number, not str"),
         (lambda: Parameter(None), "not NoneType"),
         (lambda: Parameter(1j), "not complex"),
-        (lambda: Parameter(1.0, name=3), "the name must be a string or None, not int"),
         (lambda: Parameter(1.0, requires_grad="yes"), "requires_grad must be a bool, not str"),
         (lambda: ParameterTuple([Tensor(1.0)]), "every member must be a Parameter, not Tensor"),
         (lambda: ParameterTuple(parameter("x")), "give a list or tuple of parameters, not one Parameter"),
@@ -83,6 +82,12 @@ def test_printing() -> None:
 def test_what_is_no_parameter_is_named(make: Any, text: str) -> None:
     with pytest.raises(TypeError, match=re.escape(text)):
         make()
+
+
+def test_a_name_of_another_type_is_a_wrong_value() -> None:
+    with pytest.raises(ValueError, match="the name must be a string or None, not int"):
+        name: Any = 3
+        Parameter(1.0, name=name)
 
 
 def test_clone() -> None:

@@ -125,6 +125,9 @@ WEIGHTED = (
     "Linear PReLU SyncBatchNorm"
 )
 CHECKED = {f"mint.nn.{name}": "PyTorch" for name, *_ in LAYERS}
+# Layers of `nn` with the same arguments, which are checked here alone.
+ALIKE = ("AdaptiveAvgPool3d", "ConstantPad3d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad3d")
+CHECKED.update({f"nn.{name}": "PyTorch" for name in ALIKE})
 CHECKED.update({f"mint.nn.{name}": "NumPy" for name in (*WEIGHTED.split(), "Dropout", "Dropout2d", "Cell")})
 
 
@@ -139,6 +142,8 @@ def test_layers(name: str, options: dict[str, Any], inputs: tuple[Any, ...], fun
     layer = getattr(nn, name)(**options)
     tensors = [ms.Tensor(x) for x in inputs]
     same(layer(*tensors), function(*tensors))
+    if name in ALIKE:
+        same(getattr(ms.nn, name)(**options)(*tensors), function(*tensors))
     assert repr(layer).startswith(name) and not layer.trainable_params()
 
 
@@ -248,7 +253,7 @@ def test_errors() -> None:
         (ValueError, "groups", lambda: nn.Conv2d(3, 4, 2, groups=2)),
         (ValueError, "same", lambda: nn.Conv2d(3, 4, 2, stride=2, padding="same")),
         (ValueError, "padding_mode", lambda: nn.ConvTranspose2d(3, 4, 2, padding_mode="reflect")),
-        (TypeError, "padding", lambda: nn.ConvTranspose2d(3, 4, 2, padding="same")),
+        (ValueError, "padding", lambda: nn.ConvTranspose2d(3, 4, 2, padding="same")),
         (TypeError, "kernel_size", lambda: nn.AvgPool2d()),
         (ValueError, "dimensions", lambda: nn.BatchNorm2d(3)(ms.Tensor(X))),
         (ValueError, "process_group", lambda: nn.SyncBatchNorm(3, process_group="all")),

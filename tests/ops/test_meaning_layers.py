@@ -320,6 +320,27 @@ plain(
     kwargs={"beta": 0.5, "alpha": 2},
 )
 plain(
+    "ops.addmm Tensor.addmm",
+    lambda x, a, b: x + a @ b,
+    (A(3, 5), A(3, 4), A(4, 5)),
+    (A(1, 1), A(1, 2), A(2, 1)),
+    (A(2, 2), A(2, 2), A(2, 2)),
+)
+plain(
+    "ops.addmv Tensor.addmv",
+    lambda x, a, b: x + a @ b,
+    (A(3), A(3, 4), A(4)),
+    (A(1), A(1, 2), A(2)),
+    (A(2), A(2, 2), A(2)),
+)
+plain(
+    "ops.addbmm Tensor.addbmm",
+    lambda x, a, b: x + (a @ b).sum(0),
+    (A(3, 5), A(2, 3, 4), A(2, 4, 5)),
+    (A(1, 1), A(1, 1, 2), A(1, 2, 1)),
+    (A(2, 2), A(3, 2, 2), A(3, 2, 2)),
+)
+plain(
     "ops.baddbmm Tensor.baddbmm",
     lambda x, a, b, beta=1, alpha=1: beta * x + alpha * a @ b,
     (A(2, 3, 2), A(2, 3, 4), A(2, 4, 2)),

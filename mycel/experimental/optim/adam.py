@@ -25,7 +25,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
+from mycel.experimental.optim.optimizer import Group, Optimizer, check_betas, put, single
 from mycel.nn.state import store
 from mycel.ops import updates
 
@@ -79,7 +79,8 @@ class Adam(Optimizer):
         self._counter("state_step")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("amsgrad", "maximize"), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
+        group["amsgrad"] = bool(group["amsgrad"])
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -142,6 +143,8 @@ class Adamax(Optimizer):
     array([0.5], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -152,6 +155,7 @@ class Adamax(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
+        check_betas("Adamax", betas)
         super().__init__(
             params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         )
@@ -160,7 +164,7 @@ class Adamax(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("maximize",), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -190,6 +194,8 @@ class NAdam(Optimizer):
     array([0.8944], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -199,6 +205,7 @@ class NAdam(Optimizer):
         weight_decay: float = 0.0,
         momentum_decay: float = 4e-3,
     ) -> None:
+        check_betas("NAdam", betas)
         super().__init__(
             params,
             {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay},
@@ -214,7 +221,7 @@ class NAdam(Optimizer):
         setattr(self, held.name, held)
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay", "momentum_decay"), (), "betas")
+        self._checked(group, ("eps", "weight_decay", "momentum_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -251,6 +258,8 @@ class RAdam(Optimizer):
     array([0.7], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -259,13 +268,14 @@ class RAdam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
+        check_betas("RAdam", betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
         self._states("exp_avg")
         self._states("exp_avg_sq")
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), (), "betas")
+        self._checked(group, ("eps", "weight_decay"), "betas")
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -27,6 +27,8 @@ class Adadelta(Optimizer):
     array([0.684], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -37,12 +39,13 @@ class Adadelta(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
+        arguments.real("Adadelta", "rho", rho)
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
         self._states("accum")
         self._states("accum_update")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("eps", "weight_decay"), ("maximize",))
+        self._checked(group, ("eps", "weight_decay"))
         arguments.number(type(self).__name__, "rho", group["rho"], at_least=0, at_most=1)
 
     def construct(self, gradients: Any) -> bool:
@@ -70,6 +73,8 @@ class Adagrad(Optimizer):
     array([0.5], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -96,7 +101,7 @@ class Adagrad(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("lr_decay", "eps", "weight_decay", "initial_accumulator_value"), ("maximize",))
+        self._checked(group, ("lr_decay", "eps", "weight_decay", "initial_accumulator_value"))
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -126,6 +131,8 @@ class RMSprop(Optimizer):
     array([0.8], dtype=float32)
     """
 
+    _above_zero = ("lr", "eps")
+
     def __init__(
         self,
         params: Any,
@@ -154,7 +161,7 @@ class RMSprop(Optimizer):
         self._states("mean_grad")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("alpha", "eps", "weight_decay", "momentum"), ("centered", "maximize"))
+        self._checked(group, ("alpha", "eps", "weight_decay", "momentum"))
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

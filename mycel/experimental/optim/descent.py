@@ -61,7 +61,9 @@ class SGD(Optimizer):
         self._states("stat", "ones")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("momentum", "weight_decay"), ("nesterov", "maximize"))
+        self._checked(group, ("momentum", "weight_decay"))
+        for key in ("nesterov", "maximize"):
+            arguments.flag(type(self).__name__, key, group[key])
         arguments.number(type(self).__name__, "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ValueError(
@@ -124,7 +126,7 @@ class ASGD(Optimizer):
         setattr(self, held.name, held)
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, ("weight_decay",), ("maximize",))
+        self._checked(group, ("weight_decay",))
         for key in ("lambd", "alpha", "t0"):
             arguments.number(type(self).__name__, key, group[key])
 
@@ -161,6 +163,8 @@ class Rprop(Optimizer):
     array([0.5], dtype=float32)
     """
 
+    _above_zero = ("lr",)
+
     def __init__(
         self,
         params: Any,
@@ -176,8 +180,8 @@ class Rprop(Optimizer):
         self._counter("step_t")
 
     def _check_group(self, group: Group) -> None:
-        self._checked(group, (), ("maximize",))
         etas, sizes = group["etas"], group["step_sizes"]
+        arguments.sequence("Rprop", "etas", etas)
         if not (isinstance(etas, (list, tuple)) and len(etas) == 2 and 0 < etas[0] < 1 < etas[1]):
             raise ValueError(f"Rprop: etas must be a number in (0, 1) and one above 1, not {etas!r}")
         if not (isinstance(sizes, (list, tuple)) and len(sizes) == 2 and 0 <= sizes[0] <= sizes[1]):

@@ -61,7 +61,7 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = arguments.integer("StepLR", "step_size", step_size, at_least=1)
-        self.gamma = arguments.number("StepLR", "gamma", gamma)
+        self.gamma = arguments.real("StepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -183,7 +183,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = arguments.number("ExponentialLR", "gamma", gamma)
+        self.gamma = arguments.real("ExponentialLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -209,7 +209,7 @@ class PolynomialLR(LRScheduler):
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = arguments.integer("PolynomialLR", "total_iters", total_iters, at_least=1)
-        self.power = arguments.number("PolynomialLR", "power", power)
+        self.power = arguments.real("PolynomialLR", "power", power, at_least=0)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -398,7 +398,7 @@ class CyclicLR(LRScheduler):
         self.gamma = arguments.number("CyclicLR", "gamma", gamma)
         self.mode = mode
         if scale_fn is None:
-            self.mode = arguments.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
+            self.mode = arguments.one_of("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
         else:
             arguments.function("CyclicLR", "scale_fn", scale_fn, "a function or None")

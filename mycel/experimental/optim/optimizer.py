@@ -77,9 +77,14 @@ class Optimizer(Stepping):
     array([0.5], dtype=float32)
     """
 
+    # The options that must not be 0, unless a group has one of its own.
+    _above_zero: tuple[str, ...] = ()
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(auto_prefix=False)
         name = type(self).__name__
+        if params is None or isinstance(params, dict) and not params:
+            raise ValueError(f"{name}: there are no parameters to optimize")
         if isinstance(params, (Tensor, dict, str)) or not isinstance(params, Iterable):
             raise TypeError(
                 f"{name}: params must be a list of Parameters or of groups, such as net.trainable_params(), not "
@@ -88,6 +93,9 @@ class Optimizer(Stepping):
         members = list(params)
         if not members:
             raise ValueError(f"{name}: there are no parameters to optimize")
+        for key in self._above_zero:
+            if (_rate(name, defaults[key]) if key == "lr" else arguments.number(name, key, defaults[key])) == 0:
+                raise arguments.wrong_value(name, key, "above 0", defaults[key])
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         # The number of each group's first parameter among all of them, and of all.
@@ -151,14 +159,11 @@ class Optimizer(Stepping):
         self,
         group: Group,
         nonnegative: Sequence[str] = (),
-        flags: Sequence[str] = (),
         pair: Optional[str] = None,
     ) -> None:
         name = type(self).__name__
         for key in nonnegative:
             arguments.number(name, key, group[key], at_least=0)
-        for key in flags:
-            arguments.flag(name, key, group[key])
         if pair is not None:
             betas = group[pair]
             if not isinstance(betas, _LISTS) or len(betas) != 2:
@@ -199,6 +204,8 @@ class Optimizer(Stepping):
 
     def _gradients(self, gradients: Any) -> tuple[Tensor, ...]:
         name = type(self).__name__
+        if not isinstance(gradients, (*_LISTS, Tensor)):
+            raise arguments.wrong_type(name, "the gradients", "a tuple of tensors", gradients)
         found = tuple(gradients) if isinstance(gradients, _LISTS) else (gradients,)
         if len(found) != len(self.parameters):
             raise ValueError(f"{name}: there are {len(found)} gradients for {len(self.parameters)} parameters")
@@ -242,6 +249,12 @@ class Optimizer(Stepping):
                     value = group[key]
                     lines.append(f"    {key}: {str(value.asnumpy()) if isinstance(value, Tensor) else value}")
         return "\n".join([*lines, ")"])
+
+
+def check_betas(name: str, betas: Any) -> None:
+    """Check that each of two weights is a float; how many they are is checked with the group."""
+    for beta in betas if isinstance(betas, _LISTS) else ():
+        arguments.real(name, "each of betas", beta)
 
 
 def put(targets: Sequence[Parameter], *values: Tensor) -> None:

@@ -6,15 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.nn import (
-    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d as AdaptiveAvgPool3d,
     BCELoss as BCELoss,
     Cell as Cell,
-    ConstantPad1d as ConstantPad1d,
-    ConstantPad2d as ConstantPad2d,
-    ConstantPad3d as ConstantPad3d,
-    CosineEmbeddingLoss as CosineEmbeddingLoss,
     CrossEntropyLoss as CrossEntropyLoss,
     Flatten as Flatten,
     Identity as Identity,
@@ -26,19 +19,25 @@ from mycel.nn import (
     NLLLoss as NLLLoss,
     PixelShuffle as PixelShuffle,
     ReLU as ReLU,
+    Sigmoid as Sigmoid,
+    Tanh as Tanh,
+)
+from mycel.mint.nn import functional as functional
+from mycel.mint.nn._layers import *  # noqa: F403
+from mycel.mint.nn._padding import (
+    ConstantPad1d as ConstantPad1d,
+    ConstantPad2d as ConstantPad2d,
+    ConstantPad3d as ConstantPad3d,
     ReflectionPad1d as ReflectionPad1d,
     ReflectionPad2d as ReflectionPad2d,
     ReflectionPad3d as ReflectionPad3d,
     ReplicationPad1d as ReplicationPad1d,
     ReplicationPad2d as ReplicationPad2d,
     ReplicationPad3d as ReplicationPad3d,
-    Sigmoid as Sigmoid,
-    SoftMarginLoss as SoftMarginLoss,
-    Tanh as Tanh,
+    ZeroPad1d as ZeroPad1d,
     ZeroPad2d as ZeroPad2d,
+    ZeroPad3d as ZeroPad3d,
 )
-from mycel.mint.nn import functional as functional
-from mycel.mint.nn._layers import *  # noqa: F403
 from mycel.mint.nn._weighted import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor, cast
+from mycel.mint._arguments import number, real
 from mycel.mint.special import usual_axis
 from mycel.ops._operands import operand
 
@@ -47,6 +49,13 @@ def _written(input: Any, result: Tensor, inplace: bool = True) -> Tensor:
     return input._replace(result if result is not input else result + 0)
 
 
+def _check_flags(name: str, training: Any, inplace: Any) -> None:
+    if training is not True:
+        arguments.flag(name, "training", training)
+    if inplace is not False:
+        arguments.flag(name, "inplace", inplace)
+
+
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each element of `input` to 0 with probability `p`, and divide the others by 1 - p
     (Srivastava et al., 2014).
@@ -57,7 +66,8 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
     [1.0, 2.0]
     """
-    return _written(input, ops.dropout(input, p) if training else input, inplace and training)
+    _check_flags("dropout", training, inplace)
+    return _written(input, ops.dropout(input, p, training), inplace and training)
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -69,7 +79,8 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
     (1, 2, 3, 3)
     """
-    return _written(input, ops.dropout2d(input, p) if training else input, inplace and training)
+    _check_flags("dropout2d", training, inplace)
+    return _written(input, ops.dropout2d(input, p, training), inplace and training)
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -79,7 +90,9 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> ms.mint.nn.functional.elu(ms.Tensor([-1.0, 2.0]), 0.5).asnumpy().round(3).tolist()
     [-0.3160000145435333, 2.0]
     """
-    x = operand("elu", input)
+    x, alpha = operand("elu", input), real("elu", "alpha", alpha)
+    if inplace is not False:
+        arguments.flag("elu", "inplace", inplace)
     result = ops.where(x > 0, x, alpha * ops.expm1(ops.where(x > 0, ops.zeros_like(x), x)))
     return _written(input, result, inplace)
 
@@ -102,6 +115,8 @@ def gelu(input: Any, *, approximate: str = "none") -> Tensor:
     >>> ms.mint.nn.functional.gelu(ms.Tensor([0.0])).tolist()
     [0.0]
     """
+    if type(approximate) is not str:
+        arguments.text("gelu", "approximate", approximate)
     return ops.gelu(input, approximate)
 
 
@@ -124,7 +139,8 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     >>> ms.mint.nn.functional.hardtanh(ms.Tensor([-3.0, 0.5])).tolist()
     [-1.0, 0.5]
     """
-    return _written(input, ops.hardtanh(input, min_val, max_val), inplace)
+    low, high = number("hardtanh", "min_val", min_val), number("hardtanh", "max_val", max_val)
+    return _written(input, ops.hardtanh(input, low, high), inplace)
 
 
 def hardtanh_(input: Any, min_val: float = -1, max_val: float = 1) -> Tensor:
@@ -280,7 +296,8 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
     >>> ms.mint.nn.functional.threshold(ms.Tensor([1.0, 3.0]), 2.0, 9.0).tolist()
     [9.0, 3.0]
     """
-    return _written(input, ops.threshold(input, threshold, value), inplace)
+    limit, other = number("threshold", "threshold", threshold), number("threshold", "value", value)
+    return _written(input, ops.threshold(input, limit, other), inplace)
 
 
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:

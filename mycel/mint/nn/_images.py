@@ -1,6 +1,4 @@
-"""Convolutions, pooling, resizing, normalisation and tables under the names and arguments of
-PyTorch.
-"""
+"""Convolutions, resizing, normalisation and tables under the names and arguments of PyTorch."""
 
 from __future__ import annotations
 
@@ -11,34 +9,22 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import stop_gradient
-from mycel.ops import adaptive_pooling
+from mycel.mint._arguments import number, real
 from mycel.ops._operands import (
-    cast_index,
-    check_sizes,
     floating,
     number_of,
     numbers,
     operand,
     reshaped,
     size_of,
-    sizes_of,
 )
-from mycel.ops.convolution import per_axis
 from mycel.ops.images import resize
 
 __all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
     "batch_norm",
     "conv1d",
     "conv3d",
@@ -46,8 +32,6 @@ __all__ = [
     "grid_sample",
     "interpolate",
     "linear",
-    "max_pool2d",
-    "max_unpool2d",
     "normalize",
     "one_hot",
     "pad",
@@ -116,213 +100,6 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return ops.dense(x, w, bias)
 
 
-# Pooling.
-
-
-def avg_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Return the mean of each window of (N, C, L) or (C, L).
-
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
-    [[[2.0]]]
-    """
-    return ops.avg_pool1d(
-        input, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, count_include_pad
-    )
-
-
-def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
-) -> Tensor:
-    """Return the mean of each window of (N, C, H, W) or (C, H, W).
-
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
-    instead of the number of elements.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
-    [[[[2.0]]]]
-    """
-    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
-    divisor = _divisor("avg_pool2d", divisor_override)
-    return ops.avg_pool2d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
-
-
-def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
-) -> Tensor:
-    """Return the mean of each window of (N, C, D, H, W) or (C, D, H, W).
-
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
-    instead of the number of elements.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
-    [[[[[1.0]]]]]
-    """
-    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
-    divisor = _divisor("avg_pool3d", divisor_override)
-    return ops.avg_pool3d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
-
-
-def _windows(*sizes: Any) -> tuple[Any, ...]:
-    """Return sizes with tuples in place of lists, which `mycel.ops` does not take."""
-    return tuple([tuple(v) if isinstance(v, list) else v for v in sizes])
-
-
-def _divisor(name: str, value: Optional[int]) -> int:
-    if value == 0:
-        raise ValueError(f"{name}: divisor_override must not be 0")
-    return 0 if value is None else value
-
-
-def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window of (N, C, H, W) or (C, H, W).
-
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides; `dilation` is the distance of a window's elements. `ceil_mode`
-    adds a window where elements are left over at the end. With `return_indices` positions in H * W
-    are returned too.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
-    [[[[3.0]]]]
-    """
-    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
-
-
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Return the means of `output_size` nearly equal windows of (N, C, L) or (C, L).
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.adaptive_avg_pool1d(ms.ops.ones((1, 2, 4)), 2).shape
-    (1, 2, 2)
-    """
-    return adaptive_pooling.adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
-
-
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
-    """Return the means of nearly equal windows of (N, C, H, W), or without N.
-
-    `output_size` is the number of windows, an int or 2 of them, where None keeps an axis.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.adaptive_avg_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
-    (1, 2, 2, 2)
-    """
-    return adaptive_pooling.adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
-
-
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
-    """Return the means of nearly equal windows of (N, C, D, H, W), or without N.
-
-    `output_size` is the number of windows, an int or 3 of them, where None keeps an axis.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
-    (1, 2, 2, 2, 2)
-    """
-    return adaptive_pooling.adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
-
-
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest elements of `output_size` nearly equal windows of (N, C, L) or (C, L);
-    with `return_indices` also their positions.
-
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[1.0, 2.0, 3.0]]])
-    >>> ms.mint.nn.functional.adaptive_max_pool1d(x, 1, True)[1].tolist()
-    [[[2]]]
-    """
-    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
-
-
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest elements of nearly equal windows of (N, C, H, W) or (C, H, W).
-
-    `output_size` is the number of windows, an int or two, where None keeps an axis; with
-    `return_indices` positions in H * W are returned too.
-
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
-    (1, 2, 2, 2)
-    """
-    return ops.adaptive_max_pool2d(input, output_size, return_indices)
-
-
-def max_unpool2d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Tensor:
-    """Return an image of zeros with the maxima `input` of `max_pool2d` at their positions
-    `indices`.
-
-    `kernel_size`, `stride` (None: the window) and `padding` are those of the pooling. The image is
-    as small as possible, or of `output_size`: (H, W), or all of its sizes. Raises ShapeError where
-    the indices have another shape.
-
-    >>> import mycel as ms
-    >>> x, indices = ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])
-    >>> ms.mint.nn.functional.max_unpool2d(x, indices, (1, 2)).tolist()
-    [[[[0.0, 3.0]]]]
-    """
-    name = "max_unpool2d"
-    x, place = operand(name, input), cast_index(name, indices)
-    if x.ndim not in (3, 4) or place.shape != x.shape:
-        raise ShapeError(
-            f"max_unpool2d: takes (N, C, H, W) or (C, H, W) with indices of that shape, not {x._type} and {place._type}"
-        )
-    window = per_axis(name, "kernel_size", kernel_size, 2)
-    steps = window if stride is None else per_axis(name, "stride", stride, 2)
-    pads = per_axis(name, "padding", padding, 2)
-    if output_size is None:
-        size = tuple((d - 1) * s - 2 * p + k for d, s, p, k in zip(x.shape[-2:], steps, pads, window))
-    else:
-        size = sizes_of(name, "output_size", output_size)
-        if len(size) not in (2, x.ndim):
-            raise ValueError(f"{name}: output_size must be (H, W) or all sizes of the image, not {output_size!r:.80}")
-        size = size[-2:]
-    check_sizes(name, size)
-    flat = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
-    image = ops.zeros((*x.shape[:-2], size[0] * size[1]), dtype=x.dtype)
-    filled = ops.scatter(image, -1, reshaped(place, flat), reshaped(x, flat))
-    return reshaped(filled, (*x.shape[:-2], *size))
-
-
 # Sizes.
 
 
@@ -345,6 +122,10 @@ def interpolate(
     [[[1.0, 1.0, 3.0, 3.0]]]
     """
     x = operand("interpolate", input)
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError(f"interpolate: align_corners is for the linear and cubic modes, not for {mode!r}")
+    if size is not None and recompute_scale_factor:
+        raise ValueError("interpolate: recompute_scale_factor needs a scale_factor instead of a size")
     align_corners = None if align_corners is None else bool(align_corners)
     recompute_scale_factor = None if recompute_scale_factor is None else bool(recompute_scale_factor)
     if mode == "linear" and x.ndim == 3:
@@ -422,6 +203,9 @@ def grid_sample(
     >>> ms.mint.nn.functional.grid_sample(x, middle).item()
     2.5
     """
+    arguments.text("grid_sample", "mode", mode)
+    arguments.text("grid_sample", "padding_mode", padding_mode)
+    arguments.optional("grid_sample", "align_corners", align_corners, bool)
     return resize.grid_sample(input, grid, mode, padding_mode, align_corners)
 
 
@@ -436,7 +220,12 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tens
     >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
     [0.0, 1.0, 0.0, 0.0]
     """
-    return ops.pad(input, pad, mode, value)
+    amounts = pad if isinstance(pad, Tensor) else arguments.sequence("pad", "pad", pad)
+    return ops.pad(input, amounts, mode, None if value is None else _fill(value))
+
+
+def _fill(value: Any) -> Any:
+    return value if isinstance(value, bool) else number("pad", "value", value)
 
 
 # Normalisation and tables.
@@ -465,6 +254,10 @@ def batch_norm(
     >>> ms.mint.nn.functional.batch_norm(x, zero, one, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    if training is not False:
+        arguments.flag("batch_norm", "training", training)
+    real("batch_norm", "momentum", momentum)
+    real("batch_norm", "eps", eps)
     return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
@@ -476,6 +269,8 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
     >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist()
     [0.6000000238418579, 0.800000011920929]
     """
+    if not isinstance(p, (int, float, str)):
+        raise arguments.wrong_value("normalize", "p", "a number", p)
     x = floating("normalize", input)
     length = ops.vector_norm(x, p, dim, True)
     return x / ops.clamp(length, eps)

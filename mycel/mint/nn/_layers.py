@@ -7,24 +7,34 @@ constructor takes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional as F
 
 __all__: list[str] = []
 
+Check = Callable[[str, str, Any], Any]
 _NEEDED: Any = inspect.Parameter.empty
 
 
-def _define(name: str, function: Callable[..., Any], text: str, example: tuple[str, str], **parameters: Any) -> None:
+def _define(
+    name: str,
+    function: Callable[..., Any],
+    text: str,
+    example: tuple[str, str],
+    checks: Optional[Mapping[str, Check]] = None,
+    **parameters: Any,
+) -> None:
     """Define a Cell that keeps its arguments as attributes and calls ``function(*inputs,
     **arguments)``.
 
-    Functions with a parameter `training` also get the phase. `text` and `example` make its
-    docstring.
+    Functions with a parameter `training` are called in training only; otherwise the layer returns
+    its input. `text` and `example` make its docstring. `checks` has those of arguments that the
+    constructor makes; the function checks the others.
     """
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
@@ -38,10 +48,12 @@ def _define(name: str, function: Callable[..., Any], text: str, example: tuple[s
             raise TypeError(f"{name}: {error}; the parameters are {signature}") from None
         bound.apply_defaults()
         for k, v in bound.arguments.items():
-            setattr(self, k, v)
+            setattr(self, k, v if checks is None or k not in checks else checks[k](name, k, v))
 
     def construct(self: Cell, *inputs: Any, **named: Any) -> Any:
         if phase:
+            if not self.training and len(inputs) == 1 and not named:
+                return inputs[0]
             named["training"] = self.training
         return function(*inputs, **{k: getattr(self, k) for k in parameters}, **named)
 
@@ -71,14 +83,12 @@ def _nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
     return F.interpolate(input, size, scale_factor, "nearest")
 
 
-def _zeros(rank: int) -> Callable[..., Tensor]:
-    def padded(input: Any, padding: Any) -> Tensor:
-        amounts = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * rank)
-        if len(amounts) != 2 * rank:
-            raise ValueError(f"ZeroPad{rank}d: padding must be an int or {2 * rank} of them, not {padding!r}")
-        return F.pad(input, amounts)
+def _reduction(name: str, parameter: str, value: Any) -> str:
+    return arguments.choice(name, parameter, value, ("none", "mean", "sum"))
 
-    return padded
+
+def _threshold(name: str, parameter: str, value: Any) -> float:
+    return arguments.instance(name, parameter, value, (int, float), "a number")
 
 
 _WINDOWS: dict[str, Any] = {
@@ -118,6 +128,7 @@ _define(
     F.hardshrink,
     "0 where x is within [-lambd, lambd], else x.",
     ("Hardshrink()(ms.Tensor([0.25, 2.0])).tolist()", "[0.0, 2.0]"),
+    {"lambd": _threshold},
     lambd=0.5,
 )
 _define(
@@ -210,6 +221,27 @@ _define(
 )
 
 _define(
+    "AdaptiveAvgPool1d",
+    F.adaptive_avg_pool1d,
+    "The means of `output_size` nearly equal windows of (N, C, L).",
+    ("AdaptiveAvgPool1d(1)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
+    output_size=_NEEDED,
+)
+_define(
+    "AdaptiveAvgPool2d",
+    F.adaptive_avg_pool2d,
+    "The means of nearly equal windows of (N, C, H, W), whose number is `output_size`.",
+    ("AdaptiveAvgPool2d(1)(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
+    output_size=_NEEDED,
+)
+_define(
+    "AdaptiveAvgPool3d",
+    F.adaptive_avg_pool3d,
+    "The means of nearly equal windows of (N, C, D, H, W), whose number is `output_size`.",
+    ("AdaptiveAvgPool3d(1)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
+    output_size=_NEEDED,
+)
+_define(
     "AdaptiveMaxPool1d",
     F.adaptive_max_pool1d,
     "The largest elements of `output_size` nearly equal windows of (N, C, L); with `return_indices` also their "
@@ -292,20 +324,6 @@ _define(
     **_BLOCKS,
 )
 _define(
-    "ZeroPad1d",
-    _zeros(1),
-    "The last axis padded with zeros by (left, right), or one int for both.",
-    ("ZeroPad1d(1)(ms.Tensor([[[1.0]]])).tolist()", "[[[0.0, 1.0, 0.0]]]"),
-    padding=_NEEDED,
-)
-_define(
-    "ZeroPad3d",
-    _zeros(3),
-    "The last three axes padded with zeros by (left, right, top, bottom, front, back), or one int for all.",
-    ("ZeroPad3d(1)(ms.ops.ones((1, 1, 1, 1))).shape", "(1, 3, 3, 3)"),
-    padding=_NEEDED,
-)
-_define(
     "Upsample",
     F.interpolate,
     "An input (N, C, *spatial) resized; the arguments are those of `mycel.mint.nn.functional.interpolate`.",
@@ -338,6 +356,7 @@ _define(
     F.binary_cross_entropy_with_logits,
     "The binary cross-entropy of the sigmoid of the input; `pos_weight` scales the term of positive labels.",
     ("BCEWithLogitsLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
+    {"reduction": _reduction},
     weight=None,
     reduction="mean",
     pos_weight=None,
@@ -358,4 +377,20 @@ _define(
     ("SmoothL1Loss()(ms.Tensor([3.0]), ms.Tensor([0.0])).item()", "2.5"),
     reduction="mean",
     beta=1.0,
+)
+_define(
+    "CosineEmbeddingLoss",
+    F.cosine_embedding_loss,
+    "``1 - cos`` where the target is 1 and ``max(0, cos - margin)`` where it is -1, with the cosine of the angle "
+    "between two vectors.",
+    ("CosineEmbeddingLoss()(ms.Tensor([[1.0, 0.0]]), ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])).item()", "0.0"),
+    margin=0.0,
+    reduction="mean",
+)
+_define(
+    "SoftMarginLoss",
+    F.soft_margin_loss,
+    "``log(1 + exp(-y x))`` of numbers x and targets y, which are 1 or -1.",
+    ("SoftMarginLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
+    reduction="mean",
 )

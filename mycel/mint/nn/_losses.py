@@ -6,10 +6,22 @@ from typing import Any
 
 from mycel import ops
 from mycel.base import arguments
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
+from mycel.mint._arguments import real
 from mycel.ops._operands import operand
 
-__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "smooth_l1_loss"]
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+]
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
@@ -23,6 +35,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     >>> round(loss.item(), 4)
     0.6931
     """
+    arguments.text("binary_cross_entropy", "reduction", reduction)
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
@@ -39,7 +52,48 @@ def binary_cross_entropy_with_logits(
     >>> round(loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
     0.6931
     """
+    arguments.text("binary_cross_entropy_with_logits", "reduction", reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """Return ``1 - cos`` where `target` is 1 and ``max(0, cos - margin)`` where it is -1.
+
+    cos is the cosine of the angle between the vectors of `input1` and `input2`, and `reduction` is
+    "none", "mean" or "sum".
+
+    >>> import mycel as ms
+    >>> x, one = ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])
+    >>> ms.mint.nn.functional.cosine_embedding_loss(x, x, one).item()
+    0.0
+    """
+    arguments.text("cosine_embedding_loss", "reduction", reduction)
+    real("cosine_embedding_loss", "margin", margin)
+    return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return the absolute difference of `input` and `target`; `reduction` is "none", "mean" or
+    "sum".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.l1_loss(ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    2.0
+    """
+    return ops.l1_loss(input, target, arguments.text("l1_loss", "reduction", reduction))
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return the squared difference of `input` and `target`; `reduction` is "none", "mean" or
+    "sum".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.mse_loss(ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    4.0
+    """
+    return ops.mse_loss(input, target, arguments.text("mse_loss", "reduction", reduction))
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
@@ -53,7 +107,8 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
     0.0
     """
-    if not log_target:
+    arguments.text("kl_div", "reduction", reduction)
+    if not arguments.flag("kl_div", "log_target", log_target):
         return ops.kl_div(input, target, reduction)
     arguments.one_of("kl_div", "reduction", reduction, ("none", "mean", "sum", "batchmean"))
     x, y = operand("kl_div", input), operand("kl_div", target)
@@ -78,6 +133,28 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
+def _alike(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    x, y = operand(name, input), operand(name, target)
+    if x.shape != y.shape:
+        raise ShapeError(f"{name}: input and target must have the same shape, not {x.shape} and {y.shape}")
+    return x, y
+
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Return ``log(1 + exp(-y x))`` of the numbers x of `input` and y of `target`, which are 1 or
+    -1.
+
+    `reduction` is "none", "mean" or "sum".
+
+    >>> import mycel as ms
+    >>> x, y = ms.Tensor([0.0]), ms.Tensor([1.0])
+    >>> round(ms.mint.nn.functional.soft_margin_loss(x, y).item(), 4)
+    0.6931
+    """
+    arguments.text("soft_margin_loss", "reduction", reduction)
+    return ops.soft_margin_loss(*_alike("soft_margin_loss", input, target), reduction)
+
+
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return ``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2``
     (Girshick, 2015); |d| where `beta` is 0.
@@ -88,6 +165,8 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()
     2.5
     """
+    arguments.text("smooth_l1_loss", "reduction", reduction)
+    x, y = _alike("smooth_l1_loss", input, target)
     if beta == 0:
-        return ops.l1_loss(input, target, reduction)
-    return ops.smooth_l1_loss(input, target, beta, reduction)
+        return ops.l1_loss(x, y, reduction)
+    return ops.smooth_l1_loss(x, y, beta, reduction)

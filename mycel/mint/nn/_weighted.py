@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Any, Optional
 
 import numpy as np
@@ -64,19 +65,26 @@ class _Convolution(Cell):
             raise ValueError(
                 f"{owner}: groups {groups} must divide in_channels {in_channels} and out_channels {out_channels}"
             )
-        self.kernel_size = arguments.sizes(owner, "kernel_size", kernel_size, self.rank, 1)
-        self.stride = arguments.sizes(owner, "stride", stride, self.rank, 1)
-        self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank, 1)
-        self.output_padding = arguments.sizes(owner, "output_padding", output_padding, self.rank, 0)
+
+        def sizes(name: str, value: Any, least: int) -> tuple[int, ...]:
+            error = ValueError if self.turned else TypeError
+            return arguments.sizes(owner, name, value, self.rank, least, miscounted=error)
+
+        self.kernel_size = sizes("kernel_size", kernel_size, 1)
+        self.stride = sizes("stride", stride, 1)
+        self.dilation = sizes("dilation", dilation, 1)
+        self.output_padding = sizes("output_padding", output_padding, 0)
         self.padding: Any = padding
         if isinstance(padding, str):
             arguments.choice(owner, "padding", padding, ("same", "valid"))
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError(f"{owner}: padding 'same' goes with stride 1, not {stride}")
         else:
-            self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
+            self.padding = sizes("padding", padding, 0)
         modes = ("zeros",) if self.turned else ("zeros", "reflect", "replicate", "circular")
-        self.padding_mode = arguments.choice(owner, "padding_mode", padding_mode, modes)
+        if not isinstance(padding_mode, Hashable):
+            raise arguments.wrong_type(owner, "padding_mode", "a string", padding_mode)
+        self.padding_mode = arguments.one_of(owner, "padding_mode", padding_mode, modes)
         lead = (in_channels, out_channels // groups) if self.turned else (out_channels, in_channels // groups)
         shape = (*lead, *self.kernel_size)
         self.weight = _parameter("weight", HeUniform(math.sqrt(5)), shape, dtype)
@@ -262,8 +270,15 @@ class ConvTranspose2d(_Convolution):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if isinstance(padding, str):
-            raise TypeError(f"ConvTranspose2d: padding must be an int or two, not {padding!r}")
+        for name, value in (
+            ("kernel_size", kernel_size),
+            ("stride", stride),
+            ("padding", padding),
+            ("output_padding", output_padding),
+            ("dilation", dilation),
+        ):
+            if not isinstance(value, (int, tuple, list)):
+                raise arguments.wrong_value("ConvTranspose2d", name, "an int or two of them", value)
         self._start(
             in_channels,
             out_channels,
@@ -307,8 +322,8 @@ class _BatchNorm(Cell):
         super().__init__()
         owner = type(self).__name__
         self.num_features = arguments.integer(owner, "num_features", num_features, 1)
-        self.eps = arguments.number(owner, "eps", eps, at_least=0)
-        self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
+        self.eps = arguments.real(owner, "eps", eps, at_least=0)
+        self.momentum = arguments.real(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = arguments.flag(owner, "affine", affine)
         self.track_running_stats = arguments.flag(owner, "track_running_stats", track_running_stats)
         size = (num_features,)
@@ -435,7 +450,7 @@ class GroupNorm(Cell):
         self.num_channels = arguments.integer("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
-        self.eps = arguments.number("GroupNorm", "eps", eps, at_least=0)
+        self.eps = arguments.real("GroupNorm", "eps", eps)
         self.affine = arguments.flag("GroupNorm", "affine", affine)
         self.weight = _parameter("weight", "ones", (num_channels,), dtype) if affine else None
         self.bias = _parameter("bias", "zeros", (num_channels,), dtype) if affine else None
@@ -472,7 +487,7 @@ class LayerNorm(Cell):
         super().__init__()
         given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
         self.normalized_shape = tuple(arguments.integer("LayerNorm", "each of normalized_shape", n, 1) for n in given)
-        self.eps = arguments.number("LayerNorm", "eps", eps, at_least=0)
+        self.eps = arguments.real("LayerNorm", "eps", eps, at_least=0)
         self.elementwise_affine = arguments.flag("LayerNorm", "elementwise_affine", elementwise_affine)
         shifted = arguments.flag("LayerNorm", "bias", bias) and elementwise_affine
         self.weight = _parameter("weight", "ones", self.normalized_shape, dtype) if elementwise_affine else None
@@ -517,9 +532,14 @@ class Embedding(Cell):
         super().__init__()
         self.num_embeddings = arguments.integer("Embedding", "num_embeddings", num_embeddings, 1)
         self.embedding_dim = arguments.integer("Embedding", "embedding_dim", embedding_dim, 1)
+        if padding_idx is not None:
+            padding_idx = arguments.integer("Embedding", "padding_idx", padding_idx)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is no row of a table of {num_embeddings}")
-        if sparse:
+        if max_norm is not None:
+            max_norm = arguments.real("Embedding", "max_norm", max_norm)
+        norm_type = arguments.real("Embedding", "norm_type", norm_type)
+        if arguments.flag("Embedding", "sparse", sparse):
             raise ValueError("Embedding: sparse gradients are not supported; leave sparse False")
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         self.scale_grad_by_freq = arguments.flag("Embedding", "scale_grad_by_freq", scale_grad_by_freq)

@@ -13,6 +13,7 @@ scale but the last, where it takes SSIM, and multiplies their powers (Wang, Simo
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, Optional
 
 import numpy as np
@@ -22,6 +23,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
+from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of, numbers
 from mycel.ops.images.patches import image_gradients
 
@@ -45,6 +47,8 @@ class Unfold(Cell):
         super().__init__()
         found = []
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+            if name == "ksizes" or not isinstance(value, Sized):
+                arguments.sequence("Unfold", name, value)
             if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
                 raise ValueError(f"Unfold: {name} must be [1, rows, columns, 1], not {value!r}")
             found.append(tuple(arguments.integer("Unfold", f"each of {name}", v, 1) for v in value[1:3]))
@@ -158,7 +162,7 @@ class CentralCrop(Cell):
         return image[..., top : h - top, left : w - left]
 
 
-class ImageGradients(Cell):
+class ImageGradients(Plain):
     """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last
     row and column.
 
@@ -173,10 +177,10 @@ class ImageGradients(Cell):
 
 
 def _images(owner: str, img1: Tensor, img2: Tensor, max_val: float) -> tuple[Tensor, Tensor]:
-    if img1.ndim != 4 or img1.shape != img2.shape or img1.dtype is not img2.dtype:
-        raise ValueError(
-            f"{owner}: the images must be (N, C, H, W) of one shape and type, not {img1._type} and {img2._type}"
-        )
+    if img1.dtype is not img2.dtype:
+        raise TypeError(f"{owner}: the images must be of one type, not {img1._type} and {img2._type}")
+    if img1.ndim != 4 or img1.shape != img2.shape:
+        raise ValueError(f"{owner}: the images must be (N, C, H, W) of one shape, not {img1._type} and {img2._type}")
     kind = img1.dtype if img1.dtype is D.float64 else D.float32
     a, b = cast(img1, kind), cast(img2, kind)
     return (a / max_val, b / max_val) if max_val > 1 else (a, b)
@@ -215,8 +219,8 @@ class _Similarity(Cell):
         owner = type(self).__name__
         self.max_val = arguments.number(owner, "max_val", max_val, above=0)
         self.filter_size = arguments.integer(owner, "filter_size", filter_size, 1)
-        self.filter_sigma = arguments.number(owner, "filter_sigma", filter_sigma, above=0)
-        k1, k2 = arguments.number(owner, "k1", k1, above=0), arguments.number(owner, "k2", k2, above=0)
+        self.filter_sigma = arguments.real(owner, "filter_sigma", filter_sigma, above=0)
+        k1, k2 = arguments.real(owner, "k1", k1, above=0), arguments.real(owner, "k2", k2, above=0)
         if max(k1, k2) > 1e150:
             raise ValueError(f"{owner}: k1 and k2 are squared, which {max(k1, k2)} is too large for")
         largest = min(self.max_val, 1.0)

@@ -43,18 +43,21 @@ class _Pool(Cell):
     rank = 2
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: Any = None
+        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: str
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.window = arguments.sizes(owner, "kernel_size", kernel_size, self.rank)
-        self.strides = arguments.sizes(owner, "stride", stride, self.rank)
+        miscounted = TypeError if self.rank == 1 else ValueError
+        self.window = arguments.sizes(owner, "kernel_size", kernel_size, self.rank, lists=False, miscounted=miscounted)
+        self.strides = arguments.sizes(owner, "stride", stride, self.rank, lists=False, miscounted=miscounted)
         mode = arguments.text(owner, "pad_mode", pad_mode).lower()
         self.pad_mode = arguments.choice(owner, "pad_mode", mode, ("valid", "same", "pad")).upper()
         self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
-        self.ceil_mode = arguments.flag(owner, "ceil_mode", ceil_mode)
         self._only_with_pad("padding", padding, any(self.padding))
-        if data_format not in (None, "NCHW"):
+        # As in MindSpore, what is false stands for False where nothing is padded.
+        unset = self.rank < 3 and self.pad_mode != "PAD" and not ceil_mode
+        self.ceil_mode = False if unset else arguments.flag(owner, "ceil_mode", ceil_mode)
+        if data_format != "NCHW":
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
         if any(2 * p > k for p, k in zip(self.padding, self.window)):
             raise ValueError(f"{owner}: padding {self.padding} must be at most half of kernel_size {self.window}")
@@ -96,15 +99,17 @@ class _MaxPool(_Pool):
         dilation: Any = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
-        data_format: Optional[str] = None,
+        data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
-        owner = type(self).__name__
-        self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank)
-        self.return_indices = arguments.flag(owner, "return_indices", return_indices)
-        self._only_with_pad("dilation", dilation, any(d != 1 for d in self.dilation))
-        self._only_with_pad("return_indices", return_indices, return_indices)
-        self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
+        padded = not isinstance(pad_mode, str) or pad_mode.lower() == "pad"
+        if not padded and not isinstance(padding, Tensor) and padding not in (0, (0,) * self.rank):
+            raise ValueError(f"{type(self).__name__}: padding {padding!r} goes with pad_mode 'pad', not {pad_mode!r}")
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode if padded else bool(ceil_mode), data_format)
+        self.return_indices = bool(return_indices)
+        self._only_with_pad("dilation", dilation, dilation not in (1, (1,) * self.rank))
+        self._only_with_pad("return_indices", return_indices, self.return_indices)
+        self._only_with_pad("ceil_mode", ceil_mode, self.ceil_mode)
+        self.dilation = arguments.sizes(type(self).__name__, "dilation", dilation, self.rank)
 
     def construct(self, x: Tensor) -> Any:
         """Return the largest element of each window; with `return_indices` also its position."""
@@ -240,7 +245,7 @@ class _AvgPool(_Pool):
         ceil_mode: Any,
         count_include_pad: Any,
         divisor_override: Any = None,
-        data_format: Optional[str] = None,
+        data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__
@@ -367,10 +372,19 @@ class AdaptiveAvgPool1d(Cell):
         return ops.adaptive_avg_pool1d(input, self.output_size)
 
 
+def _adaptive_size(owner: str, size: Any) -> Any:
+    """Check that `size` is an int or a tuple of ints and None, none of them negative."""
+    for each in size if isinstance(size, tuple) else (size,):
+        if each is not None or not isinstance(size, tuple):
+            arguments.integer(owner, "output_size (an int or a tuple)", each, 0)
+    return size
+
+
 class AdaptiveAvgPool2d(Cell):
     """The mean over nearly equal windows of (N, C, H, W).
 
-    `output_size` is the number of windows, an int or two; None stands for the input's own size.
+    `output_size` is the number of windows, an int or a tuple of two, of which None stands for the
+    input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool2d((2, None))(ms.ops.ones((1, 3, 5, 4))).shape
@@ -379,7 +393,9 @@ class AdaptiveAvgPool2d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size = _adaptive_size("AdaptiveAvgPool2d", output_size)
+        if isinstance(output_size, tuple) and len(output_size) != 2:
+            raise arguments.wrong_value("AdaptiveAvgPool2d", "output_size", "an int or two of them", output_size)
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the mean of each window."""
@@ -389,7 +405,8 @@ class AdaptiveAvgPool2d(Cell):
 class AdaptiveAvgPool3d(Cell):
     """The mean over nearly equal windows of (N, C, D, H, W).
 
-    `output_size` is the number of windows, an int or three; None stands for the input's own size.
+    `output_size` is the number of windows, an int or a tuple of three, of which None stands for the
+    input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 5, 4, 4))).shape
@@ -398,7 +415,7 @@ class AdaptiveAvgPool3d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size = _adaptive_size("AdaptiveAvgPool3d", output_size)
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the mean of each window."""

@@ -63,11 +63,8 @@ def triangular_solve(
     """
     name = "triangular_solve"
     matrix, right = matrices(name, A), matrices(name, b, square=False)
-    lower, turned = (
-        not arguments.flag(name, "upper", upper, integers=True),
-        arguments.flag(name, "transpose", transpose, integers=True),
-    )
-    unit = arguments.flag(name, "unitriangular", unitriangular, integers=True)
+    lower, turned = not arguments.flag(name, "upper", upper), arguments.flag(name, "transpose", transpose)
+    unit = arguments.flag(name, "unitriangular", unitriangular)
     return triangular(matrix, right, lower, "T" if turned else "N", unit), matrix
 
 

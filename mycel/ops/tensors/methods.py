@@ -138,6 +138,8 @@ def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose:
 
     This tensor and `input2` describe the reflections, as `mycel.ops.geqrf` gives them.
     """
+    arguments.flag("ormqr", "left", left)
+    arguments.flag("ormqr", "transpose", transpose)
     return decompositions.ormqr(self, input2, input3, left, transpose)
 
 

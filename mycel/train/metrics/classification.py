@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel.base import arguments
+from mycel.base.errors import IndexRangeError
 from mycel.train.metrics.base import EvaluationBase, Metric, rearrange_inputs
 
 __all__ = [
@@ -165,7 +166,7 @@ class _Counts(EvaluationBase):
             labels = labels.astype(np.int64).reshape(-1)
             predicted = scores.argmax(axis=1).reshape(-1)
             if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-                raise ValueError(
+                raise IndexRangeError(
                     f"{type(self).__name__}.update: y holds classes from {labels.min()} to {labels.max()}, y_pred has "
                     f"{classes}"
                 )
@@ -200,6 +201,7 @@ class Precision(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag("Precision.eval", "average", average)
         precision, _ = self._ratios()
         return float(precision.mean()) if average else precision
 
@@ -217,6 +219,7 @@ class Recall(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag("Recall.eval", "average", average)
         _, recall = self._ratios()
         return float(recall.mean()) if average else recall
 
@@ -242,6 +245,7 @@ class Fbeta(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag(f"{type(self).__name__}.eval", "average", average)
         precision, recall = self._ratios()
         weight = self.beta**2
         measure = _ratio((1 + weight) * precision * recall, weight * precision + recall)

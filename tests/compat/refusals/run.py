@@ -27,7 +27,8 @@ MEMORY = 24 << 30
 # Why an answer may differ; `reason` says where. All other differences are listed one by one.
 REASONS = {
     "types": "MindSpore has no kernel for an element type, or refuses it, with which Mycel computes",
-    "earlier": "MindSpore refuses an argument of a constructor at the first call, Mycel when the object is made",
+    "earlier": "MindSpore refuses an argument of a constructor at the first call (one of an initializer when values "
+    "are drawn), Mycel when the object is made",
     "insides": "MindSpore fails on its own insides (AttributeError and the like); Mycel says what is wrong",
     "unread": "MindSpore takes a word or a dictionary for an option that it never reads; Mycel refuses it",
     "flags": "MindSpore takes a bool for a number",
@@ -48,11 +49,14 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
         return "numbers"
     if letter == "t" and real in "Vv" and mine[0] in "Tt":
         return "truth"
-    if path.startswith("numpy.") and name[:1].isdigit() and letter in "bdeEfil" and real == "T" and mine in (".", "V"):
+    arrays = path.startswith("numpy.") and name[:1].isdigit() and letter in "bdeEfil"
+    if arrays and real in "TAR" and mine in (".", "V"):
         return "arrays"
     if letter in "JFQPKBCI" and mine == "." and real in "TRVtrv":
         return "types"
     if real.islower() and real.upper() in mine:
+        return "earlier"
+    if path.startswith("common.initializer.") and letter in "nlteib" and real == "." and mine[0] in "TV":
         return "earlier"
     if real.upper() in "ASKZE" and mine.upper()[0] in "TVI":
         return "insides"
