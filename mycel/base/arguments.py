@@ -34,6 +34,7 @@ __all__ = [
     "one_of",
     "optional",
     "path",
+    "real",
     "sequence",
     "shown",
     "sizes",
@@ -157,15 +158,51 @@ def number(
         raise wrong_type(owner, parameter, "a number", value, error or TypeError)
     else:
         found = float(value)
-    if at_least is not None and not found >= at_least:
-        raise wrong_value(owner, parameter, f"at least {at_least}", value, error or ValueError)
-    if above is not None and not found > above:
-        raise wrong_value(owner, parameter, f"above {above}", value, error or ValueError)
-    if at_most is not None and not found <= at_most:
-        raise wrong_value(owner, parameter, f"at most {at_most}", value, error or ValueError)
-    if below is not None and not found < below:
-        raise wrong_value(owner, parameter, f"below {below}", value, error or ValueError)
+    _within(owner, parameter, value, found, (at_least, above, at_most, below), error or ValueError)
     return found
+
+
+def real(
+    owner: str,
+    parameter: str,
+    value: object,
+    at_least: Optional[float] = None,
+    above: Optional[float] = None,
+    at_most: Optional[float] = None,
+    below: Optional[float] = None,
+) -> float:
+    """Check that `value` is a float, Python's or NumPy's, within bounds, and return it; ints are
+    refused.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. The bounds `at_least` and `at_most` are closed, `above` and `below` open; None is no
+    bound. NaN lies within no bounds.
+    """
+    if not isinstance(value, (float, np.floating)):
+        raise wrong_type(owner, parameter, "a float", value)
+    found = float(value)
+    _within(owner, parameter, value, found, (at_least, above, at_most, below), ValueError)
+    return found
+
+
+Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
+
+
+def _within(owner: str, parameter: str, value: object, found: float, bounds: Bounds, error: type[Exception]) -> None:
+    """Raise `error` unless `found`, what `value` is as a float, lies within the bounds.
+
+    `owner` and `parameter` are for the message; `bounds` are the least, an open bound below, the
+    most, and an open bound above.
+    """
+    at_least, above, at_most, below = bounds
+    if at_least is not None and not found >= at_least:
+        raise wrong_value(owner, parameter, f"at least {at_least}", value, error)
+    if above is not None and not found > above:
+        raise wrong_value(owner, parameter, f"above {above}", value, error)
+    if at_most is not None and not found <= at_most:
+        raise wrong_value(owner, parameter, f"at most {at_most}", value, error)
+    if below is not None and not found < below:
+        raise wrong_value(owner, parameter, f"below {below}", value, error)
 
 
 def flag(
@@ -257,18 +294,30 @@ def mapping(owner: str, parameter: str, value: object, what: str = "a dict") -> 
     return value
 
 
-def sizes(owner: str, parameter: str, value: object, count: int, at_least: int = 1) -> tuple[int, ...]:
+def sizes(
+    owner: str,
+    parameter: str,
+    value: object,
+    count: int,
+    at_least: int = 1,
+    *,
+    lists: bool = True,
+    miscounted: type[Exception] = ValueError,
+) -> tuple[int, ...]:
     """Check that `value` is a tuple or a list of `count` ints, and return it as a tuple.
 
     One int, alone or in a sequence, stands for all. `owner` and `parameter` name, in the message,
     the function or class that the user called and its parameter; each int must be `at_least` this
-    large.
+    large. Lists are refused where `lists` is False. `miscounted` is raised for another number of
+    ints.
     """
+    if isinstance(value, list) and not lists:
+        raise wrong_type(owner, parameter, "an int or a tuple of ints", value)
     if isinstance(value, (tuple, list)):
         if len(value) == 1 and count > 1:
             value = tuple(value) * count
         if len(value) != count:
-            raise wrong_value(owner, parameter, f"an int or {count} of them", tuple(value))
+            raise wrong_value(owner, parameter, f"an int or {count} of them", tuple(value), miscounted)
         return tuple([integer(owner, f"each of {parameter}", v, at_least) for v in value])
     return (integer(owner, parameter, value, at_least),) * count
 

@@ -536,8 +536,8 @@ def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Te
 
     `init` is an `Initializer`, the name of one ('normal', 'zeros', 'ones', 'xavier_uniform',
     'he_normal', ...), or a number; a tensor of the right shape is returned as it is. Raises
-    ValueError for an unknown name and for sizes that are not positive, and TypeError for other
-    kinds.
+    ValueError for an unknown name, for sizes that are not positive and for the element type None,
+    and TypeError for other kinds.
 
     >>> from mycel.common.initializer import initializer
     >>> initializer("ones", [2, 2]).init_data().asnumpy()
@@ -561,6 +561,8 @@ def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Te
         raise TypeError(
             f"initializer: init must be a Tensor, a number, a name or an Initializer, not {type(init).__name__}"
         )
+    if dtype is None:
+        raise ValueError("initializer: dtype must be an element type, not None")
     return Tensor(shape=_checked_shape(() if shape is None else shape), dtype=dtype, init=made)
 
 

@@ -35,8 +35,8 @@ def _by_epoch(
 
 
 def _check_decay(name: str, learning_rate: Any, decay_rate: Any, is_stair: Any) -> None:
-    arguments.number(name, "learning_rate", learning_rate, above=0)
-    arguments.number(name, "decay_rate", decay_rate, above=0)
+    arguments.real(name, "learning_rate", learning_rate, above=0)
+    arguments.real(name, "decay_rate", decay_rate, above=0)
     arguments.flag(name, "is_stair", is_stair)
 
 
@@ -58,7 +58,7 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     name, before = "piecewise_constant_lr", 0
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
         arguments.integer(name, f"milestone[{i}]", end, 1)
-        arguments.number(name, f"learning_rates[{i}]", rate, at_least=0)
+        arguments.real(name, f"learning_rates[{i}]", rate, at_least=0)
         if end <= before:
             raise ValueError(f"{name}: milestones must grow, but milestone[{i}] is {end} after {before}")
         before = end
@@ -147,8 +147,8 @@ def cosine_decay_lr(
     >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
     [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
     """
-    arguments.number("cosine_decay_lr", "min_lr", min_lr, at_least=0)
-    arguments.number("cosine_decay_lr", "max_lr", max_lr, above=0)
+    arguments.real("cosine_decay_lr", "min_lr", min_lr, at_least=0)
+    arguments.real("cosine_decay_lr", "max_lr", max_lr, above=0)
     if not max_lr > min_lr:
         raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}")
     rate = lambda e: min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * min(e, decay_epoch) / decay_epoch))
@@ -175,9 +175,9 @@ def polynomial_decay_lr(
     >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
     [0.5, 0.25, 0.0]
     """
-    arguments.number("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
-    arguments.number("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
-    arguments.number("polynomial_decay_lr", "power", power, above=0)
+    arguments.real("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
+    arguments.real("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
+    arguments.real("polynomial_decay_lr", "power", power, above=0)
     arguments.flag("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
 
     def rate(epoch: int) -> float:
@@ -198,6 +198,6 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     >>> ms.nn.warmup_lr(0.5, 6, 2, 2)
     [0.0, 0.0, 0.25, 0.25, 0.5, 0.5]
     """
-    arguments.number("warmup_lr", "learning_rate", learning_rate, at_least=0)
+    arguments.real("warmup_lr", "learning_rate", learning_rate, at_least=0)
     rate = lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
     return _by_epoch("warmup_lr", total_step, step_per_epoch, "warmup_epoch", warmup_epoch, rate)

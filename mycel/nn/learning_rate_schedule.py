@@ -58,8 +58,8 @@ def _step(global_step: Any) -> Tensor:
 
 
 def _common(owner: str, learning_rate: Any, decay_rate: Any, decay_steps: Any, is_stair: Any) -> None:
-    arguments.number(owner, "learning_rate", learning_rate, at_least=0)
-    arguments.number(owner, "decay_rate", decay_rate, above=0)
+    arguments.real(owner, "learning_rate", learning_rate, at_least=0)
+    arguments.real(owner, "decay_rate", decay_rate, above=0)
     arguments.integer(owner, "decay_steps", decay_steps, 1)
     arguments.flag(owner, "is_stair", is_stair)
 
@@ -152,8 +152,8 @@ class CosineDecayLR(LearningRateSchedule):
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
         super().__init__()
-        arguments.number("CosineDecayLR", "min_lr", min_lr, at_least=0)
-        arguments.number("CosineDecayLR", "max_lr", max_lr, above=0)
+        arguments.real("CosineDecayLR", "min_lr", min_lr, at_least=0)
+        arguments.real("CosineDecayLR", "max_lr", max_lr, above=0)
         if not max_lr > min_lr:
             raise ValueError(
                 f"CosineDecayLR: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}"
@@ -188,10 +188,10 @@ class PolynomialDecayLR(LearningRateSchedule):
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
-        arguments.number("PolynomialDecayLR", "learning_rate", learning_rate, above=0)
-        arguments.number("PolynomialDecayLR", "end_learning_rate", end_learning_rate, at_least=0)
+        arguments.real("PolynomialDecayLR", "learning_rate", learning_rate, above=0)
+        arguments.real("PolynomialDecayLR", "end_learning_rate", end_learning_rate, at_least=0)
         arguments.integer("PolynomialDecayLR", "decay_steps", decay_steps, 1)
-        arguments.number("PolynomialDecayLR", "power", power, above=0)
+        arguments.real("PolynomialDecayLR", "power", power, above=0)
         arguments.flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
         self.learning_rate, self.end_learning_rate = learning_rate, end_learning_rate
         self.decay_steps, self.power, self.update_decay_steps = decay_steps, power, update_decay_steps
@@ -218,7 +218,7 @@ class WarmUpLR(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:
         super().__init__()
-        arguments.number("WarmUpLR", "learning_rate", learning_rate, at_least=0)
+        arguments.real("WarmUpLR", "learning_rate", learning_rate, at_least=0)
         arguments.integer("WarmUpLR", "warmup_steps", warmup_steps, 1)
         self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 

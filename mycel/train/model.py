@@ -44,6 +44,7 @@ __all__ = ["Model"]
 
 _OPTIONS = ("loss_scale_manager", "keep_batchnorm_fp32", "boost_config_dict", "acc_level")
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
+_BOOSTS = ("O0", "O1", "O2")
 
 
 class _FunctionLoss(Cell):
@@ -126,11 +127,15 @@ class Model:
             arguments.instance("Model", "optimizer", optimizer, Optimizer)
         if eval_network is not None:
             arguments.instance("Model", "eval_network", eval_network, Cell)
-        arguments.one_of("Model", "amp_level", amp_level, _LEVELS)
+        if optimizer is None and amp_level != "O0":
+            raise ValueError(f"Model: amp_level {amp_level!r} wants an optimizer")
+        arguments.choice("Model", "amp_level", amp_level, _LEVELS)
         for name in kwargs:
             if name not in _OPTIONS:
                 raise ValueError(f"Model: unknown argument {name!r}; further arguments are {', '.join(_OPTIONS)}")
-        if boost_level != "O0" or kwargs.get("acc_level", "O0") != "O0" or kwargs.get("boost_config_dict"):
+        # Boosting is about training: without an optimizer the level has no meaning.
+        boosts = optimizer is not None and arguments.one_of("Model", "boost_level", boost_level, _BOOSTS) != "O0"
+        if boosts or kwargs.get("acc_level", "O0") != "O0" or kwargs.get("boost_config_dict"):
             raise Unsupported(f"Model: boost_level {boost_level!r} is not supported; leave it at 'O0'")
         self._network = network
         self._loss_fn = loss_fn
@@ -142,7 +147,9 @@ class Model:
         self._eval_indexes = _checked_indexes(eval_indexes)
         self._eval_network = eval_network
         self._train_network = self._build_train_network()
-        if eval_network is None and self._metrics and loss_fn is not None:
+        if eval_network is None and self._metrics:
+            if loss_fn is None:
+                raise ValueError("Model: metrics need a loss_fn, or an eval_network that gives the loss")
             self._eval_network = nn.WithEvalCell(network, loss_fn, amp_level in ("O2", "O3", "auto"))
             self._eval_indexes = [0, 1, 2]
 
@@ -311,7 +318,7 @@ class Model:
             latest_ckpt_file=None,
             step_running=False,
         )
-        context = RunContext(params, later)
+        context = RunContext(params, later=later)
         self._train_network.set_train(True)
         train_epoch = self._train_epoch
         if sink:
@@ -439,7 +446,7 @@ class Model:
             list_callback=callback_list.callbacks,
             cur_step_num=0,
         )
-        context = RunContext(params, callback_list.later)
+        context = RunContext(params, later=callback_list.later)
         for metric in self._metrics.values():
             metric.clear()
         mean_loss = Loss()

@@ -208,7 +208,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
             ValueError,
             "each of kernel_size must be at least 1|kernel_size must be at least 1",
         ),
-        (lambda: nn.Conv2d(3, 4, (1, 2, 3)), ValueError, r"kernel_size must be an int or 2 of them, not \(1, 2, 3\)"),
+        (lambda: nn.Conv2d(3, 4, (1, 2, 3)), TypeError, r"kernel_size must be an int or 2 of them, not \(1, 2, 3\)"),
         (
             lambda: nn.Conv2d(3, 4, 3, pad_mode="x"),
             ValueError,
@@ -270,7 +270,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.ConstantPad1d(1, "a"), TypeError, "ConstantPad1d: value must be a number, not str"),
         (lambda: nn.ReflectionPad2d(-1), ValueError, r"each of padding must be at least 0, not \(-1, -1, -1, -1\)"),
         (lambda: nn.Norm("a"), TypeError, "Norm: axis must be an int, not str"),
-        (lambda: nn.PReLU(2, "a"), TypeError, "w must be a number, a list or a tensor, not str"),
+        (lambda: nn.PReLU(2, "a"), TypeError, "w must be a float, a list or a tensor, not str"),
         (lambda: nn.CrossEntropyLoss(3), TypeError, "CrossEntropyLoss: weight must be a Tensor or None, not int"),
         (lambda: nn.NLLLoss(3), TypeError, "NLLLoss: weight must be a Tensor or None, not int"),
         (lambda: nn.FocalLoss(3), TypeError, "FocalLoss: weight must be a Tensor or None, not int"),

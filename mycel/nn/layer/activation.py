@@ -11,6 +11,7 @@ from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
+from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of
 
 __all__ = [
@@ -59,7 +60,7 @@ class ReLU(Cell):
         return ops.relu(x)
 
 
-class ReLU6(Cell):
+class ReLU6(Plain):
     """The rectified linear unit with an upper limit, min(max(x, 0), 6).
 
     >>> import mycel as ms
@@ -129,8 +130,8 @@ class PReLU(Cell):
         arguments.integer("PReLU", "channel", channel, 1)
         if isinstance(w, Tensor) and w.shape != (channel,):
             raise ValueError(f"PReLU: w must have shape ({channel},), one element for each channel, not {w.shape}")
-        if not isinstance(w, (int, float, list, tuple, Tensor)) or isinstance(w, bool):
-            raise TypeError(f"PReLU: w must be a number, a list or a tensor, not {type(w).__name__}")
+        if not isinstance(w, (float, list, tuple, Tensor)):
+            raise TypeError(f"PReLU: w must be a float, a list or a tensor, not {type(w).__name__}")
         if isinstance(w, (list, tuple)):
             w = Tensor(list(w), D.float32)
         self.w = Parameter(initializer(w, (channel,)), name="a")
@@ -151,7 +152,7 @@ class ELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = arguments.number("ELU", "alpha", alpha)
+        self.alpha = arguments.real("ELU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to a tensor."""
@@ -171,7 +172,7 @@ class CELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = arguments.number("CELU", "alpha", alpha)
+        self.alpha = arguments.real("CELU", "alpha", alpha)
         if alpha == 0:
             raise ValueError("CELU: alpha must not be 0")
 
@@ -180,7 +181,7 @@ class CELU(Cell):
         return ops.celu(x, self.alpha)
 
 
-class SeLU(Cell):
+class SeLU(Plain):
     """The scaled exponential unit of self-normalising networks (Klambauer et al., 2017).
 
     >>> import mycel as ms
@@ -212,7 +213,7 @@ class GELU(Cell):
         return ops.gelu(x, "tanh" if self.approximate else "none")
 
 
-class FastGelu(Cell):
+class FastGelu(Plain):
     """The approximation x * sigmoid(1.702 * x) of `GELU`.
 
     >>> import mycel as ms
@@ -242,7 +243,7 @@ class GLU(Cell):
         return ops.glu(x, self.axis)
 
 
-class Sigmoid(Cell):
+class Sigmoid(Plain):
     """The logistic function 1 / (1 + exp(-x)).
 
     >>> import mycel as ms
@@ -255,7 +256,7 @@ class Sigmoid(Cell):
         return ops.sigmoid(input)
 
 
-class LogSigmoid(Cell):
+class LogSigmoid(Plain):
     """The logarithm of the logistic function, log(1 / (1 + exp(-x))), without overflow.
 
     >>> import mycel as ms
@@ -268,7 +269,7 @@ class LogSigmoid(Cell):
         return ops.logsigmoid(input_x)
 
 
-class Tanh(Cell):
+class Tanh(Plain):
     """The hyperbolic tangent.
 
     >>> import mycel as ms
@@ -281,7 +282,7 @@ class Tanh(Cell):
         return ops.tanh(x)
 
 
-class Tanhshrink(Cell):
+class Tanhshrink(Plain):
     """The difference x - tanh(x).
 
     >>> import mycel as ms
@@ -294,7 +295,7 @@ class Tanhshrink(Cell):
         return ops.tanhshrink(x)
 
 
-class SiLU(Cell):
+class SiLU(Plain):
     """The sigmoid linear unit x * sigmoid(x), also called swish (Elfwing et al., 2017).
 
     >>> import mycel as ms
@@ -307,7 +308,7 @@ class SiLU(Cell):
         return ops.silu(x)
 
 
-class Mish(Cell):
+class Mish(Plain):
     """The function x * tanh(log(1 + exp(x))) (Misra, 2019).
 
     >>> import mycel as ms
@@ -398,7 +399,7 @@ class SoftShrink(Cell):
         return ops.softshrink(input_x, self.lambd)
 
 
-class Softsign(Cell):
+class Softsign(Plain):
     r"""The function x / (1 + \|x\|).
 
     >>> import mycel as ms
@@ -463,7 +464,7 @@ class Softmin(Cell):
         return ops.softmin(x, self.axis)
 
 
-class Softmax2d(Cell):
+class Softmax2d(Plain):
     """`Softmax` over the channels of (N, C, H, W) or (C, H, W).
 
     >>> import mycel as ms
@@ -537,7 +538,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     """
     if name is None:
         return None
-    if not isinstance(name, str) or name not in _BY_NAME:
+    if name not in _BY_NAME:
         raise KeyError(
             f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}"
         )

@@ -52,8 +52,7 @@ class Dense(Cell):
 
     `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
     for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a
-    Cell or None; a name in the place of `has_bias` is the activation. Raises ValueError for inputs
-    with another size of the last axis.
+    Cell or None. Raises ValueError for inputs with another size of the last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -71,8 +70,6 @@ class Dense(Cell):
         dtype: Any = D.float32,
     ) -> None:
         super().__init__()
-        if isinstance(has_bias, str) and activation is None:
-            has_bias, activation = True, has_bias or None
         self.in_channels = arguments.integer("Dense", "in_channels", in_channels, 1)
         self.out_channels = arguments.integer("Dense", "out_channels", out_channels, 1)
         self.has_bias = arguments.flag("Dense", "has_bias", has_bias)
@@ -177,7 +174,7 @@ class Dropout(Cell):
 class _DropChannels(Cell):
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        self.p = arguments.number(type(self).__name__, "p", p, at_least=0, at_most=1)
+        self.p = arguments.real(type(self).__name__, "p", p, at_least=0, at_most=1)
 
     def extend_repr(self) -> str:
         """Return the argument."""

@@ -123,11 +123,11 @@ class SequentialCell(_Indexed):
     def __init__(self, *args: Any) -> None:
         super().__init__()
         members: Any = args
-        if len(args) == 1 and isinstance(args[0], Mapping):
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, cell in args[0].items():
                 setattr(self, name, self._check(cell))
             return
-        if len(args) == 1 and isinstance(args[0], (list, tuple, CellList)):
+        if len(args) == 1 and isinstance(args[0], (list, CellList)):
             members = args[0]
         for i, cell in enumerate(members):
             setattr(self, str(i), self._check(cell))
@@ -166,7 +166,7 @@ class CellList(_Indexed):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
         members: Any = args
-        if len(args) == 1 and isinstance(args[0], (list, tuple, CellList)):
+        if len(args) == 1 and isinstance(args[0], (list, CellList)):
             members = args[0]
         for cell in members:
             self.append(cell)

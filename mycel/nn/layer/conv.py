@@ -25,12 +25,19 @@ __all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "
 _AXES = {1: "L", 2: "HW", 3: "DHW"}
 
 
+def _sizes(owner: str, name: str, value: Any, rank: int) -> tuple[int, ...]:
+    return arguments.sizes(owner, name, value, rank, lists=False, miscounted=ValueError if rank == 3 else TypeError)
+
+
 def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
-    if isinstance(padding, (tuple, list)):
+    if isinstance(padding, tuple):
         if len(padding) != 2 * rank:
-            raise ValueError(
-                f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not "
-                f"{tuple(padding)}"
+            raise arguments.wrong_value(
+                owner,
+                "padding",
+                f"an int or {2 * rank} of them (low and high of each axis)",
+                padding,
+                TypeError if rank == 1 else ValueError,
             )
         given: Any = tuple(arguments.integer(owner, "each of padding", p, 0) for p in padding)
     else:
@@ -83,7 +90,7 @@ class _Conv(Cell):
         weight_init: Any,
         bias_init: Any,
         dtype: Any,
-        data_format: Optional[str] = None,
+        data_format: str,
         output_padding: Any = 0,
     ) -> None:
         super().__init__()
@@ -97,17 +104,18 @@ class _Conv(Cell):
                 "groups"
             )
         usual = "NC" + _AXES[rank]
-        self.data_format = usual if data_format is None else arguments.text(owner, "data_format", data_format)
-        if self.data_format != usual:
+        self.data_format = data_format
+        if data_format != usual:
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the image to {usual!r}")
-        self.pad_mode = arguments.choice(owner, "pad_mode", pad_mode, ("same", "valid", "pad"))
+        one_of = arguments.one_of if self.transposed else arguments.choice
+        self.pad_mode = one_of(owner, "pad_mode", pad_mode, ("same", "valid", "pad"))
         padding = _padding(owner, padding, rank, pad_mode)
-        output_padding = arguments.sizes(owner, "output_padding", output_padding, rank, 0)
+        output_padding = arguments.sizes(owner, "output_padding", output_padding, rank, 0, lists=False)
         if any(output_padding) and pad_mode != "pad":
             raise ValueError(f"{owner}: output_padding {output_padding} goes with pad_mode 'pad', not {pad_mode!r}")
-        self.kernel_size = as_image(rank, 1, arguments.sizes(owner, "kernel_size", kernel_size, rank))
-        self.stride = as_image(rank, 1, arguments.sizes(owner, "stride", stride, rank))
-        self.dilation = as_image(rank, 1, arguments.sizes(owner, "dilation", dilation, rank))
+        self.kernel_size = as_image(rank, 1, _sizes(owner, "kernel_size", kernel_size, rank))
+        self.stride = as_image(rank, 1, _sizes(owner, "stride", stride, rank))
+        self.dilation = as_image(rank, 1, _sizes(owner, "dilation", dilation, rank))
         self.output_padding = as_image(rank, 0, output_padding)
         if rank == 1:
             low, high = padding if isinstance(padding, tuple) else (padding, padding)
@@ -226,6 +234,7 @@ class Conv1d(_Conv):
             weight_init,
             bias_init,
             dtype,
+            "NCL",
         )
 
 
@@ -263,8 +272,6 @@ class Conv2d(_Conv):
         data_format: str = "NCHW",
         dtype: Any = D.float32,
     ) -> None:
-        if isinstance(has_bias, str):
-            data_format, has_bias, weight_init, bias_init = has_bias, weight_init, bias_init, data_format
         super().__init__(
             in_channels,
             out_channels,
@@ -381,6 +388,7 @@ class Conv1dTranspose(_Transposed):
             weight_init,
             bias_init,
             dtype,
+            "NCL",
         )
 
 
@@ -431,7 +439,7 @@ class Conv2dTranspose(_Transposed):
             weight_init,
             bias_init,
             dtype,
-            None,
+            "NCHW",
             output_padding,
         )
 

@@ -121,9 +121,9 @@ class EmbeddingLookup(Cell):
         owner = type(self).__name__
         self.vocab_size = arguments.integer(owner, "vocab_size", vocab_size, 1)
         self.embedding_size = arguments.integer(owner, "embedding_size", embedding_size, 1)
-        self.target = arguments.choice(owner, "target", target, ("CPU", "DEVICE"))
+        self.target = arguments.one_of(owner, "target", target, ("CPU", "DEVICE"))
         self.sparse = arguments.flag(owner, "sparse", sparse)
-        self.max_norm = None if max_norm is None else arguments.number(owner, "max_norm", max_norm, above=0)
+        self.max_norm = None if max_norm is None else arguments.real(owner, "max_norm", max_norm, above=0)
         self.slice_mode, self.manual_shapes = slice_mode, manual_shapes
         table = initializer(param_init, (vocab_size, embedding_size), dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
@@ -179,7 +179,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         arguments.optional(owner, "feature_num_list", feature_num_list, tuple)
         self.feature_num_list = feature_num_list
         self.field_size = arguments.integer(owner, "field_size", field_size, 1)
-        self.operator = arguments.choice(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
+        self.operator = arguments.one_of(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
 
     def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
         """Return the combined rows of every field."""

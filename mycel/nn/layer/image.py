@@ -22,6 +22,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
+from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of, numbers
 from mycel.ops.images.patches import image_gradients
 
@@ -158,7 +159,7 @@ class CentralCrop(Cell):
         return image[..., top : h - top, left : w - left]
 
 
-class ImageGradients(Cell):
+class ImageGradients(Plain):
     """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last
     row and column.
 
@@ -215,8 +216,8 @@ class _Similarity(Cell):
         owner = type(self).__name__
         self.max_val = arguments.number(owner, "max_val", max_val, above=0)
         self.filter_size = arguments.integer(owner, "filter_size", filter_size, 1)
-        self.filter_sigma = arguments.number(owner, "filter_sigma", filter_sigma, above=0)
-        k1, k2 = arguments.number(owner, "k1", k1, above=0), arguments.number(owner, "k2", k2, above=0)
+        self.filter_sigma = arguments.real(owner, "filter_sigma", filter_sigma, above=0)
+        k1, k2 = arguments.real(owner, "k1", k1, above=0), arguments.real(owner, "k2", k2, above=0)
         if max(k1, k2) > 1e150:
             raise ValueError(f"{owner}: k1 and k2 are squared, which {max(k1, k2)} is too large for")
         largest = min(self.max_val, 1.0)

@@ -21,6 +21,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
+from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of, wide
 
 __all__ = [
@@ -51,7 +52,7 @@ def _floating(owner: str, *operands: Any) -> None:
             )
 
 
-class LGamma(Cell):
+class LGamma(Plain):
     """The logarithm of the absolute value of the gamma function, inf at 0 and negative whole
     numbers.
 
@@ -68,7 +69,7 @@ class LGamma(Cell):
         return ops.lgamma(x)
 
 
-class DiGamma(Cell):
+class DiGamma(Plain):
     """The derivative of the logarithm of the gamma function.
 
     Raises TypeError for integers.
@@ -84,7 +85,7 @@ class DiGamma(Cell):
         return ops.digamma(x)
 
 
-class IGamma(Cell):
+class IGamma(Plain):
     """The lower regularised incomplete gamma function: the integral of ``t**(a - 1) exp(-t)`` from
     0 to x over gamma(a).
 
@@ -111,7 +112,7 @@ def _correction(z: Tensor) -> Tensor:
     return total * inverse
 
 
-class LBeta(Cell):
+class LBeta(Plain):
     """The logarithm of the beta function, lgamma(x) + lgamma(y) - lgamma(x + y), without the
     cancellation of large terms.
 
@@ -147,7 +148,7 @@ def _factor(a: Tensor) -> Tensor:
     return ops.cholesky(0.5 * (value + ops.swapaxes(value, -1, -2)))
 
 
-class MatInverse(Cell):
+class MatInverse(Plain):
     """The inverses of symmetric positive definite matrices (..., n, n) by Cholesky's decomposition
     of the symmetric part.
 
@@ -164,7 +165,7 @@ class MatInverse(Cell):
         return cast(ops.matmul(ops.swapaxes(factor, -1, -2), factor), a.dtype)
 
 
-class MatDet(Cell):
+class MatDet(Plain):
     """The determinants of symmetric positive definite matrices (..., n, n) by Cholesky's
     decomposition of the symmetric part.
 

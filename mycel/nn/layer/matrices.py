@@ -8,6 +8,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
+from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of
 
 __all__ = ["MatrixDiag", "MatrixDiagPart", "MatrixSetDiag", "Roll", "Tril", "Triu"]
@@ -50,7 +51,7 @@ class MatrixDiagPart(Cell):
         return ops.diagonal(input_x, 0, -2, -1)
 
 
-class MatrixSetDiag(Cell):
+class MatrixSetDiag(Plain):
     """Matrices (..., m, n) with other numbers, (..., min(m, n)), on their diagonals.
 
     Raises ValueError for other shapes.

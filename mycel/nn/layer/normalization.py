@@ -58,7 +58,7 @@ class _Channels(Cell):
         super().__init__()
         owner = type(self).__name__
         self.num_features = arguments.integer(owner, "num_features", num_features, 1)
-        self.eps = arguments.number(owner, "eps", eps, at_least=0)
+        self.eps = arguments.real(owner, "eps", eps, above=0, at_most=1)
         # The weight of the new statistics; batch normalisation replaces it by 1 - momentum.
         self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = arguments.flag(owner, "affine", affine)
@@ -120,8 +120,7 @@ class _BatchNorm(_Channels):
         )
         owner = type(self).__name__
         self.momentum = 1 - self.momentum
-        if use_batch_statistics is not None:
-            arguments.flag(owner, "use_batch_statistics", use_batch_statistics)
+        arguments.one_of(owner, "use_batch_statistics", use_batch_statistics, (True, False, None))
         if data_format != "NCHW":
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
         self.use_batch_statistics = use_batch_statistics
@@ -305,7 +304,7 @@ class LayerNorm(Cell):
         )
         self.begin_norm_axis = arguments.integer("LayerNorm", "begin_norm_axis", begin_norm_axis)
         self.begin_params_axis = arguments.integer("LayerNorm", "begin_params_axis", begin_params_axis)
-        self.epsilon = arguments.number("LayerNorm", "epsilon", epsilon, at_least=0)
+        self.epsilon = arguments.real("LayerNorm", "epsilon", epsilon)
         self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 
@@ -363,7 +362,7 @@ class GroupNorm(Cell):
         self.num_channels = arguments.integer("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
-        self.eps = arguments.number("GroupNorm", "eps", eps, at_least=0)
+        self.eps = arguments.real("GroupNorm", "eps", eps)
         self.affine = arguments.flag("GroupNorm", "affine", affine)
         self.gamma = Parameter(initializer(gamma_init, (num_channels,), dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, (num_channels,), dtype), name="beta", requires_grad=affine)
@@ -404,6 +403,7 @@ class _InstanceNorm(_Channels):
         beta_init: Any = "zeros",
         dtype: Any = D.float32,
     ) -> None:
+        arguments.real(type(self).__name__, "momentum", momentum)
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -479,8 +479,8 @@ class LRN(Cell):
     ) -> None:
         super().__init__()
         self.depth_radius = arguments.integer("LRN", "depth_radius", depth_radius, 0)
-        self.bias = arguments.number("LRN", "bias", bias)
-        self.alpha, self.beta = arguments.number("LRN", "alpha", alpha), arguments.number("LRN", "beta", beta)
+        self.bias = arguments.real("LRN", "bias", bias)
+        self.alpha, self.beta = arguments.real("LRN", "alpha", alpha), arguments.real("LRN", "beta", beta)
         self.norm_region = arguments.choice("LRN", "norm_region", norm_region, ("ACROSS_CHANNELS",))
 
     def construct(self, input_x: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class Pad(Cell):
 
     def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
         super().__init__()
-        self.mode = arguments.choice("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
+        self.mode = arguments.one_of("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
         if not isinstance(paddings, tuple) or any(
             not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in paddings
         ):

@@ -43,18 +43,21 @@ class _Pool(Cell):
     rank = 2
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: Any = None
+        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: str
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.window = arguments.sizes(owner, "kernel_size", kernel_size, self.rank)
-        self.strides = arguments.sizes(owner, "stride", stride, self.rank)
+        miscounted = TypeError if self.rank == 1 else ValueError
+        self.window = arguments.sizes(owner, "kernel_size", kernel_size, self.rank, lists=False, miscounted=miscounted)
+        self.strides = arguments.sizes(owner, "stride", stride, self.rank, lists=False, miscounted=miscounted)
         mode = arguments.text(owner, "pad_mode", pad_mode).lower()
         self.pad_mode = arguments.choice(owner, "pad_mode", mode, ("valid", "same", "pad")).upper()
         self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
-        self.ceil_mode = arguments.flag(owner, "ceil_mode", ceil_mode)
         self._only_with_pad("padding", padding, any(self.padding))
-        if data_format not in (None, "NCHW"):
+        # As in MindSpore, what is false stands for False where nothing is padded.
+        unset = self.rank < 3 and self.pad_mode != "PAD" and not ceil_mode
+        self.ceil_mode = False if unset else arguments.flag(owner, "ceil_mode", ceil_mode)
+        if data_format != "NCHW":
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
         if any(2 * p > k for p, k in zip(self.padding, self.window)):
             raise ValueError(f"{owner}: padding {self.padding} must be at most half of kernel_size {self.window}")
@@ -96,15 +99,15 @@ class _MaxPool(_Pool):
         dilation: Any = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
-        data_format: Optional[str] = None,
+        data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
-        owner = type(self).__name__
-        self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank)
-        self.return_indices = arguments.flag(owner, "return_indices", return_indices)
-        self._only_with_pad("dilation", dilation, any(d != 1 for d in self.dilation))
-        self._only_with_pad("return_indices", return_indices, return_indices)
-        self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
+        padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode if padded else bool(ceil_mode), data_format)
+        self.return_indices = bool(return_indices)
+        self._only_with_pad("dilation", dilation, dilation not in (1, (1,) * self.rank))
+        self._only_with_pad("return_indices", return_indices, self.return_indices)
+        self._only_with_pad("ceil_mode", ceil_mode, self.ceil_mode)
+        self.dilation = arguments.sizes(type(self).__name__, "dilation", dilation, self.rank)
 
     def construct(self, x: Tensor) -> Any:
         """Return the largest element of each window; with `return_indices` also its position."""
@@ -240,7 +243,7 @@ class _AvgPool(_Pool):
         ceil_mode: Any,
         count_include_pad: Any,
         divisor_override: Any = None,
-        data_format: Optional[str] = None,
+        data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__

@@ -7,13 +7,14 @@ from typing import Any
 from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
+from mycel.nn.layer.plain import Plain
 from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
 from mycel.ops.sparse.tensors import COOTensor
 
 __all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
 
 
-class SparseToDense(Cell):
+class SparseToDense(Plain):
     """The tensor of a COOTensor; of several values at one position the last is kept.
 
     Raises TypeError for an argument that is no COOTensor.

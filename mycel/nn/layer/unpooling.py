@@ -153,9 +153,10 @@ class _Unpool(Cell):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.kernel_size = arguments.sizes(owner, "kernel_size", kernel_size, self.rank)
-        self.stride = self.kernel_size if stride is None else arguments.sizes(owner, "stride", stride, self.rank)
-        self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
+        self.kernel_size = arguments.sizes(owner, "kernel_size", kernel_size, self.rank, lists=False)
+        steps = kernel_size if stride is None else stride
+        self.stride = arguments.sizes(owner, "stride", steps, self.rank, 0, lists=False)
+        self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0, lists=False)
 
 
 class MaxUnpool1d(_Unpool):

@@ -215,9 +215,8 @@ class MultiMarginLoss(LossBase):
         self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Optional[Tensor] = None
     ) -> None:
         super().__init__(reduction)
-        if p not in (1, 2):
-            raise ValueError(f"MultiMarginLoss: p must be 1 or 2, not {p}")
-        self.p, self.margin, self.weight = p, arguments.number("MultiMarginLoss", "margin", margin), weight
+        arguments.integer("MultiMarginLoss", "p", p, 1, 2)
+        self.p, self.margin, self.weight = p, arguments.real("MultiMarginLoss", "margin", margin), weight
 
     def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:
         """Return the loss."""
@@ -254,7 +253,7 @@ class DiceLoss(LossBase):
 
     def __init__(self, smooth: float = 1e-5) -> None:
         super().__init__()
-        self.smooth = arguments.number("DiceLoss", "smooth", smooth, above=0)
+        self.smooth = arguments.real("DiceLoss", "smooth", smooth, above=0)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Return the loss."""
@@ -326,7 +325,7 @@ class FocalLoss(LossBase):
 
     def __init__(self, weight: Optional[Tensor] = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.gamma = arguments.number("FocalLoss", "gamma", gamma)
+        self.gamma = arguments.real("FocalLoss", "gamma", gamma)
         weight = arguments.optional("FocalLoss", "weight", weight, Tensor)
         if weight is not None and weight.ndim != 1:
             raise ValueError("FocalLoss: weight must be a tensor of one dimension, one element for each class")

@@ -150,7 +150,7 @@ class CosineEmbeddingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.margin = arguments.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
+        self.margin = arguments.real("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         """Return the loss."""
@@ -167,7 +167,7 @@ class MarginRankingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.margin = arguments.number("MarginRankingLoss", "margin", margin)
+        self.margin = arguments.real("MarginRankingLoss", "margin", margin)
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
@@ -210,7 +210,7 @@ class TripletMarginLoss(LossBase):
         super().__init__(reduction)
         self.p = arguments.integer("TripletMarginLoss", "p", p)
         self.swap = arguments.flag("TripletMarginLoss", "swap", swap)
-        self.eps = arguments.number("TripletMarginLoss", "eps", eps)
+        self.eps = arguments.real("TripletMarginLoss", "eps", eps)
         self.margin = arguments.number("TripletMarginLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
@@ -244,7 +244,7 @@ class TripletMarginWithDistanceLoss(LossBase):
             )
         self.distance_function = _distance if distance_function is None else distance_function
         self.swap = arguments.flag("TripletMarginWithDistanceLoss", "swap", swap)
-        self.margin = arguments.number("TripletMarginWithDistanceLoss", "margin", margin)
+        self.margin = arguments.real("TripletMarginWithDistanceLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss."""
@@ -277,9 +277,9 @@ class PoissonNLLLoss(LossBase):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input = arguments.flag("PoissonNLLLoss", "log_input", log_input)
-        self.full = arguments.flag("PoissonNLLLoss", "full", full)
-        self.eps = arguments.number("PoissonNLLLoss", "eps", eps, above=0)
+        self.log_input, self.full, self.eps = bool(log_input), bool(full), eps
+        if not self.log_input:
+            arguments.number("PoissonNLLLoss", "eps", eps)
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
@@ -307,7 +307,7 @@ class GaussianNLLLoss(LossBase):
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.full = arguments.flag("GaussianNLLLoss", "full", full)
-        self.eps = arguments.number("GaussianNLLLoss", "eps", eps, above=0)
+        self.eps = arguments.real("GaussianNLLLoss", "eps", eps, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         """Return the loss."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from mycel import ops
 from mycel.base import arguments
+from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
 from mycel.nn.optim.optimizer import Optimizer
@@ -62,14 +63,7 @@ class AdaFactor(Optimizer):
         compression: bool = False,
         loss_scale: float = 1.0,
     ) -> None:
-        for name, flag in (
-            ("scale_parameter", scale_parameter),
-            ("relative_step", relative_step),
-            ("warmup_init", warmup_init),
-            ("compression", compression),
-        ):
-            arguments.flag("AdaFactor", name, flag)
-        if relative_step == (learning_rate is not None):
+        if bool(relative_step) == (learning_rate is not None):
             raise ValueError(
                 "AdaFactor: give a learning_rate where relative_step=False, and none where it is True, but "
                 "learning_rate is "
@@ -77,15 +71,23 @@ class AdaFactor(Optimizer):
             )
         if warmup_init and not relative_step:
             raise ValueError("AdaFactor: warmup_init needs relative_step=True")
-        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
-            raise TypeError(f"AdaFactor: eps must be a tuple of two numbers, not {eps!r}")
+        for name, flag in (
+            ("scale_parameter", scale_parameter),
+            ("relative_step", relative_step),
+            ("compression", compression),
+        ):
+            arguments.flag("AdaFactor", name, flag)
+        if len(arguments.sequence("AdaFactor", "eps", eps)) != 2:
+            raise arguments.wrong_value("AdaFactor", "eps", "two numbers", eps)
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
-        first, second = (arguments.number("AdaFactor", "each of eps", e, above=0) for e in eps)
+        if not isinstance(weight_decay, Cell):
+            arguments.real("AdaFactor", "weight_decay", weight_decay, at_least=0, below=1)
+        first, second = (arguments.real("AdaFactor", "each of eps", e, at_least=0) for e in eps)
         self.eps = (first, second)
-        self.clip_threshold = arguments.number("AdaFactor", "clip_threshold", clip_threshold, above=0)
-        self.decay_rate = arguments.number("AdaFactor", "decay_rate", decay_rate, above=0)
-        self.beta1 = None if beta1 is None else arguments.number("AdaFactor", "beta1", beta1, above=0, below=1)
-        self.scale_parameter, self.relative_step, self.warmup_init = scale_parameter, relative_step, warmup_init
+        self.clip_threshold = arguments.real("AdaFactor", "clip_threshold", clip_threshold, at_least=0)
+        self.decay_rate = arguments.real("AdaFactor", "decay_rate", decay_rate, above=0, below=1)
+        self.beta1 = None if beta1 is None else arguments.number("AdaFactor", "beta1", beta1, at_least=0)
+        self.scale_parameter, self.relative_step, self.warmup_init = scale_parameter, relative_step, bool(warmup_init)
         self.compression = compression
         if beta1 is not None:
             self.exp_avg = self.states("exp_avg")

@@ -34,10 +34,9 @@ def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float,
     tensor.
     """
     betas = [
-        float(np.float32(arguments.number(name, n, b, above=0, below=1)))
-        for n, b in (("beta1", beta1), ("beta2", beta2))
+        float(np.float32(arguments.real(name, n, b, above=0, below=1))) for n, b in (("beta1", beta1), ("beta2", beta2))
     ]
-    return betas[0], betas[1], arguments.number(name, "eps", eps, above=0)
+    return betas[0], betas[1], arguments.real(name, "eps", eps, above=0)
 
 
 def _power(name: str, one_element: bool = False) -> Parameter:

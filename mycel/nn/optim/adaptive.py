@@ -37,7 +37,7 @@ class Adagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.number("Adagrad", "accum", accum, at_least=0)
+        arguments.real("Adagrad", "accum", accum, at_least=0)
         self.update_slots = arguments.flag("Adagrad", "update_slots", update_slots)
         self.accum = self.states("accum", accum)
 
@@ -80,9 +80,9 @@ class RMSProp(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.decay = arguments.number("RMSProp", "decay", decay, at_least=0)
-        self.momentum = arguments.number("RMSProp", "momentum", momentum, at_least=0)
-        self.epsilon = arguments.number("RMSProp", "epsilon", epsilon, above=0)
+        self.decay = arguments.real("RMSProp", "decay", decay, at_least=0)
+        self.momentum = arguments.real("RMSProp", "momentum", momentum, at_least=0)
+        self.epsilon = arguments.real("RMSProp", "epsilon", epsilon, above=0)
         arguments.flag("RMSProp", "use_locking", use_locking)
         self.centered = arguments.flag("RMSProp", "centered", centered)
         self.ms = self.states("mean_square", "ones")
@@ -129,9 +129,9 @@ class ProximalAdagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.number("ProximalAdagrad", "accum", accum, at_least=0)
-        self.l1 = arguments.number("ProximalAdagrad", "l1", l1, at_least=0)
-        self.l2 = arguments.number("ProximalAdagrad", "l2", l2, at_least=0)
+        arguments.real("ProximalAdagrad", "accum", accum, at_least=0)
+        self.l1 = arguments.real("ProximalAdagrad", "l1", l1, at_least=0)
+        self.l2 = arguments.real("ProximalAdagrad", "l2", l2, at_least=0)
         arguments.flag("ProximalAdagrad", "use_locking", use_locking)
         self.accum = self.states("accum", accum)
 
@@ -176,12 +176,13 @@ class FTRL(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
             raise ValueError("FTRL: one constant learning rate is supported; leave 'lr' out of the groups")
+        arguments.real("FTRL", "learning_rate", learning_rate)
         if not self.is_group:
             self.decay_flags = (True,) * self.param_length
-        arguments.number("FTRL", "initial_accum", initial_accum, at_least=0)
-        self.lr_power = arguments.number("FTRL", "lr_power", lr_power, at_most=0)
-        self.l1 = arguments.number("FTRL", "l1", l1, at_least=0)
-        self.l2 = arguments.number("FTRL", "l2", l2, at_least=0)
+        arguments.real("FTRL", "initial_accum", initial_accum, at_least=0)
+        self.lr_power = arguments.real("FTRL", "lr_power", lr_power, at_most=0)
+        self.l1 = arguments.real("FTRL", "l1", l1, at_least=0)
+        self.l2 = arguments.real("FTRL", "l2", l2, at_least=0)
         arguments.flag("FTRL", "use_locking", use_locking)
         self.moments = self.states("moments", initial_accum)
         self.linear = self.states("linear")
@@ -221,8 +222,8 @@ class Adadelta(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.rho = arguments.number("Adadelta", "rho", rho, at_least=0, at_most=1)
-        self.epsilon = arguments.number("Adadelta", "epsilon", epsilon, at_least=0)
+        self.rho = arguments.real("Adadelta", "rho", rho, at_least=0, at_most=1)
+        self.epsilon = arguments.real("Adadelta", "epsilon", epsilon, at_least=0)
         self.accum = self.states("accum")
         self.accum_update = self.states("accum_update")
 

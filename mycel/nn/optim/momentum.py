@@ -48,7 +48,7 @@ class Momentum(Optimizer):
         if momentum is None:
             raise TypeError("Momentum: the argument momentum is missing")
         super().__init__(learning_rate if lr is None else lr, params, weight_decay, loss_scale)
-        factor = arguments.number("Momentum", "momentum", momentum, at_least=0)
+        factor = arguments.real("Momentum", "momentum", momentum, at_least=0)
         self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
         self.use_nesterov = arguments.flag("Momentum", "use_nesterov", use_nesterov)
         self.moments = self.states("moments")

@@ -31,6 +31,7 @@ __all__ = ["Optimizer"]
 
 _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
 Rate = Union[Parameter, Cell]
+_RATES = "a number, a tensor, an iterable of numbers or a LearningRateSchedule"
 
 
 class _ListedRate(LearningRateSchedule):
@@ -114,6 +115,8 @@ class Optimizer(Extensible):
     # The parameters.
 
     def _listed(self, parameters: Any) -> list[Any]:
+        if parameters is None:
+            raise ValueError(f"{type(self).__name__}: the parameters are None; give a list of them")
         if isinstance(parameters, (Tensor, Cell)) or not isinstance(parameters, Iterable):
             raise TypeError(
                 f"{type(self).__name__}: the parameters must be a list of them, such as net.trainable_params(), "
@@ -134,8 +137,6 @@ class Optimizer(Extensible):
         for i, p in enumerate(members):
             if not p.__dict__["has_name"]:
                 p.name, p.__dict__["has_name"] = f"Parameter${i}", True
-        if len({id(p) for p in members}) != len(members):
-            raise RuntimeError(f"{type(self).__name__}: a parameter is listed twice")
         self.parameters = ParameterTuple(members)
 
     def _take_groups(self, groups: list[dict[str, Any]], default: Rate, learning_rate: Any, weight_decay: Any) -> None:
@@ -211,12 +212,10 @@ class Optimizer(Extensible):
             rates = np.asarray(value.asnumpy(), np.float32)
         elif isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
             rates = np.float32(arguments.number(owner, "learning_rate", value, at_least=0))
-        elif isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-            raise TypeError(
-                f"{owner}: the learning rate must be a number, a tensor, an iterable of numbers or a "
-                "LearningRateSchedule, "
-                f"not {type(value).__name__}"
-            )
+        elif isinstance(value, str):
+            raise arguments.wrong_value(owner, "the learning rate", _RATES, value)
+        elif isinstance(value, bytes) or not isinstance(value, Iterable):
+            raise arguments.wrong_type(owner, "the learning rate", _RATES, value)
         else:
             rates = np.asarray(
                 [arguments.number(owner, "each learning rate", v, at_least=0) for v in value], np.float32
@@ -230,8 +229,6 @@ class Optimizer(Extensible):
     def _decay(self, value: Any) -> Any:
         if isinstance(value, Cell):
             return value
-        if isinstance(value, Tensor):
-            value = value.asnumpy().item()
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(
                 f"{type(self).__name__}: weight_decay must be a number or a Cell, not {type(value).__name__}"
@@ -243,7 +240,7 @@ class Optimizer(Extensible):
     def _check_gradients(self, gradients: Any) -> tuple[Tensor, ...]:
         found = tuple(gradients) if isinstance(gradients, (tuple, list)) else (gradients,)
         if len(found) != self.param_length:
-            raise ValueError(
+            raise RuntimeError(
                 f"{type(self).__name__}: there are {len(found)} gradients for {self.param_length} parameters"
             )
         for p, g in zip(self.parameters, found):
@@ -344,7 +341,12 @@ class Optimizer(Extensible):
         return [r.learning_rate if isinstance(r, (_ListedRate, _ConstantRate)) else r for r in rates]
 
     def states(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
-        """Create one state for each parameter, named ``prefix.name``."""
+        """Create one state for each parameter, named ``prefix.name``.
+
+        Raises ValueError for a parameter that is listed twice, whose states would share a name.
+        """
+        if len({id(p) for p in self.parameters}) != self.param_length:
+            raise ValueError(f"{type(self).__name__}: a parameter is listed twice")
         return self.parameters.clone(prefix=prefix, init=init)
 
     def advance(self) -> None:

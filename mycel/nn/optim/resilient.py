@@ -47,10 +47,12 @@ class Rprop(Optimizer):
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         for name, value in (("etas", etas), ("step_sizes", step_sizes)):
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise TypeError(f"Rprop: {name} must be a tuple of two numbers, not {value!r}")
-        self.shrink = arguments.number("Rprop", "etas[0]", etas[0], above=0, below=1)
-        self.grow = arguments.number("Rprop", "etas[1]", etas[1], above=1)
+            if len(arguments.instance("Rprop", name, value, tuple)) != 2:
+                raise arguments.wrong_value("Rprop", name, "two numbers", value)
+        self.shrink = arguments.real("Rprop", "etas[0]", etas[0], above=0, below=1)
+        self.grow = arguments.real("Rprop", "etas[1]", etas[1], above=1)
+        arguments.real("Rprop", "step_sizes[0]", step_sizes[0])
+        arguments.number("Rprop", "step_sizes[1]", step_sizes[1])
         if step_sizes[0] > step_sizes[1]:
             raise ValueError(f"Rprop: the smallest step size {step_sizes[0]} is above the largest {step_sizes[1]}")
         self.smallest, self.largest = step_sizes

@@ -27,14 +27,11 @@ class BackupAndRestore(Callback):
 
     def __init__(self, backup_dir: str, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
         super().__init__()
-        if not isinstance(backup_dir, (str, os.PathLike)) or not str(backup_dir):
-            raise ValueError(f"BackupAndRestore: backup_dir must be a path, not {backup_dir!r}")
-        epochs = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
-        if save_freq != "epoch" and not epochs:
-            raise ValueError(
-                f"BackupAndRestore: save_freq must be 'epoch' or a positive number of epochs, not {save_freq!r}"
-            )
-        arguments.flag("BackupAndRestore", "delete_checkpoint", delete_checkpoint, error=ValueError)
+        if not str(arguments.path("BackupAndRestore", "backup_dir", backup_dir)):
+            raise ValueError("BackupAndRestore: backup_dir is empty")
+        if save_freq != "epoch":
+            arguments.integer("BackupAndRestore", "save_freq (a number of epochs, or 'epoch')", save_freq, 1)
+        arguments.flag("BackupAndRestore", "delete_checkpoint", delete_checkpoint)
         self.save_freq = 1 if save_freq == "epoch" else save_freq
         self.delete_checkpoint = delete_checkpoint
         self.backup_dir = os.path.realpath(backup_dir)

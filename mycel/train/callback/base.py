@@ -57,7 +57,7 @@ class RunContext:
     (2, False)
     """
 
-    def __init__(self, original_args: dict[str, Any], later: Optional[Callable[..., None]] = None) -> None:
+    def __init__(self, original_args: dict[str, Any], *, later: Optional[Callable[..., None]] = None) -> None:
         arguments.instance("RunContext", "original_args", original_args, dict)
         self._original_args = original_args
         self._stop_requested = False

@@ -161,9 +161,7 @@ class ModelCheckpoint(Callback):
                 f"ModelCheckpoint: prefix must be a name without '/' or a function that gives one, not {prefix!r}"
             )
         if directory is not None and not callable(directory) and not isinstance(directory, (str, os.PathLike)):
-            raise ValueError(
-                f"ModelCheckpoint: directory must be a path or a function that gives one, not {directory!r}"
-            )
+            raise arguments.wrong_type("ModelCheckpoint", "directory", "a path or a function that gives one", directory)
         arguments.optional("ModelCheckpoint", "config", config, CheckpointConfig)
         self._given_prefix: str | Callable[[Any], str] = prefix
         self._given_directory = directory

@@ -38,9 +38,9 @@ class _Watcher(Callback):
         super().__init__()
         name = type(self).__name__
         arguments.text(name, "monitor", monitor)
-        arguments.one_of(name, "mode", mode, ("auto", "min", "max"))
-        arguments.integer(name, "patience", patience, 0, numpy=False, error=ValueError)
-        arguments.instance(name, "min_delta", min_delta, (int, float), "a number")
+        arguments.choice(name, "mode", mode, ("auto", "min", "max"))
+        arguments.integer(name, "patience", patience, 0, numpy=False)
+        arguments.number(name, "min_delta", min_delta)
         arguments.flag(name, "verbose", verbose)
         self.monitor = monitor
         self.min_delta = abs(min_delta)
@@ -174,12 +174,9 @@ class ReduceLROnPlateau(_Watcher):
         min_lr: float = 0,
     ) -> None:
         super().__init__(monitor, min_delta, patience, verbose, mode)
-        if not isinstance(factor, (int, float)) or not 0 < factor < 1:
-            raise ValueError(f"ReduceLROnPlateau: factor must lie between 0 and 1, not {factor!r}")
-        if not isinstance(cooldown, int) or cooldown < 0 or not isinstance(min_lr, (int, float)) or min_lr < 0:
-            raise ValueError(
-                f"ReduceLROnPlateau: cooldown and min_lr must not be negative, not {cooldown!r} and {min_lr!r}"
-            )
+        arguments.real("ReduceLROnPlateau", "factor", factor, above=0, below=1)
+        arguments.integer("ReduceLROnPlateau", "cooldown", cooldown, 0)
+        arguments.number("ReduceLROnPlateau", "min_lr", min_lr)
         self.factor = factor
         self.cooldown = cooldown
         self.min_lr = min_lr

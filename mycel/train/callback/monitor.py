@@ -55,7 +55,7 @@ class LossMonitor(Callback):
 
     def __init__(self, per_print_times: int = 1) -> None:
         super().__init__()
-        arguments.integer("LossMonitor", "per_print_times", per_print_times, 0, numpy=False, error=ValueError)
+        arguments.integer("LossMonitor", "per_print_times", per_print_times, 0, numpy=False)
         self._per_print_times = per_print_times
         self._last_print_time = 0
 

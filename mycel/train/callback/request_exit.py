@@ -32,21 +32,27 @@ class OnRequestExit(Callback):
         save_ckpt: bool = True,
         save_mindir: bool = True,
         file_name: str = "Net",
-        directory: str = "./",
+        directory: Optional[str] = "./",
         config_file: Optional[str] = None,
         sig: int = signal.SIGTERM,
     ) -> None:
         super().__init__()
         for name, flag in (("save_ckpt", save_ckpt), ("save_mindir", save_mindir)):
-            arguments.flag("OnRequestExit", name, flag)
+            arguments.flag("OnRequestExit", name, flag, error=ValueError)
         if not isinstance(file_name, str) or not file_name or "/" in file_name:
             raise ValueError(f"OnRequestExit: file_name must be a name without '/', not {file_name!r}")
-        if sig in (signal.SIGINT, getattr(signal, "SIGKILL", None)) or sig not in signal.valid_signals():
+        if directory is not None:
+            arguments.path("OnRequestExit", "directory", directory)
+        if (
+            not isinstance(sig, int)
+            or sig in (signal.SIGINT, getattr(signal, "SIGKILL", None))
+            or sig not in signal.valid_signals()
+        ):
             raise ValueError(f"OnRequestExit: sig must be a signal that can be handled, and not SIGINT, not {sig!r}")
         self.save_ckpt = save_ckpt
         self.save_mindir = save_mindir
         self.file_name = file_name
-        self.directory = directory
+        self.directory = "./" if directory is None else directory
         self.config_file = config_file
         self.sig = sig
         self._former: Any = None

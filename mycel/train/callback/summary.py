@@ -65,10 +65,19 @@ class SummaryCollector(Callback):
         export_options: Any = None,
     ) -> None:
         super().__init__()
+        arguments.path("SummaryCollector", "summary_dir", summary_dir)
         for name, value in (("collect_freq", collect_freq), ("collect_tensor_freq", collect_tensor_freq)):
             if value is None and name == "collect_tensor_freq":
                 continue
-            arguments.integer("SummaryCollector", name, value, 1, numpy=False, error=ValueError)
+            arguments.integer("SummaryCollector", name, value, 1, numpy=False)
+        if max_file_size is not None:
+            arguments.integer("SummaryCollector", "max_file_size", max_file_size, 1)
+        for name, given in (
+            ("collect_specified_data", collect_specified_data),
+            ("custom_lineage_data", custom_lineage_data),
+            ("export_options", export_options),
+        ):
+            arguments.optional("SummaryCollector", name, given, dict)
         arguments.flag("SummaryCollector", "keep_default_action", keep_default_action)
         unused("SummaryCollector", "one thread writes the file", num_process=(num_process, 32))
         chosen = dict(collect_specified_data or {})
@@ -97,7 +106,7 @@ class SummaryCollector(Callback):
                 )
         self._every, self._tensors_every = collect_freq, collect_tensor_freq
         self._dir, self._limit, self._options = summary_dir, max_file_size, export_options
-        if export_options is not None:
+        if export_options:
             raise Unsupported("SummaryCollector: export_options is not supported; write arrays with numpy.save")
         self._record: Optional[SummaryRecord] = None
 

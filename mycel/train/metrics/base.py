@@ -16,6 +16,7 @@ from typing import Any, Optional, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 
 __all__ = ["EvaluationBase", "Metric", "as_array", "rearrange_inputs"]
@@ -97,14 +98,18 @@ class Metric(ABC):
             raise ValueError(
                 f"{type(self).__name__}.update takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}"
             )
-        return [as_array(value) for value in inputs]
+        return [as_array(value, f"{type(self).__name__}.update", name) for value, name in zip(inputs, names)]
 
     def _nothing(self) -> RuntimeError:
         return RuntimeError(f"{type(self).__name__}.eval: nothing to evaluate: update() saw no samples since clear()")
 
 
-def as_array(value: Any) -> NDArray[Any]:
-    """Return a tensor, array, number or sequence as a NumPy array; bfloat16 as float32."""
+def as_array(value: Any, owner: str, parameter: str) -> NDArray[Any]:
+    """Return a tensor, an array or a list as a NumPy array; bfloat16 as float32.
+
+    Raises TypeError for anything else, with the names `owner` and `parameter` in its message.
+    """
+    arguments.instance(owner, parameter, value, (Tensor, np.ndarray, list))
     array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 

@@ -200,6 +200,7 @@ class Precision(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag("Precision.eval", "average", average)
         precision, _ = self._ratios()
         return float(precision.mean()) if average else precision
 
@@ -217,6 +218,7 @@ class Recall(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag("Recall.eval", "average", average)
         _, recall = self._ratios()
         return float(recall.mean()) if average else recall
 
@@ -242,6 +244,7 @@ class Fbeta(_Counts):
 
         Raises RuntimeError if no sample was seen.
         """
+        arguments.flag(f"{type(self).__name__}.eval", "average", average)
         precision, recall = self._ratios()
         weight = self.beta**2
         measure = _ratio((1 + weight) * precision * recall, weight * precision + recall)

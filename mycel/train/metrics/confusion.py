@@ -30,7 +30,7 @@ class ConfusionMatrix(Metric):
 
     def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5) -> None:
         super().__init__()
-        arguments.integer("ConfusionMatrix", "num_classes", num_classes, 1, numpy=False, error=ValueError)
+        arguments.integer("ConfusionMatrix", "num_classes", num_classes, 1, numpy=False)
         arguments.one_of("ConfusionMatrix", "normalize", normalize, _NORMS)
         arguments.instance("ConfusionMatrix", "threshold", threshold, float)
         if num_classes > 1 << 16:

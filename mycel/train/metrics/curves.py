@@ -114,7 +114,7 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     0.75
     """
     arguments.flag("auc", "reorder", reorder)
-    a, b = as_array(x), as_array(y)
+    a, b = as_array(x, "auc", "x"), as_array(y, "auc", "y")
     if a.ndim != 1 or b.ndim != 1 or a.size != b.size or a.size < 2:
         raise ValueError(
             f"auc: x and y must be vectors of one length, at least 2, not of shapes {a.shape} and {b.shape}"

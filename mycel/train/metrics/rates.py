@@ -102,7 +102,7 @@ class ConfusionMatrixMetric(Metric):
         for title, value in (("skip_channel", skip_channel), ("calculation_method", calculation_method)):
             arguments.flag("ConfusionMatrixMetric", title, value)
         arguments.text("ConfusionMatrixMetric", "metric_name", metric_name)
-        arguments.one_of("ConfusionMatrixMetric", "decrease", decrease, _DECREASES)
+        arguments.choice("ConfusionMatrixMetric", "decrease", decrease, _DECREASES)
         found = _BY_NAME.get(metric_name.strip().lower().replace(" ", "_"))
         if found is None:
             raise NotImplementedError(

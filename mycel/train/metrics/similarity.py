@@ -34,8 +34,8 @@ class CosineSimilarity(Metric):
 
     def __init__(self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True) -> None:
         super().__init__()
-        arguments.one_of("CosineSimilarity", "similarity", similarity, ("cosine", "dot"))
-        arguments.one_of("CosineSimilarity", "reduction", reduction, ("none", "sum", "mean"))
+        arguments.choice("CosineSimilarity", "similarity", similarity, ("cosine", "dot"))
+        arguments.choice("CosineSimilarity", "reduction", reduction, ("none", "sum", "mean"))
         arguments.flag("CosineSimilarity", "zero_diagonal", zero_diagonal)
         self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
         self.clear()
@@ -83,8 +83,7 @@ class Dice(Metric):
 
     def __init__(self, smooth: float = 1e-5) -> None:
         super().__init__()
-        if not isinstance(smooth, (int, float)) or isinstance(smooth, bool) or smooth <= 0:
-            raise ValueError(f"Dice: smooth must be a positive number, not {smooth!r}")
+        arguments.real("Dice", "smooth", smooth, above=0)
         self.smooth = smooth
         self.clear()
 
@@ -131,12 +130,10 @@ class OcclusionSensitivity(Metric):
     def __init__(self, pad_val: float = 0.0, margin: Any = 2, n_batch: int = 128, b_box: Any = None) -> None:
         super().__init__()
         arguments.instance("OcclusionSensitivity", "pad_val", pad_val, float)
-        margins = margin if isinstance(margin, (list, tuple)) else [margin]
-        if not margins or not all(isinstance(m, int) and not isinstance(m, bool) and m >= 0 for m in margins):
-            raise ValueError(
-                f"OcclusionSensitivity: margin must be an integer from 0 on, or a list of them, not {margin!r}"
-            )
-        arguments.integer("OcclusionSensitivity", "n_batch", n_batch, 1, numpy=False, error=ValueError)
+        margins = margin if isinstance(margin, (list, tuple)) and margin else [margin]
+        for m in margins:
+            arguments.integer("OcclusionSensitivity", "margin", m, 0, numpy=False)
+        arguments.integer("OcclusionSensitivity", "n_batch", n_batch, 1, numpy=False)
         arguments.optional("OcclusionSensitivity", "b_box", b_box, (list, tuple), "a list")
         self.pad_val, self.margin, self.n_batch, self.b_box = pad_val, margin, n_batch, b_box
         self.clear()
@@ -150,7 +147,7 @@ class OcclusionSensitivity(Metric):
         """Cover the input part by part, and keep how much the score of the class falls."""
         if len(inputs) != 3:
             raise ValueError(f"OcclusionSensitivity.update takes 3 inputs (model, y_pred, label), not {len(inputs)}")
-        model, data, label = inputs[0], as_array(inputs[1]), as_array(inputs[2])
+        model, (data, label) = inputs[0], self._arrays(inputs[1:], "y_pred", "label")
         if data.ndim < 2 or data.shape[0] != 1:
             raise ValueError(
                 f"OcclusionSensitivity.update: takes one input [1, ...] at a time, not one of shape {data.shape}"
@@ -192,7 +189,7 @@ class OcclusionSensitivity(Metric):
         return low, high
 
     def _score(self, model: Any, data: Array, label: int) -> Array:
-        scores = as_array(model(Tensor(data)))
+        (scores,) = self._arrays([model(Tensor(data))], "the model's result")
         if scores.ndim != 2 or not 0 <= label < scores.shape[1]:
             raise ValueError(
                 f"OcclusionSensitivity.update: the model gives scores [N, C] with label {label} among the classes, not "

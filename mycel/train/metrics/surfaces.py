@@ -26,9 +26,12 @@ _KINDS = ("euclidean", "chessboard", "taxicab")
 class _SurfaceMetric(Metric):
     """A metric of the surfaces of the last pair of segmentations."""
 
+    # What a label that is no number raises.
+    _wrong_label: type[Exception] = ValueError
+
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
-        arguments.one_of(type(self).__name__, "distance_metric", distance_metric, _KINDS)
+        arguments.choice(type(self).__name__, "distance_metric", distance_metric, _KINDS)
         self.distance_metric = distance_metric
         self.clear()
 
@@ -46,8 +49,8 @@ class _SurfaceMetric(Metric):
             raise ValueError(f"{name} takes 3 inputs (y_pred, y, label_idx), not {len(inputs)}")
         predicted, true = self._arrays(inputs[:2], "y_pred", "y")
         label = inputs[2]
-        if not isinstance(label, (int, float, np.number)) or isinstance(label, bool):
-            raise TypeError(f"{name}: label_idx must be a number, not {type(label).__name__}")
+        if not isinstance(label, (int, float, np.number)):
+            raise arguments.wrong_type(name, "label_idx", "a number", label, self._wrong_label)
         if predicted.size == 0 or predicted.shape != true.shape:
             raise ValueError(
                 f"{name}: y_pred and y have one shape with elements, not {predicted.shape} and {true.shape}"
@@ -162,6 +165,8 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
     >>> RootMeanSquareDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1) ** 2
     0.5000000000000001
     """
+
+    _wrong_label = TypeError
 
     def eval(self) -> float:
         """Return the root of the mean squared distance."""

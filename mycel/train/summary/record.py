@@ -15,6 +15,7 @@ from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.base.notes import unused
+from mycel.core.tensor import Tensor
 from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array
 from mycel.train.summary import events
@@ -105,7 +106,8 @@ class SummaryRecord:
         """
         arguments.one_of("SummaryRecord.add_value", "plugin", plugin, _PLUGINS)
         arguments.text("SummaryRecord.add_value", "name", name, empty=False, error=ValueError)
-        array = as_array(value)
+        given = value if isinstance(value, Tensor) else np.asarray(value)
+        array = as_array(given, "SummaryRecord.add_value", "value")
         if plugin == "scalar":
             if array.size != 1:
                 raise ValueError(

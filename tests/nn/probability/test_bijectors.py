@@ -79,6 +79,6 @@ def test_a_bijector_of_the_user() -> None:
     with pytest.raises(NotImplementedError, match="does not define inverse; define _inverse"):
         B.Bijector().inverse(Tensor([1.0]))
     with pytest.raises(ValueError, match="power must be at least 0, not -1"):
-        B.PowerTransform(-1)
+        B.PowerTransform(-1.0)
     with pytest.raises(ValueError, match="there is no method 'nothing'"):
         B.Exp()("nothing", Tensor([1.0]))

@@ -265,5 +265,5 @@ def test_what_is_wrong_is_told() -> None:
         distribution.Normal().prob(Tensor([1.0]))
     with pytest.raises(ValueError, match="there is no method 'nothing'"):
         distribution.Normal(0.0, 1.0)("nothing")
-    with pytest.raises(ValueError, match="the seed must be a non-negative int"):
+    with pytest.raises(ValueError, match="seed must be at least 0"):
         distribution.Normal(0.0, 1.0, seed=-1)

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
@@ -49,7 +50,8 @@ class Bijector(Cell):
         param: Optional[dict[str, Any]] = None,
     ) -> None:
         super().__init__()
-        self.name = type(self).__name__ if name is None else name
+        owner = type(self).__name__
+        self.name = owner if name is None else arguments.text(owner, "name", name)
         self.dtype = None if dtype is None else D.from_any(dtype)
         self.is_constant_jacobian = is_constant_jacobian
         self.is_injective = is_injective
@@ -62,8 +64,15 @@ class Bijector(Cell):
             return f"batch_shape = {self.batch_shape}"
         return ", ".join(f"{name} = {getattr(self, name)}" for name in self._shown)
 
-    def _number(self, value: Any) -> Tensor:
-        made = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.dtype or D.float32)
+    def _number(self, what: str, value: Any) -> Tensor:
+        """Return a parameter as a tensor; raise TypeError unless it is one of floats, or a float, a
+        list or an array of them.
+        """
+        given = np.asarray(value) if isinstance(value, (float, list, np.ndarray)) else value
+        floats = given.dtype.kind == "f" if isinstance(given, np.ndarray) else isinstance(given, Tensor)
+        if not floats:
+            raise arguments.wrong_type(self.name, what, "a float, or a list, an array or a tensor of floats", value)
+        made = given if isinstance(given, Tensor) else Tensor(given, self.dtype or D.float32)
         self.batch_shape = np.broadcast_shapes(self.batch_shape, tuple(made.shape))
         return made
 

@@ -28,12 +28,11 @@ class PowerTransform(Bijector):
     _shown = ("power",)
 
     def __init__(self, power: float = 0.0, name: str = "PowerTransform") -> None:
-        found = arguments.number(name, "the power", power, numpy=False, error=ValueError)
-        if found < 0:
-            raise arguments.wrong_value(name, "the power", "at least 0", power)
+        arguments.text(type(self).__name__, "name", name)
+        found = arguments.real(name, "the power", power, at_least=0)
         super().__init__(False, True, name, None, {"power": power})
         self._power = found
-        self.power = self._number(power)
+        self.power = self._number("power", power)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         c = self._power
@@ -78,8 +77,9 @@ class ScalarAffine(Bijector):
     _shown = ("scale", "shift")
 
     def __init__(self, scale: Any = 1.0, shift: Any = 0.0, name: str = "ScalarAffine") -> None:
+        arguments.text("ScalarAffine", "name", name)
         super().__init__(True, True, name, None, {"scale": scale, "shift": shift})
-        self.scale, self.shift = self._number(scale), self._number(shift)
+        self.scale, self.shift = self._number("scale", scale), self._number("shift", shift)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return self.scale * value + self.shift
@@ -109,8 +109,9 @@ class Softplus(Bijector):
     _shown = ("sharpness",)
 
     def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
+        arguments.text("Softplus", "name", name)
         super().__init__(False, True, name, None, {"sharpness": sharpness})
-        self.sharpness = self._number(sharpness)
+        self.sharpness = self._number("sharpness", sharpness)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return -ops.logsigmoid(-self.sharpness * value) / self.sharpness
@@ -139,8 +140,9 @@ class GumbelCDF(Bijector):
     _shown = ("loc", "scale")
 
     def __init__(self, loc: Any = 0.0, scale: Any = 1.0, name: str = "GumbelCDF") -> None:
+        arguments.text("GumbelCDF", "name", name)
         super().__init__(False, True, name, None, {"loc": loc, "scale": scale})
-        self.loc, self.scale = self._number(loc), self._number(scale)
+        self.loc, self.scale = self._number("loc", loc), self._number("scale", scale)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return ops.exp(-ops.exp((self.loc - value) / self.scale))
@@ -167,6 +169,8 @@ class Invert(Bijector):
 
     def __init__(self, bijector: Bijector, name: str = "") -> None:
         arguments.instance("Invert", "the bijector", bijector, Bijector)
+        if name is not None:
+            arguments.text("Invert", "name", name)
         super().__init__(
             bijector.is_constant_jacobian,
             bijector.is_injective,

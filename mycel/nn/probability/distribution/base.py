@@ -19,6 +19,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.generator import Generator, default_generator
@@ -48,6 +49,11 @@ _METHODS = (
 )
 
 
+# The element types of samples of continuous and of discrete distributions.
+FLOATS = (D.float16, D.float32, D.float64, D.bfloat16)
+NUMBERS = (*FLOATS, *D.int_type, *D.uint_type)
+
+
 class Distribution(Cell):
     """A probability distribution.
 
@@ -62,16 +68,25 @@ class Distribution(Cell):
     """
 
     _names: tuple[str, ...] = ()
+    # The element types of samples; none for all.
+    _types: tuple[D.DType, ...] = ()
+    # Whether single numbers are taken for parameters, besides lists, arrays and tensors.
+    _single = True
     # What `repr` calls the parameters.
     _shown: tuple[str, ...] = ()
 
     def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
         super().__init__()
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise ValueError(f"{name}: the seed must be a non-negative int or None, not {seed!r}")
+        arguments.text(type(self).__name__, "name", name)
+        if seed is not None:
+            arguments.integer(name, "seed", seed, 0)
         self.seed = seed or 0
         self.name = name
         self.dtype = D.from_any(dtype)
+        if self._types and self.dtype not in self._types:
+            raise TypeError(
+                f"{name}: dtype must be one of {', '.join(t.name for t in self._types)}, not {self.dtype.name}"
+            )
         # Parameters and probabilities are floats, also where samples are integers.
         self.parameter_type = self.dtype if self.dtype.is_floating else D.float32
         self.parameters: dict[str, Any] = dict(param or {})
@@ -101,6 +116,7 @@ class Distribution(Cell):
     def _hold(self, **values: Any) -> None:
         """Keep the parameters that the distribution is made with."""
         for name, value in values.items():
+            self._of_numbers(name, value)
             held = None
             if value is not None:
                 held = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.parameter_type)
@@ -110,11 +126,19 @@ class Distribution(Cell):
             if not callable(getattr(type(self), name, None)):
                 setattr(self, name, held)
 
+    def _of_numbers(self, what: str, value: Any) -> None:
+        """Raise TypeError unless a parameter is a list, an array, a tensor, a number or None."""
+        kinds = (list, np.ndarray, Tensor, *((int, float) if self._single else ()))
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            numbers = "a number, " if self._single else ""
+            raise arguments.wrong_type(self.name, what, f"{numbers}a list, an array or a tensor", value)
+
     def _check(self, what: str, value: Any, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
         """Raise ValueError for Python or NumPy numbers outside of bounds; tensors are not checked.
 
         `low` and `high` are the bounds; with `closed` they are allowed too.
         """
+        self._of_numbers(what, value)
         if value is None or isinstance(value, Tensor):
             return
         try:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
-from mycel.nn.probability.distribution.base import Distribution
+from mycel.nn.probability.distribution.base import FLOATS, Distribution
 from mycel.ops.random_rejection import gamma_numbers
 
 __all__ = ["Cauchy", "HalfNormal", "Laplace", "Logistic", "Normal", "StudentT", "Uniform"]
@@ -62,6 +64,7 @@ class Normal(_Located):
     """
 
     _names = ("mean", "sd")
+    _types = FLOATS
     _shown = ("mean", "standard deviation")
 
     def __init__(
@@ -110,6 +113,7 @@ class HalfNormal(_Located):
     """
 
     _names = ("mean", "sd")
+    _types = FLOATS
 
     def __init__(
         self,
@@ -160,6 +164,7 @@ class Laplace(_Located):
     """
 
     _names = ("mean", "sd")
+    _types = FLOATS
 
     def __init__(
         self,
@@ -216,6 +221,7 @@ class Cauchy(_Located):
     """
 
     _names = ("loc", "scale")
+    _types = FLOATS
     _shown = ("location", "scale")
 
     def __init__(
@@ -274,6 +280,7 @@ class Logistic(_Located):
     """
 
     _names = ("loc", "scale")
+    _types = FLOATS
     _shown = ("location", "scale")
 
     def __init__(
@@ -334,6 +341,7 @@ class StudentT(_Located):
     """
 
     _names = ("df", "mean", "sd")
+    _types = FLOATS
 
     def __init__(
         self,
@@ -388,6 +396,7 @@ class Uniform(Distribution):
     """
 
     _names = ("low", "high")
+    _types = FLOATS
     _shown = ("low", "high")
 
     def __init__(
@@ -399,7 +408,10 @@ class Uniform(Distribution):
         name: str = "Uniform",
     ) -> None:
         super().__init__(seed, dtype, name, {"low": low, "high": high})
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and not low < high:
+        for word, value in (("low", low), ("high", high)):
+            self._of_numbers(word, value)
+        known = not any(value is None or isinstance(value, Tensor) for value in (low, high))
+        if known and not np.all(np.asarray(low) < np.asarray(high)):
             raise ValueError(f"{name}: low must be less than high, not {low} and {high}")
         self._hold(low=low, high=high)
 

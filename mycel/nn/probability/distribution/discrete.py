@@ -15,7 +15,7 @@ from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.errors import ShapeError
 from mycel.nn.probability.distribution import draws
-from mycel.nn.probability.distribution.base import Distribution
+from mycel.nn.probability.distribution.base import NUMBERS, Distribution
 from mycel.ops.random_rejection import poisson_numbers
 
 __all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
@@ -39,6 +39,7 @@ class Bernoulli(Distribution):
     """
 
     _names = ("probs",)
+    _types = NUMBERS
     _shown = ("probs",)
 
     def __init__(
@@ -90,6 +91,7 @@ class Geometric(Distribution):
     """
 
     _names = ("probs",)
+    _types = NUMBERS
     _shown = ("probs",)
 
     def __init__(
@@ -144,6 +146,8 @@ class Poisson(Distribution):
     """
 
     _names = ("rate",)
+    _types = NUMBERS
+    _single = False
     _shown = ("rate",)
 
     def __init__(
@@ -199,6 +203,7 @@ class Categorical(Distribution):
     """
 
     _names = ("probs",)
+    _types = NUMBERS
     _shown = ("probs",)
 
     def __init__(

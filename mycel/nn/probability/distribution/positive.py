@@ -9,7 +9,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
-from mycel.nn.probability.distribution.base import Distribution
+from mycel.nn.probability.distribution.base import FLOATS, Distribution
 from mycel.ops.random_rejection import gamma_numbers
 
 __all__ = ["Beta", "Exponential", "Gamma"]
@@ -27,6 +27,7 @@ class Exponential(Distribution):
     """
 
     _names = ("rate",)
+    _types = FLOATS
     _shown = ("rate",)
 
     def __init__(
@@ -80,6 +81,8 @@ class Gamma(Distribution):
     """
 
     _names = ("concentration", "rate")
+    _types = FLOATS
+    _single = False
     _shown = ("concentration", "rate")
 
     def __init__(
@@ -152,6 +155,7 @@ class Beta(Distribution):
     """
 
     _names = ("concentration1", "concentration0")
+    _types = FLOATS
     _shown = ("concentration1", "concentration0")
 
     def __init__(

@@ -48,6 +48,7 @@ class TransformedDistribution(Distribution):
         seed: Optional[int] = None,
         name: str = "transformed_distribution",
     ) -> None:
+        arguments.text(type(self).__name__, "name", name)
         for what, value, kind in (("bijector", bijector, Bijector), ("distribution", distribution, Distribution)):
             arguments.instance(name, what, value, kind)
         super().__init__(seed, distribution.dtype, name, {"bijector": bijector, "distribution": distribution})

@@ -1,0 +1,12 @@
+"""The base of layers that take no arguments."""
+
+from __future__ import annotations
+
+from mycel.cells.cell import Cell
+
+
+class Plain(Cell):
+    """Base of layers that are made without arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
