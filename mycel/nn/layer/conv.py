@@ -9,7 +9,7 @@ biases as ``Uniform(1 / sqrt(fan_in))``.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel.base import arguments

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mycel.base import arguments
 from mycel.core.tensor import Tensor
-from mycel.train.metrics.base import Metric, as_array, rearrange_inputs
+from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["CosineSimilarity", "Dice", "OcclusionSensitivity"]
 
