@@ -95,9 +95,9 @@ def check_files(
 ) -> tuple[int, int] | None:
     """Check the arguments that sources of files have in common, before any file is looked for.
 
-    `operation` is named in messages; `shuffle`, `num_samples`, `num_shards` and `shard_id` are those
-    of `TextFileDataset`. Returns (number of shards, shard), or None. Raises TypeError, RuntimeError
-    or ValueError.
+    `operation` is named in messages; `shuffle`, `num_samples`, `num_shards` and `shard_id` are
+    those of `TextFileDataset`. Returns (number of shards, shard), or None. Raises TypeError,
+    RuntimeError or ValueError.
     """
     check_counts(operation, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id)
     if not isinstance(shuffle, Shuffle):
