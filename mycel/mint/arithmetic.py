@@ -9,8 +9,8 @@ from typing import Any
 from mycel import ops
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import floating, operand, operands
+from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.ops._operands import floating, operand, operands, term
 from mycel.ops.algebra.systems import triangular_solve
 from mycel.ops.tensors import in_place
 
@@ -65,7 +65,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 def _scaled(name: str, x: Any, alpha: Any) -> Any:
     if isinstance(alpha, (int, float)) and not isinstance(alpha, bool) and alpha == 1:
         return x
-    return ops.mul(operand(name, x), alpha)
+    return ops.mul(term(name, x), alpha)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -178,7 +178,7 @@ def equal(input: Any, other: Any) -> Tensor:
     True
     """
     x, y = operands("equal", input, other)
-    return ops.all(ops.eq(x, y)) if x.shape == y.shape else operand("equal", False)
+    return ops.all(ops.eq(x, y)) if x.shape == y.shape else as_tensor(False)
 
 
 def fix(input: Any) -> Tensor:
@@ -208,7 +208,7 @@ def isnan(tensor: Any) -> Tensor:
     >>> ms.mint.isnan(ms.Tensor([1.0])).tolist()
     [False]
     """
-    return ops.isnan(tensor)
+    return ops.isnan(term("isnan", tensor))
 
 
 def sqrt(input: Any) -> Tensor:

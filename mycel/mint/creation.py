@@ -14,7 +14,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import operation_called
 from mycel.common.generator import Generator
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of
+from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of, term
 
 __all__ = [
     "bernoulli",
@@ -108,7 +108,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
     """
     kind = _kind(dtype, D.float32)
     fine = D.float64 if kind is D.float64 or not kind.is_floating else D.float32
-    first, last = (cast(operand("linspace", v), fine) for v in (start, end))
+    first, last = (cast(term("linspace", v), fine) for v in (start, end))
     count = size_of("linspace", steps)
     if count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
@@ -225,7 +225,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optiona
     >>> ms.mint.normal(0.0, 1.0, (2, 3)).shape
     (2, 3)
     """
-    m, s = floating("normal", mean), floating("normal", std)
+    m, s = floating("normal", term("normal", mean)), floating("normal", term("normal", std))
     if size is None and not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         raise TypeError("normal: numbers for mean and std need a size")
     shape = tuple(ops.add(m, s).shape) if size is None else shape_of("normal", size)

@@ -11,8 +11,8 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import operand
+from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.ops._operands import term
 
 __all__ = ["as_kind", "asarray", "both"]
 
@@ -34,7 +34,7 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 
         made = stack([asarray(v) for v in a])
         return made if kind is None else cast(made, kind)
-    made = operand("asarray", a)
+    made = as_tensor(a) if isinstance(a, (list, tuple, np.ndarray)) else term("asarray", a)
     if kind is None and made.dtype is D.int64 and not isinstance(a, (np.ndarray, np.generic)):
         kind = D.int32
     return made if kind is None else cast(made, kind)

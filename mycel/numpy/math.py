@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
-from mycel.ops._operands import axis_of
+from mycel.ops._operands import axis_of, terms
 
 _UNARY = """
     abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp
@@ -58,12 +58,25 @@ def _copysign(x: Any, other: Any) -> Tensor:
     return cast(ops.copysign(x, other), x.dtype)
 
 
+def _of_tensors(name: str) -> Callable[[Any, Any], Tensor]:
+    """Return a function of `mycel.ops` that takes no numbers, for tensors and numbers."""
+    function = getattr(ops, name)
+
+    def made(x: Any, y: Any) -> Tensor:
+        return function(*terms(name, x, y))
+
+    made.__name__ = name
+    return made
+
+
+_MADE = {name: _of_tensors(name) for name in ("gcd", "heaviside", "logaddexp", "logaddexp2")}
+_MADE["copysign"] = _copysign
 for _row in _UNARY:
     _name, _, _target = _row.partition(":")
     globals()[_name] = _unary(_name, getattr(ops, _target or _name))
 for _row in _BINARY:
     _name, _, _target = _row.partition(":")
-    globals()[_name] = _binary(_name, _copysign if _name == "copysign" else getattr(ops, _target or _name))
+    globals()[_name] = _binary(_name, _MADE.get(_name) or getattr(ops, _target or _name))
 
 
 def export(function: Any) -> Any:
@@ -117,7 +130,8 @@ def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
     >>> mnp.clip([1, 5, 9], 2, 6).tolist()
     [2, 5, 6]
     """
-    return as_kind(ops.clamp(asarray(x), xmin, xmax), dtype)
+    low, high = (asarray(v) if isinstance(v, (list, tuple)) else v for v in (xmin, xmax))
+    return as_kind(ops.clamp(asarray(x), low, high), dtype)
 
 
 @export

@@ -44,6 +44,7 @@ __all__ = [
     "need_room",
     "number_of",
     "numbers",
+    "numbers_of",
     "one_by_one",
     "operand",
     "operands",
@@ -53,6 +54,8 @@ __all__ = [
     "shape_of",
     "sizes_of",
     "take_slice",
+    "term",
+    "terms",
     "whole",
     "wide",
 ]
@@ -63,41 +66,63 @@ apply = eager.apply
 F = TypeVar("F", bound=Callable[..., Any])
 # What a floating type can hold; 16-bit types of ml_dtypes are among those it knows.
 finfo: Callable[[Any], Any] = ml_dtypes.finfo
+_NUMBERS = (bool, int, float, complex, np.generic, Dim)
 
 
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Make a tensor of `value`, of element type `dtype` if that is given.
+    """Check that `value` is a tensor, and return it, of element type `dtype` if that is given."""
+    if not isinstance(value, Tensor):
+        raise arguments.wrong_type(name, "an operand", "a tensor", value)
+    if precision.active and dtype is None:
+        value = precision.met(value)
+    return value if dtype is None or value.dtype is dtype else cast(value, dtype)
 
-    Raises TypeError unless `value` is a tensor, a number or an array.
+
+def term(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
+    """Make a tensor of an operand that may also be a number or a symbolic size.
+
+    It has the element type `dtype` if that is given. Raises TypeError for anything else, such as a
+    list or an array.
     """
-    if isinstance(value, Tensor):
-        if precision.active and dtype is None:
-            value = precision.met(value)
-        return value if dtype is None or value.dtype is dtype else cast(value, dtype)
-    if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic, list, tuple, Dim)):
+    if isinstance(value, _NUMBERS):
         return as_tensor(value, dtype)
-    raise arguments.wrong_type(name, "an operand", "a tensor or a number", value)
+    if not isinstance(value, Tensor):
+        raise arguments.wrong_type(name, "an operand", "a tensor or a number", value)
+    return operand(name, value, dtype)
 
 
 def input_of(layer: object, value: Any) -> Tensor:
-    """Make a tensor of the input of a layer. A TypeError names the layer."""
+    """Check that the input of a layer is a tensor, and return it. A TypeError names the layer."""
     return value if isinstance(value, Tensor) else operand(type(layer).__name__, value)
 
 
 def floating(name: str, value: Any) -> Tensor:
-    """Make a tensor for a function of real numbers: booleans and integers become float32."""
+    """Return a tensor for a function of real numbers: booleans and integers become float32."""
     x = operand(name, value)
     return promoted(x, D.float32) if x.dtype.kind in "iub" else x
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Make tensors of one common type of two operands.
+    """Check that two operands are tensors, and return them in a common type."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+        raise arguments.wrong_type(name, "an operand", "a tensor", y if isinstance(x, Tensor) else x)
+    return _paired(name, x, y)
 
-    Raises TypeError where one cannot become a tensor.
+
+def terms(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Make tensors of one common type of two operands that may also be numbers.
+
+    Raises TypeError for anything else, such as a list or an array.
     """
-    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
-        x = operand(name, x)
-    found = None if x is None or y is None else _pair(x, y)
+    if not isinstance(x, Tensor):
+        x = term(name, x) if not isinstance(y, Tensor) or not isinstance(x, _NUMBERS) else x
+    if not isinstance(y, (Tensor, *_NUMBERS)):
+        raise arguments.wrong_type(name, "an operand", "a tensor or a number", y)
+    return _paired(name, x, y)
+
+
+def _paired(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    found = _pair(x, y)
     if found is None:
         bad = y if isinstance(x, Tensor) else x
         raise arguments.wrong_type(name, "an operand", "a tensor or a number", bad)
@@ -162,7 +187,7 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
 
 def select(condition: Tensor, x: Any, y: Any) -> Tensor:
     """Choose `x` where the condition holds, else `y`, in their common type."""
-    a, b = operands("where", x, y)
+    a, b = terms("where", x, y)
     return apply(E._SELECT, condition, a, b)
 
 
@@ -265,6 +290,13 @@ def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
     return tuple([size_of(name, v) for v in value])
 
 
+def numbers_of(name: str, parameter: str, value: Any) -> Tensor:
+    """Make an int64 tensor of whole numbers, given as a tensor or as a tuple or list of ints."""
+    if isinstance(value, Tensor):
+        return operand(name, value, D.int64)
+    return as_tensor(np.array(sizes_of(name, parameter, value), np.int64))
+
+
 def number_of(name: str, parameter: str, value: Any) -> Any:
     """Check that `value` is a number, a symbolic size or a tensor. Raises TypeError otherwise."""
     if not isinstance(value, (int, float, np.number, Tensor, Dim)):
@@ -342,8 +374,6 @@ def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
 def cast_index(name: str, indices: Any) -> Tensor:
     """Make int32 or int64 indices. Raises TypeError where they are not integers."""
     index = operand(name, indices)
-    if not isinstance(indices, Tensor) and index.size == 0:
-        return cast(index, D.int64)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
     if index.dtype is D.uint64:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ir.dims import DimLike
 from mycel.ops._operands import (
     broadcast,
@@ -114,7 +114,7 @@ def _gathered_means(x: Tensor, axis: int, n: int) -> Tensor:
     inside = np.arange(at.shape[1]) < sizes[:, None]
     found = select(Tensor(inside.reshape(*at.shape, *ones)), _gathered(x, axis, at), 0.0)
     total = run(R.reduce_sum, found, axes=(axis + 1,), keepdims=False)
-    return run(E.div, total, operand("adaptive pooling", sizes.reshape(n, *ones), total.dtype))
+    return run(E.div, total, as_tensor(sizes.reshape(n, *ones), total.dtype))
 
 
 def _stretch(x: Tensor, axis: int, i: int, n: int) -> Tensor:

@@ -34,6 +34,7 @@ from mycel.ops._operands import (
     size_of,
     sizes_of,
     take_slice,
+    term,
 )
 from mycel.ops.array import concat, moveaxis, ravel
 from mycel.prims import elementwise as E
@@ -344,7 +345,7 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
             low[axis], high[axis] = a, b
         if builtins.all(isinstance(v, int) and v == 0 for v in (*low, *high)):
             return x
-        fill = operand("pad", 0 if value is None else value, x.dtype)
+        fill = term("pad", 0 if value is None else value, x.dtype)
         return run(S.PAD, x, fill, low=tuple(low), high=tuple(high), interior=(0,) * x.ndim)
     for axis, (a, b) in zip(axes, pairs):
         x = padded("pad", x, axis, a, b, mode)

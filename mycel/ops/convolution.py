@@ -14,7 +14,7 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor
+from mycel.core.tensor import Tensor, scalar
 from mycel.ir.dims import DimLike, maximum, product
 from mycel.ops._operands import operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
@@ -366,7 +366,7 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     pads, strides = per_axis("unfold", "padding", padding, 2), per_axis("unfold", "stride", stride, 2)
     n, c = x.shape[:2]
     sizes = _positions("unfold", x.shape[2:], kernel, steps, pads, strides)
-    x = run(S.PAD, x, operand("unfold", 0, x.dtype), low=(0, 0, *pads), high=(0, 0, *pads), interior=(0, 0, 0, 0))
+    x = run(S.PAD, x, scalar(0, x.dtype), low=(0, 0, *pads), high=(0, 0, *pads), interior=(0, 0, 0, 0))
     columns = []
     for i in range(kernel[0]):
         for j in range(kernel[1]):
@@ -422,7 +422,7 @@ def fold(
         part = run(S.SLICE, x, starts=(0, 0, place, 0, 0), stops=(n, c, place + 1, *sizes), steps=(1,) * 5)
         part = reshaped(part, (n, c, *sizes))
         gaps = (0, 0, *(s - 1 for s in strides))
-        part = run(S.PAD, part, operand("fold", 0, x.dtype), low=(0, 0, *starts), high=(0, 0, *high), interior=gaps)
+        part = run(S.PAD, part, scalar(0, x.dtype), low=(0, 0, *starts), high=(0, 0, *high), interior=gaps)
         total = part if total is None else run(E.add, total, part)
     assert total is not None
     return total

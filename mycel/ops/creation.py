@@ -34,6 +34,7 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
+    term,
 )
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -279,11 +280,11 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     if isinstance(count, int) and count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
     for v in (start, end):
-        operand("linspace", v)
+        term("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
         need_room("linspace", (count,), D.float64)
         return Tensor(np.linspace(start, end, count), D.float32)
-    first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)
+    first, last = term("linspace", start, D.float32), term("linspace", end, D.float32)
     first, last = reshaped(first, (*first.shape, 1)), reshaped(last, (*last.shape, 1))
     need_room("linspace", (count,), D.float32)
     line = iota((count,), 0, D.float32)

@@ -14,8 +14,8 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.operators import beyond
-from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import floating, operand, operands, run, size_of
+from mycel.core.tensor import Tensor, cast, scalar
+from mycel.ops._operands import floating, operand, run, size_of, terms
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
@@ -157,7 +157,7 @@ def _real(
         return run(primitive, floating(name, x))
 
     function = of_x if parameter == "x" else of_input
-    _describe(function, name, summary, _FLOATING, at, _show(value))
+    _describe(function, name, summary, _FLOATING, f"ms.Tensor({at})", _show(value))
     return fused(function)
 
 
@@ -179,7 +179,7 @@ def _number(
             return _COMPLEX[primitive](x)
         return run(primitive, x)
 
-    _describe(function, name, summary, _KEPT, at, _show(value, dtype))
+    _describe(function, name, summary, _KEPT, f"ms.Tensor({at})", _show(value, dtype))
     return fused(function)
 
 
@@ -190,7 +190,7 @@ def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -
         x = operand(name, input)
         return run(primitive, x) if x.dtype.is_floating else run(E.identity, x)
 
-    _describe(function, name, summary, f"{_KEPT[:-1]}; the derivative is 0.", at, _show(value))
+    _describe(function, name, summary, f"{_KEPT[:-1]}; the derivative is 0.", f"ms.Tensor({at})", _show(value))
     return fused(function)
 
 
@@ -246,7 +246,7 @@ def positive(input: Any) -> Tensor:
     """Return the argument itself.
 
     >>> import mycel as ms
-    >>> float(ms.ops.positive(2.0))
+    >>> float(ms.ops.positive(ms.Tensor(2.0)))
     2.0
     """
     return operand("positive", input)
@@ -319,7 +319,7 @@ def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) 
 
         return full_like(x, of_integers, dtype=D.bool_)
 
-    _describe(function, name, summary, "The result is boolean.", call, _show(shown, "Bool"))
+    _describe(function, name, summary, "The result is boolean.", f"ms.Tensor({call})", _show(shown, "Bool"))
     return fused(function)
 
 
@@ -339,7 +339,7 @@ def _binary(
     call: str,
     shown: str,
     names: str = "io",
-    prepare: Callable[[str, Any, Any], tuple[Tensor, Tensor]] = operands,
+    prepare: Callable[[str, Any, Any], tuple[Tensor, Tensor]] = terms,
 ) -> Binary:
     def input_other(input: Any, other: Any) -> Tensor:
         return compute(*prepare(name, input, other))
@@ -368,7 +368,7 @@ def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     plain = all(isinstance(v, (Tensor, int, float)) for v in (x, y)) and (
         isinstance(x, Tensor) or isinstance(y, Tensor)
     )
-    return (x, y) if plain else operands(name, x, y)
+    return (x, y) if plain else terms(name, x, y)
 
 
 def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
@@ -389,7 +389,7 @@ def _single(
 
 def _comparable(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     try:
-        return operands(name, x, y)
+        return terms(name, x, y)
     except OverflowError:
         return beyond(x, y)
 
@@ -408,7 +408,7 @@ def _truncated_quotient(x: Tensor, y: Tensor) -> Tensor:
         return run(E.trunc, run(E.div, x, y))
     quotient = run(E.floor_div, x, y)
     exact = run(E.eq, run(E.mul, quotient, y), x)
-    upward = run(E.logical_and, run(E.lt, quotient, operand("truncate_div", 0, x.dtype)), run(E.logical_not, exact))
+    upward = run(E.logical_and, run(E.lt, quotient, scalar(0, x.dtype)), run(E.logical_not, exact))
     return run(E.add, quotient, cast(upward, x.dtype))
 
 

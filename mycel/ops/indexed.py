@@ -18,7 +18,7 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -34,6 +34,7 @@ from mycel.ops._operands import (
     shape_of,
     size_of,
     take_slice,
+    term,
 )
 from mycel.ops._operands import (
     select as choose,
@@ -409,7 +410,7 @@ def write_elements(
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
     where = axis_of(name, axis, x.ndim)
-    new = operand(name, updates, x.dtype)
+    new = term(name, updates, x.dtype)
     new = broadcast(new, index.shape) if new.ndim == 0 else new
     if new.ndim != index.ndim or builtins.any(
         isinstance(a, int) and isinstance(b, int) and a < b for a, b in zip(new.shape, index.shape)
@@ -443,7 +444,7 @@ def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str,
     x, where = operand(name, input), cast_index(name, index)
     at = axis_of(name, axis, x.ndim)
     where = reshaped(where, (where.size, 1))
-    new = operand(name, values, x.dtype)
+    new = term(name, values, x.dtype)
     parts = move_axis(new, at, 0) if new.ndim else broadcast(new, (where.shape[0], *x.shape[:at], *x.shape[at + 1 :]))
     return move_axis(write(name, move_axis(x, at, 0), where, parts, mode, bounds), 0, at)
 
@@ -461,7 +462,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     """
     from mycel.core.parameter import Parameter
 
-    result = _along("index_add", x, axis, indices, y, "add", "front")
+    result = _along("index_add", x, axis, indices, operand("index_add", y), "add", "front")
     if isinstance(x, Parameter):
         x._replace(result)
     return result
@@ -477,6 +478,14 @@ def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
     return _along("index_fill", x, axis, index, value, "set")
 
 
+def _rows(name: str, indices: Any) -> Tensor:
+    """Make a tensor of the numbers of rows: an int, a tuple of ints, or a tensor of them."""
+    if isinstance(indices, Tensor):
+        return indices
+    found = indices if isinstance(indices, tuple) else (indices,)
+    return as_tensor([arguments.integer(name, "each of indices", i) for i in found], D.int64)
+
+
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
     """Return `x` with the rows (axis 0) at `indices` replaced by those of `v`.
 
@@ -484,7 +493,7 @@ def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
     >>> ms.ops.inplace_update(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
     [1.0, 5.0]
     """
-    return _along("inplace_update", x, 0, indices, v, "set")
+    return _along("inplace_update", x, 0, _rows("inplace_update", indices), operand("inplace_update", v), "set")
 
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
@@ -494,7 +503,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
     >>> ms.ops.inplace_add(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
     [1.0, 7.0]
     """
-    return _along("inplace_add", x, 0, indices, v, "add", "front")
+    return _along("inplace_add", x, 0, _rows("inplace_add", indices), operand("inplace_add", v), "add", "front")
 
 
 def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
@@ -504,7 +513,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     >>> ms.ops.inplace_sub(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
     [1.0, -3.0]
     """
-    return _along("inplace_sub", x, 0, indices, v, "sub", "front")
+    return _along("inplace_sub", x, 0, _rows("inplace_sub", indices), operand("inplace_sub", v), "sub", "front")
 
 
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import operand, operands, run
+from mycel.ops._operands import operand, run, terms
 from mycel.prims import elementwise as E
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _truths(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    x, y = operands(name, input, other)
+    x, y = terms(name, input, other)
     return cast(x, D.bool_), cast(y, D.bool_)
 
 
@@ -81,7 +81,7 @@ def logical_not(input: Any) -> Tensor:
 
 
 def _bits(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    x, y = operands(name, input, other)
+    x, y = terms(name, input, other)
     if x.dtype.kind not in "iub":
         raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
     return x, y
@@ -162,7 +162,7 @@ def bitwise_not(input: Any) -> Tensor:
     """Invert all bits of integers; booleans are negated. Raises TypeError for other types.
 
     >>> import mycel as ms
-    >>> int(ms.ops.bitwise_not(5))
+    >>> int(ms.ops.bitwise_not(ms.Tensor(5)))
     -6
     """
     x = operand("bitwise_not", input)
@@ -176,7 +176,7 @@ def invert(x: Any) -> Tensor:
     """Return the same as `bitwise_not`.
 
     >>> import mycel as ms
-    >>> int(ms.ops.invert(5))
+    >>> int(ms.ops.invert(ms.Tensor(5)))
     -6
     """
     return bitwise_not(x)

@@ -21,6 +21,7 @@ from mycel.ops._operands import (
     rounded_once,
     run,
     select,
+    term,
 )
 from mycel.ops.activation import _softplus
 from mycel.ops.loss import _as_wide, _both, _sum, _weights, reduced
@@ -254,9 +255,10 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
     0.6931471824645996
     """
-    x, y = _both("multilabel_soft_margin_loss", _as_wide("multilabel_soft_margin_loss", input, weight), target)
+    x = _as_wide("multilabel_soft_margin_loss", input, weight)
+    x, y = _both("multilabel_soft_margin_loss", x, target)
     loss = run(E.add, run(E.mul, 1.0 - y, x), _softplus(run(E.neg, x)))
     if weight is not None:
-        loss = loss * operand("multilabel_soft_margin_loss", weight, loss.dtype)
+        loss = loss * term("multilabel_soft_margin_loss", weight, loss.dtype)
     total = _sum(loss, (loss.ndim - 1,))
     return reduced("multilabel_soft_margin_loss", run(E.div, total, constant_like(loss.shape[-1], total)), reduction)

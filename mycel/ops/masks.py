@@ -16,10 +16,11 @@ from mycel.ops._operands import (
     broadcast,
     flat,
     operand,
-    operands,
     reshaped,
     run,
     take_slice,
+    term,
+    terms,
 )
 from mycel.ops._operands import (
     select as choose,
@@ -50,7 +51,7 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
     >>> ms.ops.where(ms.Tensor([True, False]), ms.Tensor([1, 2]), 0).tolist()
     [1, 0]
     """
-    return choose(operand("where", condition, D.bool_), *operands("where", input, other))
+    return choose(operand("where", condition, D.bool_), *terms("where", input, other))
 
 
 def select(condition: Any, input: Any, other: Any) -> Tensor:
@@ -73,7 +74,7 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     [9.0, 2.0]
     """
     x = operand("masked_fill", input_x)
-    return choose(_mask("masked_fill", mask), operand("masked_fill", value, x.dtype), x)
+    return choose(_mask("masked_fill", mask), term("masked_fill", value, x.dtype), x)
 
 
 def _mask(name: str, mask: Any) -> Tensor:

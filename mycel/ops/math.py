@@ -24,6 +24,8 @@ from mycel.ops._operands import (
     rounded_once,
     run,
     select,
+    term,
+    terms,
     wide,
 )
 from mycel.ops.complex_numbers import direction, imag
@@ -73,8 +75,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit each element from below and above by numbers or tensors, which broadcast; `max` wins
     where the bounds cross.
 
-    Operands are converted to their common type. A sequence of tensors gives a list of results.
-    Raises ValueError where both bounds are None.
+    Operands are converted to their common type. Raises ValueError where both bounds are None.
 
     >>> import mycel as ms
     >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 3.0]), 0, 2).tolist()
@@ -82,14 +83,11 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise ValueError("clamp: min and max are both None; give at least one")
-    if isinstance(input, (list, tuple)) and input and isinstance(input[0], Tensor):
-        several: Any = type(input)(clamp(v, min, max) for v in input)
-        return several
     x = operand("clamp", input)
     for bound, primitive in ((min, E.lt), (max, E.gt)):
         if bound is None:
             continue
-        x, limit = operands("clamp", x, bound)
+        x, limit = terms("clamp", x, bound)
         x = select(run(primitive, x, limit), limit, x)
     return x
 
@@ -107,12 +105,15 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 @fused
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
-    """Return the same as `clamp`.
+    """Return the same as `clamp`; a sequence of tensors gives a sequence of results.
 
     >>> import mycel as ms
     >>> ms.ops.clip_by_value(ms.Tensor([-1.0, 3.0]), 0, 2).tolist()
     [0.0, 2.0]
     """
+    if isinstance(x, (list, tuple)):
+        several: Any = type(x)(clamp(operand("clip_by_value", v), clip_value_min, clip_value_max) for v in x)
+        return several
     return clamp(x, clip_value_min, clip_value_max)
 
 
@@ -246,7 +247,7 @@ def xdivy(x: Any, y: Any) -> Tensor:
 
 
 def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
-    x, y = operands(name, input, other)
+    x, y = terms(name, input, other)
     x, y = floating(name, x), floating(name, y)
     zero = run(E.logical_and, run(E.eq, x, constant_like(0.0, x)), run(E.logical_not, run(E.is_nan, y)))
     return select(zero, 0.0, run(E.mul, x, function(select(zero, 1.0, y))))
@@ -261,7 +262,7 @@ def hypot(input: Any, other: Any) -> Tensor:
     >>> ms.ops.hypot(ms.Tensor([3.0]), ms.Tensor([4.0])).tolist()
     [5.0]
     """
-    a, b = operands("hypot", input, other)
+    a, b = terms("hypot", input, other)
     a, b = run(E.abs_, floating("hypot", a)), run(E.abs_, floating("hypot", b))
     top = run(E.stop_gradient, run(E.maximum, a, b))
     plain = run(E.logical_and, run(E.is_finite, top), run(E.gt, top, constant_like(0.0, top)))
@@ -273,7 +274,7 @@ def hypot(input: Any, other: Any) -> Tensor:
 
 def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
     """Return the larger or the smaller operand; a number is chosen before NaN."""
-    a, b = operands(name, input, other)
+    a, b = terms(name, input, other)
     if not a.dtype.is_floating:
         return run(primitive, a, b)
     return select(run(E.is_nan, a), b, select(run(E.is_nan, b), a, run(primitive, a, b)))
@@ -325,7 +326,7 @@ def copysign(x: Any, other: Any) -> Tensor:
     >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 1.0])).tolist()
     [-1.0, 2.0]
     """
-    a, b = operands("copysign", x, other)
+    a, b = terms("copysign", x, other)
     a = run(E.abs_, floating("copysign", a))
     return select(signbit(b), run(E.neg, a), a)
 
@@ -376,7 +377,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> ms.ops.float_power(ms.Tensor([2]), 3).tolist()
     [8.0]
     """
-    x, y = operands("float_power", input, exponent)
+    x, y = terms("float_power", input, exponent)
     return run(E.pow_, cast(x, D.float64), cast(y, D.float64))
 
 
@@ -541,7 +542,7 @@ def ldexp(x: Any, other: Any) -> Tensor:
     >>> ms.ops.ldexp(ms.Tensor([3.0]), ms.Tensor([2])).tolist()
     [12.0]
     """
-    value, power = floating("ldexp", x), floating("ldexp", other)
+    value, power = floating("ldexp", term("ldexp", x)), floating("ldexp", term("ldexp", other))
     return value * run(E.exp2, power)
 
 
@@ -577,7 +578,7 @@ def lcm(input: Any, other: Any) -> Tensor:
     >>> ms.ops.lcm(ms.Tensor([4, 0]), ms.Tensor([6, 3])).tolist()
     [12, 0]
     """
-    a, b = operands("lcm", input, other)
+    a, b = terms("lcm", input, other)
     divisor = gcd(a, b)
     zero = run(E.eq, divisor, constant_like(0, divisor))
     product = run(E.mul, run(E.floor_div, a, select(zero, 1, divisor)), b)

@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
+    term,
     whole,
     wide,
 )
@@ -339,5 +340,5 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
         total = squares if total is None else total + squares
     assert total is not None
     norm = run(E.sqrt, total)
-    scale = clip_norm / run(E.maximum, norm, operand("clip_by_global_norm", clip_norm, norm.dtype))
+    scale = clip_norm / run(E.maximum, norm, term("clip_by_global_norm", clip_norm, norm.dtype))
     return tuple(v * cast(scale, v.dtype) for v in tensors)

@@ -14,7 +14,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ir.dims import DimLike, maximum
 from mycel.ops._operands import (
     broadcast,
@@ -164,7 +164,7 @@ def dilated_max(
     `pairs` are those of `max_windows`. `name` is the operation that errors name.
     """
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
-    lowest = operand(name, W.lowest(x.dtype), x.dtype)
+    lowest = as_tensor(W.lowest(x.dtype), x.dtype)
     padded = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
     out = window_output(name, padded.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
     best: Optional[Tensor] = None

@@ -9,11 +9,8 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor
-from mycel.ops._operands import (
-    operand,
-    run,
-)
+from mycel.core.tensor import Tensor, as_tensor
+from mycel.ops._operands import operand, run, term
 from mycel.ops.array import stack
 from mycel.prims import elementwise as E
 
@@ -45,7 +42,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
     """
     if dtype is None:
         raise TypeError("cast: needs a data type, not None")
-    x, kind = operand("cast", input), D.from_any(dtype)
+    x, kind = term("cast", input), D.from_any(dtype)
     return x if x.dtype is kind else run(E.cast, x, dtype=kind)
 
 
@@ -99,7 +96,7 @@ def dyn_shape(input_x: Any) -> Tensor:
     sizes = operand("dyn_shape", input_x).shape
     if builtins.all(isinstance(d, int) for d in sizes):
         return Tensor(list(sizes), D.int64)
-    return stack([operand("dyn_shape", d, D.int64) for d in sizes])
+    return stack([as_tensor(d, D.int64) for d in sizes])
 
 
 def size(input_x: Any) -> Any:

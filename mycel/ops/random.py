@@ -32,6 +32,7 @@ from mycel.ops._operands import (
     shape_of,
     size_of,
     take_slice,
+    term,
     wide,
 )
 from mycel.ops.activation import softmax
@@ -198,7 +199,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Te
     >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
     (3, 2)
     """
-    centre, spread = floating("normal", mean), floating("normal", stddev)
+    centre, spread = floating("normal", term("normal", mean)), floating("normal", term("normal", stddev))
     kind = D.promote(centre.dtype, spread.dtype)
     full = broadcast_shapes(_shape("normal", shape), centre.shape, spread.shape)
     drawn = draw(P.normal, full, seeded_generator(seed), dtype=kind)

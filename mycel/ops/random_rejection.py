@@ -26,7 +26,7 @@ from mycel.core.fused import graph_of
 from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ir.dims import product
 from mycel.ops._compose import compose
-from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of
+from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of, term
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -223,6 +223,6 @@ def random_poisson(shape: Any, rate: Any, seed: Optional[int] = None, dtype: Any
     >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape
     (2, 3, 2)
     """
-    mu = floating("random_poisson", rate)
+    mu = floating("random_poisson", term("random_poisson", rate))
     full = (*_shape("random_poisson", shape), *mu.shape)
     return poisson_numbers(full, mu, seeded_generator(seed), D.from_any(dtype))

@@ -32,6 +32,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    term,
     whole,
     wide,
 )
@@ -161,7 +162,7 @@ def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: 
     result = _reduce(R.reduce_max if largest else R.reduce_min, x, axes, keep)
     if initial is None:
         return result
-    return run(E.maximum if largest else E.minimum, result, operand(name, initial, x.dtype))
+    return run(E.maximum if largest else E.minimum, result, term(name, initial, x.dtype))
 
 
 @fused
@@ -266,7 +267,7 @@ def _with_position(
         x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
     position = _arg(name, primitive, x, axis, keep, D.int64)
     if initial is not None:
-        position = select(run(E.eq, value, operand(name, initial, value.dtype)), constant_like(0, position), position)
+        position = select(run(E.eq, value, term(name, initial, value.dtype)), constant_like(0, position), position)
     return value, position
 
 

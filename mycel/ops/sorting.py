@@ -16,7 +16,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     apply,
     axis_of,
@@ -36,6 +36,7 @@ from mycel.ops._operands import (
     select,
     size_of,
     take_slice,
+    term,
     wide,
 )
 from mycel.prims import elementwise as E
@@ -361,7 +362,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
 
 def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool, skip_nan: bool) -> Tensor:
     x = floating(name, input)
-    levels = operand(name, q, x.dtype)
+    levels = term(name, q, x.dtype)
     if levels.ndim > 1:
         raise ShapeError(f"{name}: q must be a number or a vector, not {levels._type}")
     line, where = (flat(x), 0) if axis is None else (x, axis)
@@ -461,7 +462,10 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
     [0, 1, 3]
     """
-    return searchsorted(operand("bucketize", boundaries), operand("bucketize", input), out_int32=True, right=right)
+    if not isinstance(boundaries, Tensor):
+        found = arguments.sequence("bucketize", "boundaries", boundaries, "a tuple, a list or a tensor")
+        boundaries = as_tensor([arguments.number("bucketize", "each boundary", v) for v in found])
+    return searchsorted(boundaries, operand("bucketize", input), out_int32=True, right=right)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:

@@ -19,7 +19,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -206,8 +206,8 @@ def _tail(a: Tensor, x: Tensor, above: Tensor) -> Tensor:
         end = end + (37.0 - height) / run(E.maximum, rate, constant_like(1e-6, rate))
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     lead = (*a.shape, 1)
-    place = operand("igamma", (nodes + 1) / 2, a.dtype)
-    weight = operand("igamma", weights / 2, a.dtype)
+    place = as_tensor((nodes + 1) / 2, a.dtype)
+    weight = as_tensor(weights / 2, a.dtype)
     end_, a_, x_, way = reshaped(end, lead), reshaped(a, lead), reshaped(x, lead), reshaped(signed, lead)
     s = end_ * place * way
     height = x_ * run(E.expm1, s) - a_ * s

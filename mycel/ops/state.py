@@ -8,7 +8,7 @@ from mycel.base import arguments
 from mycel.base.errors import ShapeError, operation_called
 from mycel.core.tensor import Tensor
 from mycel.core.views import whole
-from mycel.ops._operands import broadcast, operand, run
+from mycel.ops._operands import broadcast, run, term
 from mycel.prims import elementwise as E
 
 __all__ = ["assign", "assign_add", "assign_sub", "depend"]
@@ -20,7 +20,7 @@ def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
     Raises ValueError where shapes differ.
     """
     arguments.instance(name, "the variable", variable, Tensor, "a parameter or a tensor")
-    new = operand(name, value, variable.dtype)
+    new = term(name, value, variable.dtype)
     if new.ndim == 0 and variable.ndim:
         return broadcast(new, variable.shape)
     if new.shape != variable.shape:

@@ -66,7 +66,7 @@ def adam_rate(lr: Any, power1: Any, power2: Any) -> Any:
 
     `power1` and `power2` are the powers of beta1 and beta2 after the steps so far.
     """
-    root = math.sqrt(1 - power2) if isinstance(power2, float) else sqrt(1 - power2)
+    root = math.sqrt(1 - power2) if isinstance(power2, (int, float)) else sqrt(1 - power2)
     return lr * root / (1 - power1)
 
 

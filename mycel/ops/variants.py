@@ -13,7 +13,7 @@ from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
-from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select
+from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select, term
 from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
 from mycel.ops.composite import HyperMap
@@ -138,7 +138,7 @@ def isnan_ext(tensor: Any) -> Tensor:
     >>> ms.ops.isnan_ext(ms.Tensor([float("nan"), 1.0])).tolist()
     [True, False]
     """
-    return elementwise.isnan(tensor)
+    return elementwise.isnan(term("isnan_ext", tensor))
 
 
 def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -240,7 +240,7 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
     hit = run(E.eq, rows, iota(value.shape, 1, D.int64))
     for axis in range(2, value.ndim):
         hit = run(E.logical_and, hit, run(E.eq, rows, iota(value.shape, axis, D.int64)))
-    return select(hit, cast(operand("fill_diagonal", fill_value), value.dtype), value)
+    return select(hit, cast(term("fill_diagonal", fill_value), value.dtype), value)
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
@@ -257,7 +257,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
     if value.ndim != 1 or not value.dtype.is_integer:
         raise TypeError(f"unique_with_pad: takes a vector of integers, not {value._type}")
     place = unique(value)[1]
-    pads = full(value.shape, 0, dtype=value.dtype) + operand("unique_with_pad", pad_num, value.dtype)
+    pads = full(value.shape, 0, dtype=value.dtype) + term("unique_with_pad", pad_num, value.dtype)
     found = run(I.scatter_nd, pads, reshaped(place, (value.shape[0], 1)), value, mode="set")
     return found, cast(place, value.dtype)
 

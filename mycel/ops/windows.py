@@ -16,9 +16,9 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, need_room, number_of, numbers, operand, permuted, reshaped, size_of
+from mycel.ops._operands import floating, need_room, number_of, numbers, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 
@@ -35,7 +35,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     if not kind.is_floating:
         raise TypeError(f"{name}: dtype must be a floating type, not {kind.name}")
     values = np.ones(n) if n < 2 else shape(n + 1)[:-1] if periodic else shape(n)
-    return cast(operand(name, values, D.float64), kind)
+    return cast(as_tensor(values, D.float64), kind)
 
 
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
@@ -170,7 +170,7 @@ def stft(
     if length < n_fft:
         raise ValueError(f"{name}: a signal of {length} elements is shorter than n_fft {n_fft}")
     real = {D.complex64: D.float32, D.complex128: D.float64}.get(signal.dtype, signal.dtype)
-    shape = operand(name, np.ones(width), real) if window is None else floating(name, window)
+    shape = as_tensor(np.ones(width), real) if window is None else floating(name, window)
     if shape.shape != (width,):
         raise ShapeError(f"{name}: the window must have win_length {width} elements, not {shape._type}")
     left = (n_fft - width) // 2
@@ -179,7 +179,7 @@ def stft(
     hop = min(hop, length)
     frames = 1 + (length - n_fft) // hop
     places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
-    parts = indexed.gather(signal, operand(name, places.astype(np.int32)), 1) * shape
+    parts = indexed.gather(signal, as_tensor(places.astype(np.int32)), 1) * shape
     scale = "ortho" if normalized else "backward"
     found = fourier.rfft(parts, norm=scale) if one_sided else fourier.fft(parts, norm=scale)
     found = permuted(found, (0, 2, 1))

@@ -57,7 +57,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
     [1.0, 2.0]
     """
-    return _written(input, ops.dropout(input, p, training), inplace and training)
+    return _written(input, ops.dropout(input, p) if training else input, inplace and training)
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -69,7 +69,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
     (1, 2, 3, 3)
     """
-    return _written(input, ops.dropout2d(input, p, training), inplace and training)
+    return _written(input, ops.dropout2d(input, p) if training else input, inplace and training)
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:

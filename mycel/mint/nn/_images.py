@@ -13,7 +13,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import stop_gradient
 from mycel.ops import adaptive_pooling
 from mycel.ops._operands import (
@@ -346,7 +346,7 @@ def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
         away = ((-0.75 * far + 3.75) * far - 6.0) * far + 3.0
         weight = np.where(far <= 1, near, away).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
         places = np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int32)
-        part = ops.gather(x, Tensor(places), axis) * operand("interpolate", weight, x.dtype)
+        part = ops.gather(x, Tensor(places), axis) * as_tensor(weight, x.dtype)
         total = part if total is None else total + part
     assert total is not None
     return total

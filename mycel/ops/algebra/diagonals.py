@@ -16,9 +16,9 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel.core.tensor import Tensor, as_tensor
 from mycel.ops import arrange, indexed
-from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of
+from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of, term
 from mycel.prims import elementwise as E
 
 __all__ = ["diagflat", "diagonal_scatter", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag"]
@@ -95,8 +95,8 @@ def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
     if value.ndim < 2:
         raise ShapeError(f"matrix_band_part: takes matrices (..., M, N), not {value._type}")
     rows, columns = int(value.shape[-2]), int(value.shape[-1])
-    away = operand("matrix_band_part", np.arange(columns)[None] - np.arange(rows)[:, None])
-    below, above = (operand("matrix_band_part", v, away.dtype) for v in (lower, upper))
+    away = as_tensor(np.arange(columns)[None] - np.arange(rows)[:, None])
+    below, above = (term("matrix_band_part", v, away.dtype) for v in (lower, upper))
     if below.ndim or above.ndim:
         raise ShapeError(f"matrix_band_part: lower and upper must be numbers, not {below._type} and {above._type}")
     kept = run(
@@ -129,8 +129,8 @@ def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEF
     _inside(name, rows, columns, low, high)
     row, column, inside, _ = _layout(rows, columns, low, high, align)
     flat = reshaped(value, (*lead, rows * columns))
-    found = indexed.gather(flat, operand(name, row * columns + column), -1)
-    found = select(operand(name, inside), found, operand(name, padding_value, value.dtype))
+    found = indexed.gather(flat, as_tensor(row * columns + column), -1)
+    found = select(as_tensor(inside), found, term(name, padding_value, value.dtype))
     return found if high > low else reshaped(found, (*lead, row.shape[1]))
 
 
@@ -153,7 +153,7 @@ def _spread(
     place = np.minimum(np.arange(rows)[:, None], np.arange(columns)[None]) + begins[which]
     source = np.where(there, which * row.shape[1] + place, 0)
     flat = reshaped(diagonals, (*lead, row.size))
-    return indexed.gather(flat, operand(name, source), -1), operand(name, there)
+    return indexed.gather(flat, as_tensor(source), -1), as_tensor(there)
 
 
 def matrix_diag(
@@ -185,7 +185,7 @@ def matrix_diag(
         columns = least_columns
     _inside(name, rows, columns, low, high)
     found, there = _spread(name, value, rows, columns, low, high, align)
-    return select(there, found, operand(name, padding_value, value.dtype))
+    return select(there, found, term(name, padding_value, value.dtype))
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:

@@ -12,9 +12,9 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import precision
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ir.dims import product
-from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of
+from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of, term
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
@@ -288,7 +288,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
     [[4.0]]
     """
-    return _scaled(operand("addmm", input), beta, mm(mat1, mat2), alpha)
+    added = as_tensor(input) if isinstance(input, (list, tuple)) else term("addmm", input)
+    return _scaled(added, beta, mm(mat1, mat2), alpha)
 
 
 @fused
@@ -322,7 +323,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     [[7.0]]
     """
     total = run(R.reduce_sum, bmm(batch1, batch2), axes=(0,), keepdims=False)
-    return _scaled(operand("addbmm", input), beta, total, alpha)
+    return _scaled(term("addbmm", input), beta, total, alpha)
 
 
 @fused

@@ -15,7 +15,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import recompute
 from mycel.ops import indexed, properties, reduction, sorting
 from mycel.ops._operands import (
@@ -325,4 +325,4 @@ def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
         raise ValueError(f"move_to: tensors can only be moved to 'CPU', not to {to!r}")
     arguments.flag("move_to", "blocking", blocking)
     arguments.instance("move_to", "input", input, (Tensor, list, tuple), "a tensor, a list or a tuple")
-    return properties.deepcopy(operand("move_to", input))
+    return properties.deepcopy(as_tensor(input))

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import numpy as np
-
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import constant_like, iota, operand, reshaped, run, sizes_of
+from mycel.ops._operands import constant_like, iota, numbers_of, operand, reshaped, run
 from mycel.prims import elementwise as E
 
 MOST = 2147483647
@@ -118,9 +116,7 @@ class SparseMask:
         """Return True for keys past the prefix of their example."""
         if self.prefix is None:
             raise ValueError(f"{self.name}: sparse_mode 5 needs prefix, a length for each example of the batch")
-        is_tensor = isinstance(self.prefix, Tensor)
-        given = self.prefix if is_tensor else np.array(sizes_of(self.name, "prefix", self.prefix), np.int64)
-        lengths = operand(self.name, given, D.int64)
+        lengths = numbers_of(self.name, "prefix", self.prefix)
         return run(E.ge, column, reshaped(lengths, (*lengths.shape, 1, 1, 1)))
 
 

@@ -21,7 +21,16 @@ from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, indexed
-from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, select, sizes_of, take_slice
+from mycel.ops._operands import (
+    constant_like,
+    numbers_of,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+    take_slice,
+)
 from mycel.ops.attention.layouts import check_heads, from_heads, same_types, to_heads
 from mycel.ops.attention.masks import MOST, SparseMask, either, positions, truth
 from mycel.ops.attention.scores import attend, attend_with_statistics
@@ -87,9 +96,7 @@ class Lengths:
 
 def _numbers(name: str, parameter: str, value: Any) -> Tensor:
     """Return whole numbers of an argument that is a tensor or a sequence."""
-    if isinstance(value, (tuple, list)):
-        value = np.array(sizes_of(name, parameter, value), np.int64)
-    x = operand(name, value, D.int64)
+    x = numbers_of(name, parameter, value)
     if x.ndim > 1:
         raise ShapeError(f"{name}: {parameter} must have one number for each example, not the shape {x.shape}")
     return x

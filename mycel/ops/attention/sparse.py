@@ -18,7 +18,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, indexed, reduction, sorting
-from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, select, wide
+from mycel.ops._operands import constant_like, numbers_of, operand, permuted, reshaped, run, select, wide
 from mycel.ops.attention.layouts import check_heads, one_example, owners, packed_rows, same_types, starts_of
 from mycel.ops.attention.masks import either, positions
 from mycel.ops.attention.scores import attend_with_statistics, scores_of
@@ -88,7 +88,7 @@ class Laid:
         self.block_of = places(self.keys[0].shape[2])
         self.start: Optional[Tensor] = None
         self.no_row: Optional[Tensor] = None
-        lengths, held = (None if x is None else operand(name, x, D.int64) for x in (rows, columns))
+        lengths, held = (None if x is None else numbers_of(name, "the lengths", x) for x in (rows, columns))
         outside: Optional[Tensor]
         if lengths is not None and held is not None and self.packed:
             own, corner, outside = self._in_sequences(lengths, held)

@@ -19,9 +19,9 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops import array, elementwise, indexed
-from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, take_slice, wide
+from mycel.ops._operands import constant_like, numbers_of, operand, permuted, reshaped, run, take_slice, wide
 from mycel.ops.attention.layouts import (
     LAYOUTS,
     check_heads,
@@ -87,7 +87,7 @@ def _packed(
     1).
     """
     if isinstance(ends[0], Tensor) or isinstance(ends[1], Tensor):
-        rows, columns = (operand(mask.name, e, D.int64) for e in ends)
+        rows, columns = (numbers_of(mask.name, "the lengths", e) for e in ends)
         return _packed_at_tensors(q, k, v, rows, columns, mask, given, statistics)
     name = mask.name
     compute: Any = attend_with_statistics if statistics else attend
@@ -381,7 +381,7 @@ def speed_fusion_attention(
         statistics=True,
     )
     eight = [array.broadcast_to(x, (*x.shape[:-1], 8)) for x in (peak, total)]
-    nothing = constant_like(0, operand(name, 0, D.int64))
+    nothing = constant_like(0, scalar(0, D.int64))
     return out, *eight, Tensor(np.zeros((0,), np.float32)).astype(out.dtype), nothing, nothing, nothing
 
 

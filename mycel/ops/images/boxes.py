@@ -15,7 +15,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import random
 from mycel.ops._operands import (
     check_sizes,
@@ -189,7 +189,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None)
     keys = select(line, random.rand(*line.shape, seed=seed), 2.0)
     order = argsort(keys, 0)
     size, count = int(line.shape[0]), check_sizes(name, (size_of(name, count),))[0]
-    places = operand(name, np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
+    places = as_tensor(np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
     chosen = run(I.take, order, places, axis=0)
     true = run(R.reduce_sum, cast(line, D.int32), axes=(0,), keepdims=False)
     valid = run(E.lt, iota((count,), 0, D.int32), true)

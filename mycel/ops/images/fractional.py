@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import constant_like, floating, numbers, operand, reshaped, run, select, take_slice
 from mycel.ops.array import concat, stack
@@ -37,20 +37,20 @@ def _cuts(size: int, count: int, pseudo: bool, fixed: Any) -> Tensor:
     """
     least, extra = divmod(size, count)
     if not extra:
-        return operand("cuts", numbers(count + 1) * least)
+        return as_tensor(numbers(count + 1) * least)
     if pseudo:
         alpha = size / count
         most = min((least + 2) / alpha - 1, (size + 1 - least) / alpha - (count - 1))
         place = numbers(count, np.float64)[1:]
         if fixed is not None:
-            inner = operand("cuts", np.ceil(alpha * (place + fixed.uniform() * most)).astype(np.int64) - 1)
+            inner = as_tensor(np.ceil(alpha * (place + fixed.uniform() * most)).astype(np.int64) - 1)
         else:
             u = random.rand(1, dtype=D.float64) * most
-            inner = cast(run(E.ceil, (operand("cuts", place, D.float64) + u) * alpha), D.int64) - 1
-        return concat([operand("cuts", np.zeros(1, np.int64)), inner, operand("cuts", np.full(1, size, np.int64))], 0)
-    order = operand("cuts", fixed.permutation(count)) if fixed is not None else random.randperm(count)
-    sizes = cast(run(E.lt, cast(order, D.int64), constant_like(extra, operand("cuts", 0, D.int64))), D.int64) + least
-    return concat([operand("cuts", np.zeros(1, np.int64)), cumsum(sizes, 0)], 0)
+            inner = cast(run(E.ceil, (as_tensor(place, D.float64) + u) * alpha), D.int64) - 1
+        return concat([as_tensor(np.zeros(1, np.int64)), inner, as_tensor(np.full(1, size, np.int64))], 0)
+    order = as_tensor(fixed.permutation(count)) if fixed is not None else random.randperm(count)
+    sizes = cast(run(E.lt, cast(order, D.int64), constant_like(extra, scalar(0, D.int64))), D.int64) + least
+    return concat([as_tensor(np.zeros(1, np.int64)), cumsum(sizes, 0)], 0)
 
 
 def fractional_pool(
@@ -103,7 +103,7 @@ def fractional_pool(
         last = reshaped(take_slice(cut, 0, 1, count + 1), (count, 1))
         last = run(E.minimum, last, constant_like(size - 1, last)) if overlapping else last - 1
         width = -(-size // count) + overlapping
-        at = begin + operand(name, numbers(width)[None])
+        at = begin + as_tensor(numbers(width)[None])
         shape = (count, width, *(1,) * (3 - axis))
         inside = reshaped(run(E.le, at, last), shape)
         parts = indexed.gather(value, run(E.minimum, at, last), axis)
@@ -215,7 +215,7 @@ def distorted_box(
             raise ValueError(
                 f"{name}: there are no bounding boxes; set use_image_if_no_bounding_boxes to take the image"
             )
-        boxes = operand(name, np.array([[[0.0, 0.0, 1.0, 1.0]]], np.float32))
+        boxes = as_tensor(np.array([[[0.0, 0.0, 1.0, 1.0]]], np.float32))
     full = cast(image, D.float64)
     high, wide = (reshaped(take_slice(full, 0, k, k + 1), (1,)) for k in range(2))
     generator = seeded_generator(seed + seed2 or None)
@@ -228,8 +228,6 @@ def distorted_box(
         chosen.append(select(found, indexed.gather(value, first, 0), otherwise))
     top, left, height, width = chosen
     begin = cast(concat([top, left, top * 0.0], 0), image.dtype)
-    size = concat(
-        [cast(height, image.dtype), cast(width, image.dtype), cast(operand(name, [-1], D.int64), image.dtype)], 0
-    )
+    size = concat([cast(height, image.dtype), cast(width, image.dtype), cast(as_tensor([-1], D.int64), image.dtype)], 0)
     corners = stack([top / high, left / wide, (top + height) / high, (left + width) / wide], -1)
     return begin, size, cast(reshaped(corners, (1, 1, 4)), D.float32)

@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, random
 from mycel.ops._operands import (
     broadcast,
@@ -64,7 +64,7 @@ def _windows(
     spatial = tuple(int(d) for d in x.shape[2:])
     pairs = same_padding(spatial, kernel, strides, rates) if mode == "same" else ((0, 0),) * len(kernel)
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
-    x = run(S.PAD, x, operand(name, fill, x.dtype), low=low, high=high, interior=(0,) * x.ndim)
+    x = run(S.PAD, x, as_tensor(fill, x.dtype), low=low, high=high, interior=(0,) * x.ndim)
     out = window_output(name, x.shape[2:], kernel, strides, ((0, 0),) * len(kernel), rates)
     found = []
     for place in itertools.product(*(range(k) for k in kernel)):
@@ -177,7 +177,7 @@ def extract_glimpse(
         centre = reshaped(take_slice(at, 1, k, k + 1), (n, 1))
         centre = centre * float(d) if normalized else centre
         centre = (centre + float(d)) * 0.5 if centered else centre
-        place = cast(run(E.trunc, centre - g * 0.5), D.int64) + operand(name, numbers(g)[None])
+        place = cast(run(E.trunc, centre - g * 0.5), D.int64) + as_tensor(numbers(g)[None])
         here = run(E.logical_and, run(E.ge, place, constant_like(0, place)), run(E.lt, place, constant_like(d, place)))
         line = (n, g, 1) if k == 0 else (n, 1, g)
         places.append(reshaped(select(here, place, 0), line))

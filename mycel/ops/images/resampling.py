@@ -20,7 +20,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     constant_like,
@@ -94,7 +94,7 @@ def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_ce
             at = (2 * place * (d - 1) + out - 1) // (2 * (out - 1))
         else:
             at = (2 * place + 1) * d // (2 * out) if half_pixel_centers else place * d // out
-        value = indexed.gather(value, operand(name, np.minimum(at, d - 1).astype(np.int32)), axis)
+        value = indexed.gather(value, as_tensor(np.minimum(at, d - 1).astype(np.int32)), axis)
     return value
 
 
@@ -169,9 +169,9 @@ def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
         at = first[:, None] + numbers(count)
         inside = np.minimum(at + 1, (begin + step)[:, None]) - np.maximum(at, begin[:, None])
         weights = np.maximum(inside, 0.0) / step if step else np.ones((out, 1))
-        parts = indexed.gather(value, operand(name, np.minimum(at, d - 1).astype(np.int32)), axis)
+        parts = indexed.gather(value, as_tensor(np.minimum(at, d - 1).astype(np.int32)), axis)
         shape = (out, count, *(1,) * (value.ndim - axis - 1))
-        value = reduction.sum(parts * operand(name, weights.reshape(shape), value.dtype), axis + 1)
+        value = reduction.sum(parts * as_tensor(weights.reshape(shape), value.dtype), axis + 1)
     return value
 
 

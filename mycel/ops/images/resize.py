@@ -20,7 +20,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import adaptive_pooling, indexed
 from mycel.ops._operands import (
     broadcast,
@@ -82,8 +82,8 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     total: Optional[Tensor] = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
     for places, weight in zip(at, weights):
-        part = indexed.gather(x, operand("interpolate", np.asarray(places, np.int32)), axis)
-        part = part * operand("interpolate", weight.reshape(shape), x.dtype)
+        part = indexed.gather(x, as_tensor(np.asarray(places, np.int32)), axis)
+        part = part * as_tensor(weight.reshape(shape), x.dtype)
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -97,7 +97,7 @@ def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool
         found = np.floor((place + (0.5 if exact else 0.0)) / scale).astype(np.int64)
     else:
         found = (2 * place + 1) * size // (2 * out) if exact else place * size // out
-    return indexed.gather(x, operand("interpolate", np.minimum(found, size - 1).astype(np.int32)), axis)
+    return indexed.gather(x, as_tensor(np.minimum(found, size - 1).astype(np.int32)), axis)
 
 
 def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool, single: bool) -> Tensor:
@@ -308,7 +308,7 @@ def grid_sample(
     columns = permuted(reshaped(x, (n, c, math.prod(sizes))), (0, 2, 1))
     places = []
     for k, size in enumerate(sizes):
-        at = reshaped(indexed.gather(g, rank - 1 - k, -1), (n, points))
+        at = reshaped(indexed.gather(g, scalar(rank - 1 - k, D.int64), -1), (n, points))
         at = (at + 1.0) * ((size - 1) / 2) if align else ((at + 1.0) * float(size) - 1.0) * 0.5
         if padding_mode == "reflection":
             at = _reflected(at, size, align)
@@ -369,7 +369,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
         lines.append(line if align_corners or d < 1 else line * ((d - 1) / d))
     need_room("affine_grid", (*shape[2:], rank + 1), D.float64)
     points = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(shape[2:])], -1).reshape(-1, rank + 1)
-    found = linalg.matmul(operand("affine_grid", points, matrix.dtype), permuted(matrix, (0, 2, 1)))
+    found = linalg.matmul(as_tensor(points, matrix.dtype), permuted(matrix, (0, 2, 1)))
     return reshaped(found, (shape[0], *shape[2:], rank))
 
 
@@ -412,8 +412,8 @@ def crop_and_resize(
     columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), indexed.inside(name, which, n), 0)
     lines = []
     for k, (size, steps) in enumerate(zip(sizes, (height, width))):
-        first, last = (reshaped(indexed.gather(box, j, 1), (count, 1)) for j in (k, k + 2))
-        place = operand(name, numbers(steps).reshape(1, steps), kind)
+        first, last = (reshaped(indexed.gather(box, scalar(j, D.int64), 1), (count, 1)) for j in (k, k + 2))
+        place = as_tensor(numbers(steps).reshape(1, steps), kind)
         if method == "bilinear_v2":
             first, last = run(E.trunc, first * float(size)), run(E.trunc, last * float(size))
             end = run(E.maximum, first, last)

@@ -25,12 +25,12 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
-    operand,
     permuted,
     reshaped,
     run,
     select,
     take_slice,
+    term,
 )
 from mycel.ops.creation import ones, zeros
 from mycel.prims import control as C
@@ -94,7 +94,7 @@ def _order(scores: Tensor) -> Tensor:
 
 def _threshold(name: str, value: Any, like: Tensor) -> Tensor:
     """Return a threshold as a tensor without dimensions, of the type of `like`."""
-    x = floating(name, value)
+    x = floating(name, term(name, value))
     if x.size != 1:
         raise ShapeError(f"{name}: thresholds are numbers, not {x._type}")
     return reshaped(cast(x, like.dtype), ())
@@ -102,7 +102,7 @@ def _threshold(name: str, value: Any, like: Tensor) -> Tensor:
 
 def _limit(name: str, value: Any) -> Tensor:
     """Return a number of boxes as a tensor without dimensions."""
-    x = operand(name, value)
+    x = term(name, value)
     if not x.dtype.is_integer or x.size != 1:
         raise TypeError(f"{name}: a number of boxes is an integer, not {x._type}")
     return reshaped(cast(x, D.int64), ())

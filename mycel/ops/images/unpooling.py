@@ -16,7 +16,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import broadcast, cast_index, number_of, numbers, operand, reshaped, run, sizes_of
 from mycel.ops.convolution import per_axis
@@ -150,18 +150,18 @@ def _fractional(
     flat: Optional[Tensor] = None
     for k in range(rank):
         d, n, w = spatial[k], sizes[k], kernel[k]
-        u = indexed.gather(drawn, np.asarray([rank - 1 - k if backwards else k]), 1)
+        u = indexed.gather(drawn, as_tensor([rank - 1 - k if backwards else k]), 1)
         step = (d - w) / (n - 1) if n > 1 else 0.0
-        place = operand(name, numbers(n).reshape(1, n), drawn.dtype)
+        place = as_tensor(numbers(n).reshape(1, n), drawn.dtype)
         starts = cast(run(E.trunc, (place + u) * step), D.int64) - cast(run(E.trunc, u * step), D.int64)
-        last = operand(name, np.arange(n).reshape(1, n) == n - 1)
+        last = as_tensor(np.arange(n).reshape(1, n) == n - 1)
         starts = run(
-            E._SELECT, broadcast(last, starts.shape), broadcast(operand(name, d - w, D.int64), starts.shape), starts
+            E._SELECT, broadcast(last, starts.shape), broadcast(as_tensor(d - w, D.int64), starts.shape), starts
         )
         shape = [rows, *(1,) * (2 * rank)]
         shape[1 + k] = n
         within = numbers(w).reshape([w if j == rank + k else 1 for j in range(2 * rank)])
-        at = reshaped(starts, tuple(shape)) + operand(name, within[None])
+        at = reshaped(starts, tuple(shape)) + as_tensor(within[None])
         flat = at if flat is None else flat * d + at
     assert flat is not None
     index = reshaped(broadcast(flat, (rows, *sizes, *kernel)), (rows, area))

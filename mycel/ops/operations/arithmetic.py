@@ -15,7 +15,7 @@ from mycel.ops import (
     reduction,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops._operands import operand, operands, run, select
+from mycel.ops._operands import operands, run, select, terms
 from mycel.ops.algebra import linalg
 from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims import elementwise as E
@@ -292,7 +292,7 @@ def _matrix_product(p: Any, x: Any, y: Any) -> Tensor:
 
 def _no_nan(function: Any) -> Callable[[Any, Any], Tensor]:
     def compute(x: Any, y: Any) -> Tensor:
-        a, b = operands("no_nan", x, y)
+        a, b = terms("no_nan", x, y)
         zero = run(E.eq, b, like(0, b))
         return select(zero, like(0, a), function(a, select(zero, like(1, b), b)))
 
@@ -350,7 +350,7 @@ class Logit(Primitive, compute=lambda p, x: math.logit(x, None if p.eps < 0 else
 class Cdist(Primitive, compute=lambda p, x, y: pairwise.cdist(x, y, p.p), p=2.0): ...
 
 
-class StopGradient(Primitive, compute=lambda x: run(E.stop_gradient, operand("StopGradient", x))):
+class StopGradient(Primitive, compute=lambda x: run(E.stop_gradient, x) if isinstance(x, Tensor) else x):
     """The tensor as a constant for differentiation."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, scalar
+from mycel.core.tensor import Tensor, as_tensor, scalar
 from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
@@ -88,7 +88,7 @@ def _dim_map(p: Any, value: Any) -> Tensor:
     if not x.dtype.is_integer:
         raise TypeError(f"{p.name}: takes integer axes, not {x.dtype.name}")
     table = np.asarray(_formats(p.name, p.src_format, p.dst_format))
-    return indexed.gather(operand(p.name, table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
+    return indexed.gather(as_tensor(table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
 
 
 def _vec_permute(p: Any, value: Any) -> Tensor:
@@ -96,7 +96,7 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
     if x.dtype not in (D.int32, D.int64) or x.shape not in ((4,), (4, 2)):
         raise ShapeError(f"{p.name}: takes int32 or int64 of the shape (4,) or (4, 2), not {x._type}")
     order = np.asarray(_formats(p.name, p.src_format, p.dst_format), np.int32)
-    return indexed.gather(x, operand(p.name, order), 0)
+    return indexed.gather(x, as_tensor(order), 0)
 
 
 class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):

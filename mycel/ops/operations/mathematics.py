@@ -8,7 +8,7 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import activation, arrange, array, creation, fourier, margins, math, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     select,
     size_of,
     take_slice,
+    term,
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
@@ -219,7 +220,7 @@ def _nth(p: Any, x: Any, n: Any) -> Tensor:
     if isinstance(n, int) and not 0 <= n < value.shape[-1]:
         raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
     ordered = sorting.sort(value, -1, p.reverse)[0]
-    return run(I.take, ordered, cast_index("NthElement", n), axis=value.ndim - 1)
+    return run(I.take, ordered, cast_index("NthElement", term("NthElement", n)), axis=value.ndim - 1)
 
 
 def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
@@ -286,7 +287,7 @@ def _packed(x: Any, threshold: Any) -> Tensor:
     if value.ndim == 0 or value.shape[-1] % 8:
         raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
     groups = reshaped(run(E.gt, value, limit), (*value.shape[:-1], value.shape[-1] // 8, 8))
-    weights = operand("CompareAndBitpack", [128, 64, 32, 16, 8, 4, 2, 1], D.int32)
+    weights = as_tensor([128, 64, 32, 16, 8, 4, 2, 1], D.int32)
     total = run(R.reduce_sum, cast(groups, D.int32) * weights, axes=(value.ndim,), keepdims=False)
     return cast(total, D.uint8)
 

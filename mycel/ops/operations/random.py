@@ -11,7 +11,7 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     shape_of,
     size_of,
     take_slice,
+    term,
 )
 from mycel.ops.images import boxes
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
@@ -97,7 +98,7 @@ def _truncated(p: Any, shape: Any) -> Tensor:
     kind = D.from_any(p.dtype)
     if kind not in (D.float16, D.float32, D.float64):
         raise TypeError(f"TruncatedNormal: dtype must be float16, float32 or float64, not {kind.name}")
-    ends = (operand("TruncatedNormal", v, D.float64) for v in (0.0, 1.0, -2.0, 2.0))
+    ends = (as_tensor(v, D.float64) for v in (0.0, 1.0, -2.0, 2.0))
     return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), kind, *ends)
 
 
@@ -154,7 +155,7 @@ class RandomGamma(
 class RandomPoisson(
     Primitive,
     compute=lambda p, shape, rate: random_rejection.random_poisson(
-        _shape(p.name, shape), floating(p.name, rate), _seed(p), p.dtype
+        _shape(p.name, shape), floating(p.name, term(p.name, rate)), _seed(p), p.dtype
     ),
     seed=0,
     seed2=0,
@@ -170,7 +171,7 @@ class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, se
 
 
 def _permuted_below(p: Any, n: Any) -> Tensor:
-    count = reshaped(operand("Randperm", n, D.int64), ())
+    count = reshaped(term("Randperm", n, D.int64), ())
     place = iota((p.max_length,), 0, D.int64)
     known = place < count
     # Places from n on sort behind all others.
@@ -245,9 +246,9 @@ def _mask(p: Any, shape: Any, keep_prob: Any) -> Tensor:
     count = 1
     for size in full:
         count *= int(size)
-    rate = broadcast(reshaped(operand("DropoutGenMask", keep_prob, D.float32), ()), (_bits(count),))
+    rate = broadcast(reshaped(term("DropoutGenMask", keep_prob, D.float32), ()), (_bits(count),))
     kept = random.bernoulli(creation.zeros((_bits(count),), D.int32), rate, p.Seed0 + p.Seed1 or None)
-    weights = operand("DropoutGenMask", [1 << k for k in range(8)], D.int32)
+    weights = as_tensor([1 << k for k in range(8)], D.int32)
     packed = run(R.reduce_sum, reshaped(kept, (_bits(count) // 8, 8)) * weights, axes=(1,), keepdims=False)
     return cast(packed, D.uint8)
 
@@ -259,7 +260,7 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
         raise ShapeError(
             f"DropoutDoMask: the mask of {value._type} must be uint8 ({_bits(count) // 8},), not {packed._type}"
         )
-    rate = reshaped(operand("DropoutDoMask", keep_prob, value.dtype), ())
+    rate = reshaped(term("DropoutDoMask", keep_prob, value.dtype), ())
     rows = run(E.shift_right, reshaped(cast(packed, D.int32), (packed.shape[0], 1)), iota((1, 8), 1, D.int32))
     bits = take_slice(flat(run(E.mod, rows, constant_like(2, rows))), 0, 0, count)
     kept = reshaped(run(E.eq, bits, constant_like(1, bits)), value.shape)

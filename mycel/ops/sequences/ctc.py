@@ -18,7 +18,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
 from mycel.core.fused import fused, graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, masks
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
@@ -250,12 +250,12 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         kept = run(E.logical_and, kept, run(E.ne, best, before))
     order = cumsum(cast(kept, D.int64), 1)
     where = masks.nonzero(kept)
-    row = indexed.gather(where, np.asarray(0), 1)
+    row = indexed.gather(where, scalar(0, D.int64), 1)
     place = masks.masked_select(order - constant_like(1, order), kept)
     found = run(S.CONCAT, reshaped(row, (row.shape[0], 1)), reshaped(place, (row.shape[0], 1)), axis=1)
     longest = run(
         R.reduce_max, run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False), axes=(0,), keepdims=False
     )
-    shape = run(S.CONCAT, operand(name, np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
+    shape = run(S.CONCAT, as_tensor(np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
     total = -run(R.reduce_sum, select(inside, permuted(value, (1, 0)), 0.0), axes=(1,), keepdims=True)
     return cast(found, D.int64), masks.masked_select(best, kept), shape, total

@@ -13,8 +13,8 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import number_of, operand
+from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.ops._operands import number_of, term
 
 __all__ = [
     "bernoulli_",
@@ -267,7 +267,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
     >>> ms.ops.scalar_to_tensor(3).item()
     3.0
     """
-    return cast(operand("scalar_to_tensor", input_x), D.from_any(dtype))
+    return cast(term("scalar_to_tensor", input_x), D.from_any(dtype))
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
@@ -286,4 +286,4 @@ def tuple_to_array(input_x: Any) -> Tensor:
     if not all(isinstance(v, (int, float)) for v in input_x):
         raise TypeError(f"tuple_to_array: takes a tuple of numbers, not {input_x!r}")
     kind = float if isinstance(input_x[0], float) else int
-    return operand("tuple_to_array", [kind(v) for v in input_x], D.float32 if kind is float else D.int32)
+    return as_tensor([kind(v) for v in input_x], D.float32 if kind is float else D.int32)

@@ -7,18 +7,9 @@ from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, indexed, masks, math, splits
-from mycel.ops._operands import (
-    axis_of,
-    broadcast,
-    cast_index,
-    flat,
-    operand,
-    reshaped,
-    run,
-    size_of,
-)
+from mycel.ops._operands import axis_of, broadcast, cast_index, flat, operand, reshaped, run, size_of, term
 from mycel.ops.tensors.signatures import bound
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -76,9 +67,7 @@ def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any 
     """Return a new tensor with the parts of `source`, times `alpha`, added at the positions `index`
     of one axis.
     """
-    return indexed._along(
-        "index_add", self, dim, index, operand("index_add", source) * operand("index_add", alpha), "add"
-    )
+    return indexed._along("index_add", self, dim, index, operand("index_add", source) * term("index_add", alpha), "add")
 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
@@ -113,7 +102,7 @@ def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     members = (
         splits.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
     )
-    values = [operand("choose", c) for c in members]
+    values = [as_tensor(c) for c in members]
     if not values:
         raise ValueError("choose: choices must hold at least one tensor")
     shape = broadcast_shapes(self.shape, *[v.shape for v in values])

@@ -17,7 +17,7 @@ from mycel.base.errors import ShapeError
 from mycel.core import eager, views
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import activation, creation, elementwise, indexed, masks, math, random
-from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
+from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
@@ -180,7 +180,7 @@ def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tenso
     step = builtins.sum(columns**i for i in builtins.range(self.ndim)) if self.ndim > 2 else columns + 1
     stop = self.size if wrap or self.ndim > 2 else builtins.min(rows, columns) * columns
     count = -(-stop // step)
-    values = broadcast(operand("fill_diagonal_", fill_value, self.dtype), (count,))
+    values = broadcast(term("fill_diagonal_", fill_value, self.dtype), (count,))
     return reshaped(views.put_block(flat(self), (0,), (step,), values), self.shape)
 
 
