@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     rounded_once,
     run,
     select,
+    terms,
     whole,
     wide,
 )
@@ -95,7 +96,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
 
 def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
     """Return `x` in the type of its product with the weight."""
-    return x if weight is None else operands(name, x, weight)[0]
+    return x if weight is None else terms(name, x, weight)[0]
 
 
 @fused

@@ -462,10 +462,10 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
     [0, 1, 3]
     """
-    if not isinstance(boundaries, Tensor):
-        found = arguments.sequence("bucketize", "boundaries", boundaries, "a tuple, a list or a tensor")
-        boundaries = as_tensor([arguments.number("bucketize", "each boundary", v) for v in found])
-    return searchsorted(boundaries, operand("bucketize", input), out_int32=True, right=right)
+    if isinstance(boundaries, (tuple, list)):
+        boundaries = as_tensor([arguments.number("bucketize", "each boundary", v) for v in boundaries])
+    limits = term("bucketize", boundaries)
+    return searchsorted(limits, operand("bucketize", input), out_int32=True, right=right)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:

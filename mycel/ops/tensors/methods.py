@@ -258,7 +258,7 @@ def _times(alpha: Any, other: Any) -> Any:
 
 def _add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return ``self + alpha * other``. See `mycel.ops.add`."""
-    if isinstance(other, (list, tuple)) and other and alpha == 1:
+    if isinstance(other, (list, tuple)) and alpha == 1:
         return self + other
     return elementwise.add(self, _times(alpha, other))
 

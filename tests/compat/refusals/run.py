@@ -32,13 +32,20 @@ REASONS = {
     "unread": "MindSpore takes a word or a dictionary for an option that it never reads; Mycel refuses it",
     "flags": "MindSpore takes a bool for a number",
     "truth": "MindSpore asks for the truth of a tensor of two elements (ValueError); Mycel refuses the type",
+    "numbers": "MindSpore makes a tensor of a number and refuses its shape (ValueError); Mycel refuses the type",
     "arrays": "mycel.numpy takes lists and numbers as arrays, as NumPy does",
 }
 
 
-def reason(path: str, name: str, real: str, mine: str) -> str:
-    """Return why an answer of Mycel's differs; "" if that is not one of `REASONS`."""
+def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
+    """Return why an answer of Mycel's differs; "" if that is not one of `REASONS`.
+
+    `path` and `name` are those of the call and of the case, `real` and `mine` the two answers, and
+    `kind` is the kind of the argument that the case changes.
+    """
     letter = name[-1:]
+    if kind == "tensor" and letter in "bfe" and real in "Vv" and mine[0] in "Tt":
+        return "numbers"
     if letter == "t" and real in "Vv" and mine[0] in "Tt":
         return "truth"
     if path.startswith("numpy.") and name[0].isdigit() and letter in "bdeEfil" and real == "T" and mine in (".", "V"):
@@ -54,6 +61,16 @@ def reason(path: str, name: str, real: str, mine: str) -> str:
     if real == "." and letter == "b" and mine[0] in "Tt":
         return "flags"
     return ""
+
+
+def _kind(entry: dict[str, Any], name: str) -> str:
+    """Return the kind of the argument that a case changes; "" where it changes none."""
+    place = name.lstrip(">")[:-1].rstrip("=")
+    args = entry["then" if name.startswith(">") else "args"]
+    named = {**entry["optional"], **entry["then_kwargs" if name.startswith(">") else "kwargs"]}
+    given = dict(zip(map(str, range(len(args))), args))
+    text = {**given, **named}.get(place)
+    return "" if text is None else cases.kind_of(text)
 
 
 class _Slow(BaseException):
@@ -87,7 +104,7 @@ def differences(runner: cases.Runner, path: str, entry: dict[str, Any], count: C
         count["cases"] += 1
         if mine == real or mine != "." and real != "." and real in mine:
             count["equal"] += 1
-        elif why := reason(path, name, real, mine):
+        elif why := reason(path, name, real, mine, _kind(entry, name)):
             count[why] += 1
         else:
             count["listed"] += 1
