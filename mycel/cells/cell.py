@@ -211,7 +211,8 @@ class Cell(CellHooks, CellState, CellExtras):
         A `persistent` one is part of `state_dict`. Raises KeyError for a name with a dot or one
         that is taken.
         """
-        if not isinstance(name, str) or not name or "." in name:
+        arguments.text("register_buffer", "name", name)
+        if not name or "." in name:
             raise KeyError(f"register_buffer: {name!r} is not a name; give one without dots")
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"register_buffer: {type(self).__name__} already has an attribute {name!r}")

@@ -23,6 +23,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
+from mycel.ops._operands import term
 
 __all__ = [
     "CosineDecayLR",
@@ -54,7 +55,7 @@ class LearningRateSchedule(Cell):
 
 
 def _step(global_step: Any) -> Tensor:
-    return cast(global_step, D.float32)
+    return cast(term("a learning rate", global_step), D.float32)
 
 
 def _common(owner: str, learning_rate: Any, decay_rate: Any, decay_steps: Any, is_stair: Any) -> None:

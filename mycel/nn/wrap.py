@@ -57,7 +57,7 @@ class WithEvalCell(Cell):
         super().__init__(auto_prefix=False)
         self._network = arguments.instance("WithEvalCell", "network", network, Cell)
         self._loss_fn = loss_fn
-        self.add_cast_fp32 = add_cast_fp32
+        self.add_cast_fp32 = arguments.flag("WithEvalCell", "add_cast_fp32", add_cast_fp32)
 
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the outputs and the labels."""

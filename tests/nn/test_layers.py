@@ -266,7 +266,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.Pad(((1, 1),))(X), ValueError, "1 pairs of paddings for an input of shape"),
         (lambda: nn.Pad(((1, 1),), mode="WRAP"), ValueError, "mode must be one of 'CONSTANT', 'REFLECT', 'SYMMETRIC'"),
         (lambda: nn.Pad(((0, 0),) * 3 + ((5, 0),), "REFLECT")(X), ValueError, "do not come out of axis 3 of size 5"),
-        (lambda: nn.ConstantPad2d((1, 2), 0.0), ValueError, "padding must be an int or 4 of them"),
+        (lambda: nn.ConstantPad2d((1, 2, 3), 0.0), ValueError, "padding must be an int or 4 of them"),
         (lambda: nn.ConstantPad1d(1, "a"), TypeError, "ConstantPad1d: value must be a number, not str"),
         (lambda: nn.ReflectionPad2d(-1), ValueError, r"each of padding must be at least 0, not \(-1, -1, -1, -1\)"),
         (lambda: nn.Norm("a"), TypeError, "Norm: axis must be an int, not str"),

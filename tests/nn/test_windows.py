@@ -147,7 +147,7 @@ def test_norms_along_axes(axis: Any) -> None:
     norm = np.sqrt((x.astype(np.float64) ** 2).sum(axis, keepdims=True))
     wanted = x * 1.9 / np.maximum(norm, 1.9)
     np.testing.assert_allclose(ms.nn.ClipByNorm(axis)(ms.Tensor(x), ms.Tensor(1.9)).asnumpy(), wanted, rtol=1e-5)
-    half = ms.nn.ClipByNorm(axis)(ms.Tensor(x).astype(ms.float16), 1.9)
+    half = ms.nn.ClipByNorm(axis)(ms.Tensor(x).astype(ms.float16), ms.Tensor(1.9))
     assert half.dtype is ms.float16
     np.testing.assert_allclose(half.asnumpy(), wanted, rtol=5e-3, atol=2e-3)
 

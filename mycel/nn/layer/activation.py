@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Optional, Union
 
 from mycel import ops
@@ -10,7 +11,7 @@ from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of
 
@@ -236,7 +237,7 @@ class GLU(Cell):
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = axis
+        self.axis = arguments.integer("GLU", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to a tensor."""
@@ -265,8 +266,8 @@ class LogSigmoid(Plain):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Apply the function to a tensor."""
-        return ops.logsigmoid(input_x)
+        """Apply the function to a tensor, or to a float."""
+        return ops.logsigmoid(as_tensor(input_x) if isinstance(input_x, float) else input_x)
 
 
 class Tanh(Plain):
@@ -538,6 +539,8 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     """
     if name is None:
         return None
+    if not isinstance(name, Hashable):
+        raise arguments.wrong_type(str(prim_name or "get_activation"), "name", "a string", name)
     if name not in _BY_NAME:
         raise KeyError(
             f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}"

@@ -48,4 +48,4 @@ class ClipByNorm(Cell):
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
         """Return the clipped tensor."""
         x = input_of(self, x)
-        return clipped(x, self.axis or tuple(range(x.ndim)), clip_norm)
+        return clipped(x, self.axis or tuple(range(x.ndim)), input_of(self, clip_norm))

@@ -13,6 +13,7 @@ scale but the last, where it takes SSIM, and multiplies their powers (Wang, Simo
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, Optional
 
 import numpy as np
@@ -46,6 +47,8 @@ class Unfold(Cell):
         super().__init__()
         found = []
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+            if name == "ksizes" or not isinstance(value, Sized):
+                arguments.sequence("Unfold", name, value)
             if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
                 raise ValueError(f"Unfold: {name} must be [1, rows, columns, 1], not {value!r}")
             found.append(tuple(arguments.integer("Unfold", f"each of {name}", v, 1) for v in value[1:3]))
@@ -174,10 +177,10 @@ class ImageGradients(Plain):
 
 
 def _images(owner: str, img1: Tensor, img2: Tensor, max_val: float) -> tuple[Tensor, Tensor]:
-    if img1.ndim != 4 or img1.shape != img2.shape or img1.dtype is not img2.dtype:
-        raise ValueError(
-            f"{owner}: the images must be (N, C, H, W) of one shape and type, not {img1._type} and {img2._type}"
-        )
+    if img1.dtype is not img2.dtype:
+        raise TypeError(f"{owner}: the images must be of one type, not {img1._type} and {img2._type}")
+    if img1.ndim != 4 or img1.shape != img2.shape:
+        raise ValueError(f"{owner}: the images must be (N, C, H, W) of one shape, not {img1._type} and {img2._type}")
     kind = img1.dtype if img1.dtype is D.float64 else D.float32
     a, b = cast(img1, kind), cast(img2, kind)
     return (a / max_val, b / max_val) if max_val > 1 else (a, b)

@@ -65,24 +65,26 @@ class Pad(Cell):
 
 class _Edges(Cell):
     rank = 1
+    fewest = 0
     mode = "constant"
 
     def __init__(self, padding: Any, value: Any = None) -> None:
         super().__init__()
         owner = type(self).__name__
-        if isinstance(padding, (tuple, list)):
-            if len(padding) != 2 * self.rank:
-                raise ValueError(f"{owner}: padding must be an int or {2 * self.rank} of them, not {tuple(padding)}")
+        if isinstance(padding, tuple):
+            # Fewer pairs are those of the last axes.
+            if len(padding) % 2 or len(padding) > 2 * self.rank or len(padding) < self.fewest:
+                raise ValueError(f"{owner}: padding must be an int or {2 * self.rank} of them, not {padding}")
             self.padding = tuple(arguments.integer(owner, "each of padding", p) for p in padding)
         else:
             self.padding = (arguments.integer(owner, "padding", padding),) * (2 * self.rank)
-        if self.mode == "reflect" and min(self.padding) < 0:
+        if self.mode == "reflect" and min(self.padding, default=0) < 0:
             raise ValueError(f"{owner}: each of padding must be at least 0, not {self.padding}")
         self.value = value
 
     def construct(self, x: Tensor) -> Tensor:
         """Return the padded input."""
-        return ops.pad(x, list(self.padding), self.mode, self.value)
+        return ops.pad(x, list(self.padding), self.mode, self.value) if self.padding else input_of(self, x)
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -99,6 +101,8 @@ class ConstantPad1d(_Edges):
     [[9.0, 1.0, 9.0]]
     """
 
+    fewest = 2
+
     def __init__(self, padding: Any, value: Any) -> None:
         arguments.number(type(self).__name__, "value", value)
         super().__init__(padding, value)
@@ -113,6 +117,7 @@ class ConstantPad2d(ConstantPad1d):
     """
 
     rank = 2
+    fewest = 0
 
 
 class ConstantPad3d(ConstantPad1d):
@@ -125,6 +130,7 @@ class ConstantPad3d(ConstantPad1d):
     """
 
     rank = 3
+    fewest = 0
 
 
 class ZeroPad2d(_Edges):
@@ -191,6 +197,7 @@ class ReplicationPad1d(_Edges):
     """
 
     mode = "replicate"
+    fewest = 2
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding)

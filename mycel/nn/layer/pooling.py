@@ -101,7 +101,9 @@ class _MaxPool(_Pool):
         ceil_mode: bool = False,
         data_format: str = "NCHW",
     ) -> None:
-        padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
+        padded = not isinstance(pad_mode, str) or pad_mode.lower() == "pad"
+        if not padded and not isinstance(padding, Tensor) and padding not in (0, (0,) * self.rank):
+            raise ValueError(f"{type(self).__name__}: padding {padding!r} goes with pad_mode 'pad', not {pad_mode!r}")
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode if padded else bool(ceil_mode), data_format)
         self.return_indices = bool(return_indices)
         self._only_with_pad("dilation", dilation, dilation not in (1, (1,) * self.rank))
@@ -370,10 +372,19 @@ class AdaptiveAvgPool1d(Cell):
         return ops.adaptive_avg_pool1d(input, self.output_size)
 
 
+def _adaptive_size(owner: str, size: Any) -> Any:
+    """Check that `size` is an int or a tuple of ints and None, none of them negative."""
+    for each in size if isinstance(size, tuple) else (size,):
+        if each is not None or not isinstance(size, tuple):
+            arguments.integer(owner, "output_size (an int or a tuple)", each, 0)
+    return size
+
+
 class AdaptiveAvgPool2d(Cell):
     """The mean over nearly equal windows of (N, C, H, W).
 
-    `output_size` is the number of windows, an int or two; None stands for the input's own size.
+    `output_size` is the number of windows, an int or a tuple of two, of which None stands for the
+    input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool2d((2, None))(ms.ops.ones((1, 3, 5, 4))).shape
@@ -382,7 +393,9 @@ class AdaptiveAvgPool2d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size = _adaptive_size("AdaptiveAvgPool2d", output_size)
+        if isinstance(output_size, tuple) and len(output_size) != 2:
+            raise arguments.wrong_value("AdaptiveAvgPool2d", "output_size", "an int or two of them", output_size)
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the mean of each window."""
@@ -392,7 +405,8 @@ class AdaptiveAvgPool2d(Cell):
 class AdaptiveAvgPool3d(Cell):
     """The mean over nearly equal windows of (N, C, D, H, W).
 
-    `output_size` is the number of windows, an int or three; None stands for the input's own size.
+    `output_size` is the number of windows, an int or a tuple of three, of which None stands for the
+    input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 5, 4, 4))).shape
@@ -401,7 +415,7 @@ class AdaptiveAvgPool3d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size = _adaptive_size("AdaptiveAvgPool3d", output_size)
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the mean of each window."""

@@ -260,9 +260,9 @@ class TransformerEncoderLayer(Cell):
         dtype: Any = D.float32,
     ) -> None:
         super().__init__()
-        self.norm_first = arguments.flag("TransformerEncoderLayer", "norm_first", norm_first)
+        self.norm_first = bool(norm_first)
         self.activation = _activation("TransformerEncoderLayer", activation)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=bool(batch_first), dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
         self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
@@ -314,10 +314,10 @@ class TransformerDecoderLayer(Cell):
         dtype: Any = D.float32,
     ) -> None:
         super().__init__()
-        self.norm_first = arguments.flag("TransformerDecoderLayer", "norm_first", norm_first)
+        self.norm_first = bool(norm_first)
         self.activation = _activation("TransformerDecoderLayer", activation)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=bool(batch_first), dtype=dtype)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=bool(batch_first), dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
         self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)

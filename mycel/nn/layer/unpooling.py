@@ -38,7 +38,8 @@ class LPPool1d(Cell):
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = arguments.number("LPPool1d", "norm_type", norm_type, above=0)
-        self.kernel_size, self.stride = kernel_size, stride
+        self.kernel_size = arguments.integer("LPPool1d", "kernel_size", kernel_size, 1)
+        self.stride = None if stride is None else arguments.integer("LPPool1d", "stride", stride, 1)
         self.ceil_mode = arguments.flag("LPPool1d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -60,7 +61,8 @@ class LPPool2d(Cell):
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = arguments.number("LPPool2d", "norm_type", norm_type, above=0)
-        self.kernel_size, self.stride = kernel_size, stride
+        self.kernel_size = arguments.sizes("LPPool2d", "kernel_size", kernel_size, 2, lists=False)
+        self.stride = None if stride is None else arguments.sizes("LPPool2d", "stride", stride, 2, lists=False)
         self.ceil_mode = arguments.flag("LPPool2d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -81,8 +83,10 @@ class AdaptiveMaxPool3d(Cell):
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
+        if isinstance(output_size, (str, dict)):
+            raise arguments.wrong_type("AdaptiveMaxPool3d", "output_size", "an int or three of them", output_size)
         self.output_size = output_size
-        self.return_indices = arguments.flag("AdaptiveMaxPool3d", "return_indices", return_indices)
+        self.return_indices = bool(return_indices)
 
     def construct(self, input: Tensor) -> Any:
         """Return the largest element of each window."""
@@ -90,11 +94,13 @@ class AdaptiveMaxPool3d(Cell):
 
 
 class _Fractional(Cell):
-    """Base of pooling over windows at random positions.
+    """Base of pooling over windows at random positions; `rank` is the number of spatial axes.
 
     `kernel_size` is the window. Exactly one of `output_size`, the number of windows, and
     `output_ratio`, that number over the input's size, is given; `return_indices` adds positions.
     """
+
+    rank = 2
 
     def __init__(
         self,
@@ -105,9 +111,26 @@ class _Fractional(Cell):
         _random_samples: Any = None,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+        self.kernel_size = self._counts("kernel_size", kernel_size)
+        # Where the number of windows is given, the ratio is not read.
+        self.output_size = None if output_size is None else self._counts("output_size", output_size)
+        self.output_ratio = output_ratio if output_size is None else None
+        if self.output_ratio is not None:
+            for ratio in output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,):
+                arguments.real(type(self).__name__, "output_ratio", ratio)
         self.return_indices = arguments.flag(type(self).__name__, "return_indices", return_indices)
         self._random_samples = _random_samples
+
+    def _counts(self, name: str, value: Any) -> Any:
+        """Check that a size is an int, or a tuple of one for each axis."""
+        owner = type(self).__name__
+        if not isinstance(value, tuple):
+            return arguments.integer(owner, name, value)
+        whole = all(isinstance(n, int) for n in value)
+        if len(value) != self.rank or not whole:
+            error = ValueError if whole or self.rank == 2 or name != "kernel_size" else TypeError
+            raise arguments.wrong_value(owner, name, f"an int or {self.rank} of them", value, error)
+        return value
 
 
 class FractionalMaxPool2d(_Fractional):
@@ -139,6 +162,8 @@ class FractionalMaxPool3d(_Fractional):
     >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
     (1, 1, 3, 3, 3)
     """
+
+    rank = 3
 
     def construct(self, input: Tensor) -> Any:
         """Return the largest element of each window."""

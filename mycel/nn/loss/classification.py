@@ -154,6 +154,7 @@ class BCEWithLogitsLoss(LossBase):
     def __init__(
         self, reduction: str = "mean", weight: Optional[Tensor] = None, pos_weight: Optional[Tensor] = None
     ) -> None:
+        arguments.text("BCEWithLogitsLoss", "reduction", reduction)
         super().__init__(reduction)
         self.weight, self.pos_weight = weight, pos_weight
 

@@ -8,6 +8,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.nn.loss.base import LossBase, same_shape
+from mycel.ops._operands import input_of
 
 __all__ = [
     "CosineEmbeddingLoss",
@@ -50,7 +51,7 @@ class MAELoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Return the loss."""
-        return self.get_loss(ops.abs(logits - label))
+        return self.get_loss(ops.abs(input_of(self, logits) - input_of(self, label)))
 
 
 class MSELoss(LossBase):
@@ -248,6 +249,7 @@ class TripletMarginWithDistanceLoss(LossBase):
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss."""
+        x, positive, negative = (input_of(self, t) for t in (x, positive, negative))
         near, far = self.distance_function(x, positive), self.distance_function(x, negative)
         if self.swap:
             far = ops.minimum(far, self.distance_function(positive, negative))
@@ -283,6 +285,7 @@ class PoissonNLLLoss(LossBase):
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
+        input, target = input_of(self, input), input_of(self, target)
         loss = ops.exp(input) - target * input if self.log_input else input - target * ops.log(input + self.eps)
         if self.full:
             large = target > 1

@@ -31,6 +31,7 @@ class CTCLoss(LossBase):
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        arguments.text("CTCLoss", "reduction", reduction)
         super().__init__(reduction)
         self.blank = arguments.integer("CTCLoss", "blank", blank, 0)
         self.zero_infinity = arguments.flag("CTCLoss", "zero_infinity", zero_infinity)

@@ -145,8 +145,8 @@ def _log_likelihoods(
 
 
 def _counts(name: str, what: str, value: Any, batch: Any) -> Tensor:
-    """Return lengths (batch,) from an argument that may be one for all."""
-    found = operand(name, value)
+    """Return lengths (batch,) from an argument, a tensor or a tuple, that may be one for all."""
+    found = as_tensor(value, D.int64) if isinstance(value, tuple) else operand(name, value)
     if not found.dtype.is_integer:
         raise TypeError(f"{name}: {what} must be integers, not {found.dtype.name}")
     if found.ndim == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from mycel.base import arguments
@@ -73,7 +73,9 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
     'Accuracy'
     """
-    if not isinstance(name, str) or name not in _METRICS:
+    if not isinstance(name, Hashable):
+        raise arguments.wrong_type("get_metric_fn", "name", "a string", name)
+    if name not in _METRICS:
         raise KeyError(f"get_metric_fn: there is no metric {name!r}; known: {', '.join(names())}")
     return _METRICS[name](*args, **kwargs)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel.base import arguments
+from mycel.base.errors import IndexRangeError
 from mycel.train.metrics.base import EvaluationBase, Metric, rearrange_inputs
 
 __all__ = [
@@ -165,7 +166,7 @@ class _Counts(EvaluationBase):
             labels = labels.astype(np.int64).reshape(-1)
             predicted = scores.argmax(axis=1).reshape(-1)
             if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-                raise ValueError(
+                raise IndexRangeError(
                     f"{type(self).__name__}.update: y holds classes from {labels.min()} to {labels.max()}, y_pred has "
                     f"{classes}"
                 )

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.errors import IndexRangeError
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "Perplexity"]
@@ -127,7 +128,7 @@ class Perplexity(Metric):
             counted = np.ones(labels.shape, bool) if self.ignore_label is None else labels != self.ignore_label
             rows, chosen = chances[counted], labels[counted]
             if ((chosen < 0) | (chosen >= chances.shape[1])).any():
-                raise ValueError(
+                raise IndexRangeError(
                     f"Perplexity.update: labels must be from 0 to {chances.shape[1] - 1}; name others by ignore_label"
                 )
             right = rows[np.arange(chosen.size), chosen].astype(np.float64)

@@ -175,15 +175,15 @@ def test_divergences_by_sums() -> None:
     x = np.linspace(-60, 60, 400001)[:, None]
     p, q = stats.laplace([0, 1], [1, 2]), stats.laplace(0.5, 1.5)
     want = np.sum(p.pdf(x) * (p.logpdf(x) - q.logpdf(x)), 0) * 3e-4
-    close(make("Laplace").kl_loss("Laplace", 0.5, 1.5), want, 1e-4)
+    close(make("Laplace").kl_loss("Laplace", Tensor(0.5), Tensor(1.5)), want, 1e-4)
     k = np.arange(60)[:, None]
     rates = P2 * 1.5
     want = np.sum(stats.poisson(rates).pmf(k) * (stats.poisson(rates).logpmf(k) - stats.poisson(2.0).logpmf(k)), 0)
-    close(make("Poisson").kl_loss("Poisson", 2.0), want)
+    close(make("Poisson").kl_loss("Poisson", Tensor(2.0)), want)
     t = np.linspace(1e-6, 60, 400001)[:, None]
     g, h = stats.gamma([2, 3.5], scale=1 / P2), stats.gamma(1.5, scale=0.5)
     want = np.sum(g.pdf(t) * (g.logpdf(t) - h.logpdf(t)), 0) * (t[1] - t[0])
-    close(make("Gamma").kl_loss("Gamma", 1.5, 2.0), want, 1e-4)
+    close(make("Gamma").kl_loss("Gamma", Tensor(1.5), Tensor(2.0)), want, 1e-4)
 
 
 def test_categories() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mycel import ops
 from mycel.base import arguments
 from mycel.core.tensor import Tensor
@@ -143,6 +145,8 @@ class GumbelCDF(Bijector):
         arguments.text("GumbelCDF", "name", name)
         super().__init__(False, True, name, None, {"loc": loc, "scale": scale})
         self.loc, self.scale = self._number("loc", loc), self._number("scale", scale)
+        if not isinstance(scale, Tensor) and not np.all(np.asarray(scale) > 0):
+            raise arguments.wrong_value(name, "scale", "above 0", scale)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return ops.exp(-ops.exp((self.loc - value) / self.scale))
