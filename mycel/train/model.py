@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Optional
 
 from mycel import nn
@@ -133,6 +133,8 @@ class Model:
         for name in kwargs:
             if name not in _OPTIONS:
                 raise ValueError(f"Model: unknown argument {name!r}; further arguments are {', '.join(_OPTIONS)}")
+        if not isinstance(boost_level, Hashable):
+            raise arguments.wrong_type("Model", "boost_level", "a string", boost_level)
         # The level is about training: without an optimizer it may be anything, as in MindSpore.
         if optimizer is not None:
             arguments.one_of("Model", "boost_level", boost_level, _BOOSTS)

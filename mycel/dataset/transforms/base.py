@@ -37,7 +37,8 @@ class Transform(MadeOf):
     def __call__(self, *inputs: Any) -> Any:
         arrays = [self.convert(value) for value in inputs]
         if len(arrays) != 1:
-            raise InputValueError(
+            error = TypeError if self.in_python else InputValueError
+            raise error(
                 f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a function"
             )
         try:

@@ -279,7 +279,10 @@ def _beta(stream: Stream, alpha: float) -> float:
 
 
 def _batches(operation: str, inputs: Sequence[Any]) -> list[Array]:
-    return [arguments.instance(operation, "each input", value, np.ndarray) for value in inputs]
+    found = [arguments.instance(operation, "each input", value, np.ndarray) for value in inputs]
+    if len(found) != 2:
+        raise InputValueError(f"{operation}: takes images and labels, got {len(found)} columns")
+    return found
 
 
 def _check_labels(operation: str, images: Array, labels: Array) -> None:
@@ -309,8 +312,6 @@ class MixUpBatch(Transform):
             raise ValueError("MixUpBatch: alpha must be positive, got 0")
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) != 2:
-            raise InputValueError(f"MixUpBatch: takes images and labels, got {len(inputs)} columns")
         images, labels = _batches("MixUpBatch", inputs)
         _check_labels("MixUpBatch", images, labels)
         stream = current_stream()
@@ -342,8 +343,6 @@ class CutMixBatch(Transform):
         self.prob = check_probability("CutMixBatch", prob)
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) != 2:
-            raise InputValueError(f"CutMixBatch: takes images and labels, got {len(inputs)} columns")
         images, labels = _batches("CutMixBatch", inputs)
         _check_labels("CutMixBatch", images, labels)
         stream = current_stream()

@@ -123,7 +123,7 @@ class _ColourSpace(ImageTransform):
         axis = -1 if self.is_hwc else -3
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
-            raise ValueError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
+            raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
         moved = np.moveaxis(array.astype(np.float64), axis, -1)
         return np.ascontiguousarray(np.moveaxis(self._apply(moved), -1, axis))
 

@@ -50,7 +50,7 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
         return "truth"
     if path.startswith("numpy.") and name[0].isdigit() and letter in "bdeEfil" and real == "T" and mine in (".", "V"):
         return "arrays"
-    if letter in "JFQPK" and mine == "." and real in "TRVtrv":
+    if letter in "JFQPK" and mine == "." and real in "TRVtrv" or letter in "IBC" and mine == "." and real in "trv":
         return "types"
     if real.islower() and real.upper() in mine:
         return "earlier"
