@@ -47,6 +47,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 Kinds = Union[type, tuple[type, ...]]
+Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
 _LONGEST = 80
 _WORDS = (str, bool, type(None))
 _NAMES: dict[type, str] = {str: "a string", bytes: "bytes", type: "a class", np.ndarray: "a NumPy array"}
@@ -181,9 +182,6 @@ def real(
     found = float(value)
     _within(owner, parameter, value, found, (at_least, above, at_most, below))
     return found
-
-
-Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
 
 
 def _within(owner: str, parameter: str, value: object, found: float, bounds: Bounds) -> None:
