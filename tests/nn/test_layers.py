@@ -256,7 +256,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.MaxPool2d(2, pad_mode="pad", padding=2), ValueError, "must be at most half of kernel_size"),
         (lambda: nn.MaxPool2d(2, data_format="NHWC"), ValueError, "transpose the input to 'NCHW'"),
         (lambda: nn.MaxPool2d(5)(X), ValueError, "does not fit"),
-        (lambda: nn.AvgPool2d(2, divisor_override=0), ValueError, "divisor_override must not be 0"),
+        (lambda: nn.AvgPool2d(2, divisor_override=0), ValueError, "divisor_override must be at least 1"),
         (lambda: nn.Embedding(3, 2, padding_idx=5), ValueError, "padding_idx 5 is out of range for a vocabulary of 3"),
         (lambda: nn.PReLU(2, ms.Tensor([1.0])), ValueError, r"w must have shape \(2,\)"),
         (lambda: nn.Softmax("a"), TypeError, "axis must be an int, not str"),

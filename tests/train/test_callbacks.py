@@ -115,8 +115,8 @@ def test_time_monitor_prints_each_epoch(capsys):
         match = re.fullmatch(pattern, line)
         assert match and float(match[1]) == pytest.approx(3 * float(match[2]), abs=2e-3)
     assert len(lines) == 4
-    with pytest.raises(ValueError, match="data_size must be a positive integer, not 0"):
-        TimeMonitor(0)
+    with pytest.raises(ValueError, match="data_size must be at least 1, not 0"):
+        TimeMonitor(0).on_train_epoch_end(context())
     with pytest.raises(TypeError, match="data_time must be a bool"):
         TimeMonitor(data_time=1)
     with pytest.raises(ValueError, match="give it as data_size"):
