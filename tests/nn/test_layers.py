@@ -262,7 +262,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.Softmax("a"), TypeError, "axis must be an int, not str"),
         (lambda: nn.Softmax2d()(X[0, 0]), ValueError, "must be .* not of shape"),
         (lambda: nn.CELU(0.0), ValueError, "alpha must not be 0"),
-        (lambda: nn.Hardtanh(1.0, 0.0), ValueError, "max_val must be at least 1.0, not 0.0"),
+        (lambda: nn.Hardtanh(1.0, 0.0), ValueError, "max_val must be above 1.0, not 0.0"),
         (lambda: nn.Pad(((1, 1),))(X), ValueError, "1 pairs of paddings for an input of shape"),
         (lambda: nn.Pad(((1, 1),), mode="WRAP"), ValueError, "mode must be one of 'CONSTANT', 'REFLECT', 'SYMMETRIC'"),
         (lambda: nn.Pad(((0, 0),) * 3 + ((5, 0),), "REFLECT")(X), ValueError, "do not come out of axis 3 of size 5"),
