@@ -47,7 +47,7 @@ def test_colour_spaces_against_colorsys() -> None:
     np.testing.assert_allclose(V.RgbToHsv(True)(image), expected, atol=1e-12)
     np.testing.assert_allclose(V.HsvToRgb(True)(expected), image, atol=1e-12)
     np.testing.assert_allclose(V.RgbToHsv()(image.transpose(2, 0, 1)), expected.transpose(2, 0, 1), atol=1e-12)
-    with pytest.raises(ValueError, match=r"expected an image \[3, H, W\]"):
+    with pytest.raises(TypeError, match=r"expected an image \[3, H, W\]"):
         V.RgbToHsv()(image)
 
 
