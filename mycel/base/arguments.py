@@ -48,6 +48,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 Kinds = Union[type, tuple[type, ...]]
+Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
 _LONGEST = 80
 _WORDS = (str, bool, type(None))
 _NAMES: dict[type, str] = {str: "a string", bytes: "bytes", type: "a class", np.ndarray: "a NumPy array"}
@@ -143,7 +144,6 @@ def number(
     below: Optional[float] = None,
     *,
     numpy: bool = True,
-    error: Optional[type[Exception]] = None,
 ) -> float:
     """Check that `value` is a real number within bounds, and return it as a float.
 
@@ -151,15 +151,14 @@ def number(
     parameter. The bounds `at_least` and `at_most` are closed, `above` and `below` open; None is no
     bound. Booleans and tensors are not numbers; NumPy's numbers and other real numbers of Python's
     are, unless `numpy` is False, which allows floats and ints only. NaN lies within no bounds.
-    `error` is raised in place of TypeError and ValueError.
     """
     if isinstance(value, float):
         found = value
     elif isinstance(value, bool) or not isinstance(value, numbers.Real if numpy else int):
-        raise wrong_type(owner, parameter, "a number", value, error or TypeError)
+        raise wrong_type(owner, parameter, "a number", value)
     else:
         found = float(value)
-    _within(owner, parameter, value, found, (at_least, above, at_most, below), error or ValueError)
+    _within(owner, parameter, value, found, (at_least, above, at_most, below))
     return found
 
 
@@ -182,28 +181,25 @@ def real(
     if not isinstance(value, (float, np.floating)):
         raise wrong_type(owner, parameter, "a float", value)
     found = float(value)
-    _within(owner, parameter, value, found, (at_least, above, at_most, below), ValueError)
+    _within(owner, parameter, value, found, (at_least, above, at_most, below))
     return found
 
 
-Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
-
-
-def _within(owner: str, parameter: str, value: object, found: float, bounds: Bounds, error: type[Exception]) -> None:
-    """Raise `error` unless `found`, what `value` is as a float, lies within the bounds.
+def _within(owner: str, parameter: str, value: object, found: float, bounds: Bounds) -> None:
+    """Raise ValueError unless `found`, what `value` is as a float, lies within the bounds.
 
     `owner` and `parameter` are for the message; `bounds` are the least, an open bound below, the
     most, and an open bound above.
     """
     at_least, above, at_most, below = bounds
     if at_least is not None and not found >= at_least:
-        raise wrong_value(owner, parameter, f"at least {at_least}", value, error)
+        raise wrong_value(owner, parameter, f"at least {at_least}", value)
     if above is not None and not found > above:
-        raise wrong_value(owner, parameter, f"above {above}", value, error)
+        raise wrong_value(owner, parameter, f"above {above}", value)
     if at_most is not None and not found <= at_most:
-        raise wrong_value(owner, parameter, f"at most {at_most}", value, error)
+        raise wrong_value(owner, parameter, f"at most {at_most}", value)
     if below is not None and not found < below:
-        raise wrong_value(owner, parameter, f"below {below}", value, error)
+        raise wrong_value(owner, parameter, f"below {below}", value)
 
 
 def flag(

@@ -46,9 +46,8 @@ class BoostTrainOneStepCell(TrainOneStepCell):
         if isinstance(optimizer, FreezeOpt):
             self.train_strategy = optimizer.train_strategy
             self.step = Parameter(Tensor(np.zeros((), np.int32)), name="freeze_step", requires_grad=False)
-            self.freeze_nets = CellList(
-                freeze_cell(False, network, optimizer, self.sens, self.grad, False), auto_prefix=False
-            )
+            nets = freeze_cell(False, network, optimizer, self.sens, self.grad, False)
+            self.freeze_nets = CellList(list(nets), auto_prefix=False)
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch, and return the loss."""

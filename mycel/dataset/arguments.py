@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
+
 INT32_MAX = 2**31 - 1
 
 
@@ -51,6 +53,16 @@ def check_count(operation: str, argument: str, value: Any, low: int, extra: tupl
         also = f" or {' or '.join(map(str, extra))}" if extra else ""
         raise ValueError(f"{operation}: {argument} must be within [{low}, {INT32_MAX}]{also}, got {value}")
     return int(value)
+
+
+def check_counts(operation: str, **counts: Any) -> None:
+    """Raise TypeError unless each argument that is given by name is an integer or None.
+
+    `operation` is named in messages.
+    """
+    for argument, value in counts.items():
+        if value is not None:
+            arguments.integer(operation, argument, value)
 
 
 def is_hidden(name: str) -> bool:

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
+
+
+class InputValueError(ValueError, RuntimeError):
+    """An input that an operation cannot compute with; MindSpore raises RuntimeError for it."""
+
+
+class InputTypeError(TypeError, RuntimeError):
+    """An input of a type that an operation does not take; MindSpore raises RuntimeError for it."""
+
+
+def input_refused(error: Union[TypeError, ValueError]) -> RuntimeError:
+    """Return what an operation raises for its input, as an error that is a RuntimeError too."""
+    kind = InputTypeError if isinstance(error, TypeError) else InputValueError
+    return kind(str(error)).with_traceback(error.__traceback__)
 
 
 def operation_name(operation: Any) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop
@@ -77,11 +79,17 @@ class GeneratorDataset(MappableDataset):
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id)
         # True is the default: only who asks for several workers expects anything of it.
         several = self.num_parallel_workers is not None and self.num_parallel_workers > 1
-        check_processes("GeneratorDataset", python_multiprocessing if several else False, max_rowsize)
+        arguments.optional("GeneratorDataset", "python_multiprocessing", python_multiprocessing, bool)
+        if max_rowsize is not None:
+            arguments.integer("GeneratorDataset", "max_rowsize", max_rowsize, -1)
+        check_processes("GeneratorDataset", bool(python_multiprocessing and several), max_rowsize)
+        if schema is not None and not isinstance(schema, (str, os.PathLike)) and not hasattr(schema, "columns"):
+            raise arguments.wrong_value("GeneratorDataset", "schema", "a Schema or the name of its file", schema)
         if schema is not None:
             raise NotImplementedError("GeneratorDataset: schema is not supported; give column_names and column_types")
         if column_names is None:
             raise ValueError("GeneratorDataset: column_names are missing")
+        arguments.instance("GeneratorDataset", "column_names", column_names, (str, list))
         self.column_names = names(column_names, "GeneratorDataset: column_names")
         if not (
             callable(source)
@@ -107,6 +115,7 @@ class GeneratorDataset(MappableDataset):
             None if num_samples is None else check_count("GeneratorDataset", "num_samples", num_samples, 0) or None
         )
         self.column_types = None
+        arguments.optional("GeneratorDataset", "column_types", column_types, list)
         if column_types is not None:
             self.column_types = [numpy_type("GeneratorDataset: column_types", t) for t in column_types]
             if len(self.column_types) != len(self.column_names):

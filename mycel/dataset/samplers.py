@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.arguments import INT32_MAX, check_count
+from mycel.base import arguments
+from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Run
@@ -47,6 +48,11 @@ def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
     raise TypeError(
         f"{operation}: shuffle must be a bool or a Shuffle, got {shuffle!r} of type {type(shuffle).__name__}"
     )
+
+
+def _not_none(sampler: str, shuffle: object) -> None:
+    if shuffle is None:
+        raise arguments.wrong_type(sampler, "shuffle", "a bool or a Shuffle", shuffle)
 
 
 class BuiltinSampler(MadeOf):
@@ -154,6 +160,7 @@ class RandomSampler(BuiltinSampler):
         super().__init__(num_samples)
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
+        _not_none("RandomSampler", shuffle)
         wants_shuffle("RandomSampler", shuffle)
         self.replacement = replacement
 
@@ -227,17 +234,14 @@ class WeightedRandomSampler(BuiltinSampler):
 
     def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True) -> None:
         super().__init__(num_samples)
-        try:
-            self.weights = np.asarray(weights, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}"
-            ) from error
+        for weight in weights if isinstance(weights, (list, np.ndarray)) else [weights]:
+            arguments.instance("WeightedRandomSampler", "each of weights", weight, (int, float, np.number), "a number")
+        self.weights = np.asarray(weights, dtype=np.float64)
         if self.weights.ndim != 1 or not self.weights.size:
             raise ValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
         if not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
             raise ValueError("WeightedRandomSampler: weights must be finite and not negative, and one must be positive")
-        self.replacement = replacement
+        self.replacement = arguments.flag("WeightedRandomSampler", "replacement", replacement)
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         if len(self.weights) > rows:
@@ -278,8 +282,8 @@ class PKSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.num_val = check_count("PKSampler", "num_val", num_val, 1)
         self.num_class = None if num_class is None else check_count("PKSampler", "num_class", num_class, 1)
-        self.shuffles = wants_shuffle("PKSampler", shuffle)
-        self.class_column = class_column
+        self.shuffles = arguments.flag("PKSampler", "shuffle", shuffle)
+        self.class_column = arguments.text("PKSampler", "class_column", class_column)
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         values = np.asarray(labels(self.class_column))
@@ -321,6 +325,7 @@ class DistributedSampler(BuiltinSampler):
         self.shard_id = check_count("DistributedSampler", "shard_id", shard_id, 0)
         if shard_id >= num_shards:
             raise ValueError(f"DistributedSampler: shard_id {shard_id} is not below num_shards {num_shards}")
+        _not_none("DistributedSampler", shuffle)
         self.shuffles = wants_shuffle("DistributedSampler", shuffle)
         self.offset = check_count("DistributedSampler", "offset", offset, -1)
         if offset > num_shards:
@@ -433,6 +438,7 @@ def select_sampler(
     `num_samples`, `sampler`, `shuffle`, `num_shards` and `shard_id` are those of `MappableDataset`;
     `operation` is named in messages. Raises ValueError where arguments contradict each other.
     """
+    check_counts(operation, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id)
     if (num_shards is None) != (shard_id is None):
         raise ValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
     if sampler is not None:
@@ -444,7 +450,7 @@ def select_sampler(
             )
         if isinstance(sampler, BuiltinSampler):
             return sampler
-        if isinstance(sampler, Iterable):
+        if isinstance(sampler, Iterable) and not isinstance(sampler, str):
             return IterSampler(sampler)
         raise TypeError(
             f"{operation}: expected a sampler or row numbers, got {sampler!r} of type {type(sampler).__name__}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Block, Column, as_array
 from mycel.dataset.node import SOURCE
@@ -225,6 +225,8 @@ class NumpySlicesDataset(ArrayDataset):
         shard_id: int | None = None,
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id)
+        arguments.instance("NumpySlicesDataset", "data", data, (list, tuple, dict, np.ndarray))
+        arguments.optional("NumpySlicesDataset", "column_names", column_names, (str, list))
         if isinstance(data, dict):
             group, default = list(data.values()), list(data)
         else:

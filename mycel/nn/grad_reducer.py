@@ -41,7 +41,9 @@ class DistributedGradReducer(Cell):
         name = type(self).__name__
         self.parameters = tuple(parameters)
         self.mean = False if mean is None else arguments.flag(name, "mean", mean)
-        self.degree = get_group_size(group) if degree is None else arguments.integer(name, "degree", degree, 1)
+        if degree is None:
+            degree = get_group_size(group)
+        self.degree = arguments.integer(name, "degree", degree, 1, flags=True, error=ValueError)
         arguments.integer(name, "fusion_type", fusion_type)
         self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
 

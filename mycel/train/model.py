@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Optional
 
 from mycel import nn
@@ -133,8 +133,12 @@ class Model:
         for name in kwargs:
             if name not in _OPTIONS:
                 raise ValueError(f"Model: unknown argument {name!r}; further arguments are {', '.join(_OPTIONS)}")
-        # Boosting is about training: without an optimizer the level has no meaning.
-        boosts = optimizer is not None and arguments.one_of("Model", "boost_level", boost_level, _BOOSTS) != "O0"
+        if not isinstance(boost_level, Hashable):
+            raise arguments.wrong_type("Model", "boost_level", "a string", boost_level)
+        # The level is about training: without an optimizer it may be anything, as in MindSpore.
+        if optimizer is not None:
+            arguments.one_of("Model", "boost_level", boost_level, _BOOSTS)
+        boosts = isinstance(boost_level, str) and boost_level in _BOOSTS[1:]
         if boosts or kwargs.get("acc_level", "O0") != "O0" or kwargs.get("boost_config_dict"):
             raise Unsupported(f"Model: boost_level {boost_level!r} is not supported; leave it at 'O0'")
         self._network = network
@@ -149,7 +153,7 @@ class Model:
         self._train_network = self._build_train_network()
         if eval_network is None and self._metrics:
             if loss_fn is None:
-                raise ValueError("Model: metrics need a loss_fn, or an eval_network that gives the loss")
+                raise ValueError("Model: metrics want a loss_fn, or an eval_network whose outputs they take")
             self._eval_network = nn.WithEvalCell(network, loss_fn, amp_level in ("O2", "O3", "auto"))
             self._eval_indexes = [0, 1, 2]
 
@@ -418,8 +422,6 @@ class Model:
     def _need_metrics(self, function: str) -> None:
         if not self._metrics:
             raise ValueError(f"{function}: the model has no metrics; give some, as Model(..., metrics={{'accuracy'}})")
-        if self._eval_network is None:
-            raise ValueError(f"{function}: metrics want a loss_fn, or an eval_network whose outputs they take")
 
     def _evaluate(
         self,

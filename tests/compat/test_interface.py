@@ -47,8 +47,6 @@ OTHERWISE = {
     "Model(net, loss_fn=3)": _EARLIER,
     "Model(net, eval_network=3)": _EARLIER,
     "Model(net, eval_indexes=3)": _EARLIER,
-    "Model(net, boost_level='x')": _EARLIER,
-    "Model(net).predict(3)": "the first layer refuses it, by its shape",
     "ms.DatasetHelper(3)": _EARLIER,
 }
 

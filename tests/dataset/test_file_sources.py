@@ -431,6 +431,8 @@ def test_padded() -> None:
     )
     joined = ds.GeneratorDataset([(np.ones(1),)] * 3, ["a"], shuffle=False) + ds.PaddedDataset([{"a": np.zeros(1)}])
     assert values(joined, "a") == [[1], [1], [1], [0]]
-    for samples in ([], [{}], [{"a": 1}, {"b": 2}], 3):
+    for samples in ([], [{}], [{"a": 1}, {"b": 2}]):
         with pytest.raises(ValueError, match="PaddedDataset"):
             ds.PaddedDataset(samples)
+    with pytest.raises(TypeError, match="PaddedDataset"):
+        ds.PaddedDataset(3)

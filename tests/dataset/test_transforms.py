@@ -41,7 +41,7 @@ def test_one_hot_in_a_block_names_the_row() -> None:
         next(iter(batches.create_tuple_iterator(num_epochs=1, output_numpy=True)))[0].tolist()
         == np.eye(6)[[0, 1, 5, 2]].tolist()
     )
-    with pytest.raises(RuntimeError, match="'OneHot' failed on column 'y', row 2: ValueError: OneHot: class 5"):
+    with pytest.raises(RuntimeError, match="'OneHot' failed on column 'y', row 2: InputValueError: OneHot: class 5"):
         list(labels.map(T.OneHot(4), "y").batch(4).create_tuple_iterator(num_epochs=1, output_numpy=True))
 
 

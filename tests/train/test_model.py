@@ -381,7 +381,7 @@ def test_model_refuses_what_cannot_work():
         (
             (Step(), None, None, None, None, None, "O7"),
             ValueError,
-            "amp_level must be one of 'O0', 'O1', 'O2', 'O3', 'auto', not 'O7'",
+            "amp_level 'O7' wants an optimizer",
         ),
         ((Step(), None, None, None, None, None, "O0", "O1"), Unsupported, "boost_level 'O1' is not supported"),
     ):

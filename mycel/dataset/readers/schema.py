@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.transforms.base import numpy_type
 
 _TYPES = (
@@ -56,7 +57,9 @@ class Schema:
     """
 
     def __init__(self, schema_file: str | os.PathLike[str] | None = None) -> None:
-        self.schema_file = os.fspath(schema_file) if schema_file else ""
+        if schema_file is not None:
+            arguments.path("Schema", "schema_file", schema_file)
+        self.schema_file = os.fspath(schema_file or "")
         self.columns: list[dict[str, Any]] = []
         self.dataset_type: str | None = None
         self.num_rows = 0

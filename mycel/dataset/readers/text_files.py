@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import decompression as inflate
-from mycel.dataset.arguments import check_count
+from mycel.dataset.arguments import check_count, check_counts
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
 from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.generator import GeneratorDataset
@@ -89,6 +90,21 @@ def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def check_files(
+    operation: str, shuffle: Any, num_samples: Any, num_shards: int | None, shard_id: int | None
+) -> tuple[int, int] | None:
+    """Check the arguments that sources of files have in common, before any file is looked for.
+
+    `operation` is named in messages; `shuffle`, `num_samples`, `num_shards` and `shard_id` are
+    those of `TextFileDataset`. Returns (number of shards, shard), or None. Raises TypeError,
+    RuntimeError or ValueError.
+    """
+    check_counts(operation, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id)
+    if not isinstance(shuffle, Shuffle):
+        wants_shuffle(operation, shuffle)
+    return check_shards(operation, num_shards, shard_id)
+
+
 def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -> tuple[int, int] | None:
     """Return (number of shards, shard), or None.
 
@@ -140,8 +156,8 @@ class TextFileDataset(HeldDataset, TextBaseDataset):
         cache: Any = None,
     ) -> None:
         super().__init__(num_parallel_workers, cache=cache)
+        shards = check_files("TextFileDataset", shuffle, num_samples, num_shards, shard_id)
         self.dataset_files = find_files("TextFileDataset", dataset_files)
-        shards = check_shards("TextFileDataset", num_shards, shard_id)
         self._sizes: list[int] = []
         self.sampler = FileOrder("TextFileDataset", shuffle, self._sizes, num_samples, shards)
 
@@ -201,12 +217,15 @@ class CSVDataset(ArrayDataset):
         cache: Any = None,
     ) -> None:
         super().__init__(num_parallel_workers, cache=cache)
-        self.dataset_files = find_files("CSVDataset", dataset_files)
-        shards = check_shards("CSVDataset", num_shards, shard_id)
-        if not isinstance(field_delim, str) or len(field_delim) != 1 or field_delim in '"\r\n':
+        shards = check_files("CSVDataset", shuffle, num_samples, num_shards, shard_id)
+        if len(arguments.text("CSVDataset", "field_delim", field_delim)) != 1 or field_delim in '"\r\n':
             raise ValueError(
                 f"CSVDataset: field_delim must be one letter, not a quote or the end of a line, got {field_delim!r}"
             )
+        arguments.optional("CSVDataset", "column_defaults", column_defaults, list)
+        for name in () if column_names is None else column_names:
+            arguments.text("CSVDataset", "each of column_names", name)
+        self.dataset_files = find_files("CSVDataset", dataset_files)
         names = None if column_names is None else list(column_names)
         rows: list[list[str]] = []
         sizes = []
@@ -308,8 +327,11 @@ class TFRecordDataset(MappableDataset):
 
         super().__init__(num_parallel_workers, cache=cache)
         kind = "TFRecordDataset"
+        shards = check_files(kind, shuffle, num_samples, num_shards, shard_id)
+        for name in arguments.optional(kind, "columns_list", columns_list, list) or ():
+            arguments.text(kind, "each of columns_list", name)
+        arguments.flag(kind, "shard_equal_rows", shard_equal_rows)
         files = find_files(kind, dataset_files)
-        shards = check_shards(kind, num_shards, shard_id)
         if compression_type not in (None, "", "GZIP", "ZLIB"):
             raise ValueError(f"{kind}: compression_type must be '', 'GZIP' or 'ZLIB', got {compression_type!r}")
         if shards is not None and not shard_equal_rows and not compression_type:
@@ -437,11 +459,13 @@ class PaddedDataset(GeneratorDataset):
     """
 
     def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:
-        if not isinstance(padded_samples, (list, tuple)) or not padded_samples:
+        if not padded_samples:
             raise ValueError(f"PaddedDataset: expected a list of dictionaries, at least one, got {padded_samples!r}")
-        names = list(padded_samples[0]) if isinstance(padded_samples[0], dict) else []
+        for sample in arguments.sequence("PaddedDataset", "padded_samples", padded_samples):
+            arguments.instance("PaddedDataset", "each of padded_samples", sample, dict)
+        names = list(padded_samples[0])
         for sample in padded_samples:
-            if not isinstance(sample, dict) or not sample or set(sample) != set(names):
+            if not sample or set(sample) != set(names):
                 raise ValueError(
                     f"PaddedDataset: each sample must be a dictionary with the columns {names}, got {sample!r}"
                 )

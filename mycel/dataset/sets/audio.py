@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.families import AudioBaseDataset
 from mycel.dataset.readers.failures import reading
@@ -422,10 +423,7 @@ class TedliumDataset(AudioSet):
         shard_id: int | None = None,
         cache: Any = None,
     ) -> None:
-        if release not in ("release1", "release2", "release3"):
-            raise ValueError(
-                f"TedliumDataset: release must be one of 'release1', 'release2', 'release3', got {release!r}"
-            )
+        arguments.choice("TedliumDataset", "release", release, ("release1", "release2", "release3"))
         if extensions not in (None, ".sph"):
             raise ValueError(f"TedliumDataset: extensions must be '.sph', got {extensions!r}")
         self.release = release

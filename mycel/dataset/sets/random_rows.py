@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row
@@ -48,12 +49,14 @@ class FakeImageDataset(MappableDataset, VisionBaseDataset):
         shard_id: int | None = None,
         cache: Any = None,
     ) -> None:
-        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         kind = "FakeImageDataset"
+        if sampler is not None and (num_samples is not None or shuffle is not None):
+            raise RuntimeError(f"{kind}: a sampler was given, so num_samples and shuffle would have no effect")
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         self.num_images = check_count(kind, "num_images", num_images, 1)
         self._classes = check_count(kind, "num_classes", num_classes, 1)
         self.base_seed = check_count(kind, "base_seed", base_seed, 0)
-        if not isinstance(image_size, (list, tuple)) or len(image_size) != 3:
+        if len(arguments.sequence(kind, "image_size", image_size)) != 3:
             raise ValueError(f"{kind}: image_size must be height, width and channels, got {image_size!r}")
         self.image_size = tuple(check_count(kind, "image_size", n, 1) for n in image_size)
 

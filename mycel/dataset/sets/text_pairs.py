@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mycel.dataset.readers.failures import read_json, read_xml, reading
-from mycel.dataset.readers.text_files import find_files
+from mycel.dataset.readers.text_files import check_files, find_files
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.folders import check_folder, read_lines
 from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, checked_cell
@@ -58,6 +58,7 @@ class CLUEDataset(TextRows):
         for name, value, known in (("task", task, tuple(_CLUE)), ("usage", usage, ("train", "test", "eval"))):
             if value not in known:
                 raise ValueError(f"CLUEDataset: {name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        check_files("CLUEDataset", shuffle, num_samples, num_shards, shard_id)
         self.dataset_files = find_files("CLUEDataset", dataset_files)
         self.task, self.usage = task, usage
         self._names = _CLUE[task][usage == "test"]

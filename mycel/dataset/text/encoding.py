@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array
 
 
-def _check_array(operation: str, array: Any, kind: str, expected: str) -> None:
+def _check_array(operation: str, array: Any, kind: str, expected: str, error: type[Exception]) -> None:
     if not isinstance(array, np.ndarray):
-        raise TypeError(
-            f"{operation}: expected a NumPy array of {expected}, got {array!r} of type {type(array).__name__}"
-        )
+        raise arguments.wrong_type(operation, "the input", f"a NumPy array of {expected}", array, error)
     if array.dtype.kind != kind:
         raise TypeError(f"{operation}: expected an array of {expected}, got one of type {array.dtype}")
 
@@ -29,20 +28,20 @@ def to_str(array: Any, encoding: str = "utf8") -> Array:
     >>> text.to_str(np.array([b"caf\\xc3\\xa9"])).tolist()
     ['café']
     """
-    _check_array("to_str", array, "S", "bytes")
+    _check_array("to_str", array, "S", "bytes", TypeError)
     return np.char.decode(array, encoding)
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     """Encode an array of text to bytes of the same shape.
 
-    Raises TypeError for anything but an array of text, and UnicodeEncodeError for characters that
-    the encoding lacks.
+    Raises ValueError for what is no array, TypeError for one of another kind, and
+    UnicodeEncodeError for characters that the encoding lacks.
 
     >>> import numpy as np
     >>> from mycel.dataset import text
     >>> text.to_bytes(np.array(["a", "é"])).tolist()
     [b'a', b'\\xc3\\xa9']
     """
-    _check_array("to_bytes", array, "U", "text")
+    _check_array("to_bytes", array, "U", "text", ValueError)
     return np.char.encode(array, encoding)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.blocks import Array
+from mycel.dataset.failure import InputValueError
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.transforms.base import Transform, numpy_type
 
@@ -68,9 +69,9 @@ class TruncateSequencePair(Transform):
         self.max_length = max_length
 
     def __call__(self, *inputs: Any) -> Any:
-        arrays = [as_array(value) for value in inputs]
+        arrays = [self.convert(value) for value in inputs]
         if len(arrays) != 2 or any(array.ndim != 1 for array in arrays):
-            raise ValueError(
+            raise InputValueError(
                 f"TruncateSequencePair: expected two lists, got arrays of shapes {[array.shape for array in arrays]}"
             )
         first, second = map(len, arrays)

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, as_array, is_picture
+from mycel.dataset.failure import InputValueError, input_refused
 from mycel.dataset.made_of import MadeOf
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
@@ -33,14 +35,25 @@ class Transform(MadeOf):
         """Make a transform without arguments."""
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) != 1:
-            raise ValueError(
+        arrays = [self.convert(value) for value in inputs]
+        if len(arrays) != 1:
+            error = TypeError if self.in_python else InputValueError
+            raise error(
                 f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a function"
             )
-        return self.compute(self.convert(inputs[0]), 0)
+        try:
+            return self.compute(arrays[0], 0)
+        except (RuntimeError, UnicodeError):
+            raise
+        except (TypeError, ValueError) as error:
+            if self.in_python:
+                raise
+            raise input_refused(error) from None
 
     def convert(self, value: Any) -> Array:
-        """Convert the argument of a call, anything array-like, to an array."""
+        """Convert the argument of a call, anything array-like but a dictionary, to an array."""
+        if isinstance(value, dict):
+            raise arguments.wrong_type(type(self).__name__, "the input", "an array, a number or text", value)
         return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Any:
@@ -115,7 +128,8 @@ def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Ca
             f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
         )
     if len(transforms) < least:
-        raise ValueError(f"{operation}: the list of transforms is empty")
+        error = ValueError if isinstance(transforms, list) else TypeError
+        raise error(f"{operation}: the list of transforms is empty")
     for transform in transforms:
         if not callable(transform):
             raise TypeError(f"{operation}: expected a transform, got {transform!r} of type {type(transform).__name__}")

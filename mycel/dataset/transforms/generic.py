@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, as_array
+from mycel.base import arguments
+from mycel.dataset.blocks import Array
+from mycel.dataset.failure import InputTypeError, InputValueError
 from mycel.dataset.padding import pad_stack
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
@@ -55,8 +57,7 @@ class OneHot(Transform):
             raise TypeError(f"OneHot: num_classes must be an integer, got {num_classes!r}")
         if num_classes < 1:
             raise ValueError(f"OneHot: num_classes must be positive, got {num_classes}")
-        if not 0 <= smoothing_rate <= 1:
-            raise ValueError(f"OneHot: smoothing_rate must be within [0, 1], got {smoothing_rate}")
+        arguments.number("OneHot", "smoothing_rate", smoothing_rate, 0, at_most=1)
         self.num_classes = num_classes
         self.smoothing_rate = smoothing_rate
 
@@ -167,11 +168,10 @@ class PadEnd(Transform):
     """
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
-        if not isinstance(pad_shape, (list, tuple)):
-            raise TypeError(f"PadEnd: pad_shape must be a list of lengths, not {type(pad_shape).__name__}")
-        for length in pad_shape:
-            if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
-                raise ValueError(f"PadEnd: lengths must be positive integers or None, got {list(pad_shape)}")
+        for length in arguments.instance("PadEnd", "pad_shape", pad_shape, list):
+            if length is not None:
+                arguments.integer("PadEnd", "each of pad_shape", length, 1)
+        arguments.optional("PadEnd", "pad_value", pad_value, (str, bytes, int, float), "a number or text")
         self.pad_shape = list(pad_shape)
         self.pad_value = pad_value
 
@@ -275,11 +275,13 @@ class Concatenate(Transform):
     """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
-        if axis not in (0, -1):
+        if axis is not None and arguments.integer("Concatenate", "axis", axis) not in (0, -1):
             raise ValueError(f"Concatenate: arrays have one axis, so axis must be 0 or -1, got {axis}")
         self.axis = axis
-        self.prepend = None if prepend is None else np.atleast_1d(as_array(prepend))
-        self.append = None if append is None else np.atleast_1d(as_array(append))
+        for argument, part in (("prepend", prepend), ("append", append)):
+            if arguments.optional("Concatenate", argument, part, np.ndarray) is not None and part.ndim != 1:
+                raise ValueError(f"Concatenate: {argument} must have one axis, got shape {part.shape}")
+        self.prepend, self.append = prepend, append
 
     def __call__(self, *inputs: Any) -> Array:
         parts = [self.convert(value) for value in inputs]
@@ -289,9 +291,11 @@ class Concatenate(Transform):
             parts.append(self.append)
         for part in parts:
             if part.ndim != 1:
-                raise ValueError(f"Concatenate: arrays must have one axis, got shape {part.shape}")
+                raise InputValueError(f"Concatenate: arrays must have one axis, got shape {part.shape}")
             if part.dtype != parts[0].dtype and not (part.dtype.kind == parts[0].dtype.kind == "U"):
-                raise TypeError(f"Concatenate: types differ: {parts[0].dtype} and {part.dtype}; use TypeCast first")
+                raise InputTypeError(
+                    f"Concatenate: types differ: {parts[0].dtype} and {part.dtype}; use TypeCast first"
+                )
         return np.concatenate(parts)
 
 

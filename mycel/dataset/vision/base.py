@@ -40,7 +40,7 @@ class ImageTransform(Transform):
         return super().__call__(*inputs)
 
     def convert(self, value: Any) -> Array:
-        if isinstance(value, (list, tuple)):
+        if not isinstance(value, np.ndarray) and not is_picture(value):
             raise TypeError(
                 f"{type(self).__name__}: expected a NumPy array or a picture of Pillow, got a {type(value).__name__}"
             )
@@ -103,7 +103,11 @@ def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
 def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
     """Return a grey value or three colour values within [0, 255]."""
     values = (fill_value,) if isinstance(fill_value, int) else fill_value
-    if not isinstance(values, tuple) or len(values) not in (1, 3) or any(not isinstance(v, int) for v in values):
+    if (
+        not isinstance(values, tuple)
+        or len(values) not in (1, 3)
+        or any(isinstance(v, bool) or not isinstance(v, int) for v in values)
+    ):
         raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, got {fill_value!r}")
     if any(not 0 <= v <= 255 for v in values):
         raise ValueError(f"{operation}: fill_value must be within [0, 255], got {fill_value!r}")

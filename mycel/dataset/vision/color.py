@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
@@ -46,6 +47,10 @@ class Decode(ImageTransform):
         if not isinstance(to_pil, bool):
             raise TypeError(f"Decode: to_pil must be a bool, got {to_pil!r}")
         self.to_pil = to_pil
+
+    def convert(self, value: Any) -> Array:
+        """Convert the content of a file, bytes or an array, to an array."""
+        return as_array(value) if isinstance(value, bytes) else super().convert(value)
 
     def compute(self, array: Array, lead: int) -> Any:
         if array.dtype.kind == "S" and array.size == 1:
@@ -140,6 +145,10 @@ class Normalize(ImageTransform):
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
+        for argument, values in (("mean", mean), ("std", std)):
+            for value in arguments.sequence(type(self).__name__, argument, values):
+                arguments.number(type(self).__name__, argument, value)
+        arguments.flag(type(self).__name__, "is_hwc", is_hwc)
         if len(mean) != len(std):
             raise ValueError(f"Normalize: {len(mean)} means but {len(std)} standard deviations")
         if any(not 0 <= m <= 255 for m in mean):
@@ -260,7 +269,8 @@ class Grayscale(ImageTransform):
     in_python = True
 
     def __init__(self, num_output_channels: int = 1) -> None:
-        if not isinstance(num_output_channels, int) or num_output_channels not in (1, 3):
+        arguments.integer(type(self).__name__, "num_output_channels", num_output_channels)
+        if num_output_channels not in (1, 3):
             raise ValueError(f"Grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
         self.num_output_channels = num_output_channels
 
@@ -405,8 +415,12 @@ class Solarize(ImageTransform):
     """
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
-        pair = (threshold, 255) if isinstance(threshold, (int, float)) else tuple(threshold)
-        if len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 255:
+        pair = tuple(threshold) if isinstance(threshold, (list, tuple)) else (threshold, 255)
+        for number in pair:
+            arguments.number("Solarize", "threshold", number)
+        if len(pair) != 2:
+            raise TypeError(f"Solarize: threshold must be one or two numbers, got {threshold!r}")
+        if not 0 <= pair[0] <= pair[1] <= 255:
             raise ValueError(
                 f"Solarize: threshold must be one or two increasing numbers within [0, 255], got {threshold!r}"
             )
@@ -428,9 +442,7 @@ class Posterize(ImageTransform):
     """
 
     def __init__(self, bits: int) -> None:
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 0 <= bits <= 8:
-            raise ValueError(f"Posterize: bits must be an integer within [0, 8], got {bits!r}")
-        self.bits = bits
+        self.bits = arguments.integer("Posterize", "bits", bits, 0, 8)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
@@ -457,8 +469,13 @@ class Erase(ImageTransform):
     def __init__(
         self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False
     ) -> None:
+        for argument, number in (("top", top), ("left", left), ("height", height), ("width", width)):
+            arguments.integer("Erase", argument, number)
         if min(top, left) < 0 or min(height, width) < 1:
             raise ValueError(f"Erase: {height}x{width} at {(top, left)} is not a rectangle of an image")
+        for part in value if isinstance(value, tuple) else (value,):
+            arguments.number("Erase", "value", part, 0, at_most=255)
+        arguments.flag("Erase", "inplace", inplace)
         self.top, self.left, self.height, self.width = top, left, height, width
         self.value = value
         self.inplace = inplace
@@ -506,6 +523,10 @@ class RandomErasing(ImageTransform):
         max_attempts: int = 10,
     ) -> None:
         self.prob = check_probability("RandomErasing", prob)
+        if isinstance(value, bool) or not isinstance(value, (int, str, list, tuple)):
+            raise arguments.wrong_type("RandomErasing", "value", "an int, several of them or 'random'", value)
+        arguments.flag("RandomErasing", "inplace", inplace)
+        arguments.integer("RandomErasing", "max_attempts", max_attempts, 1)
         if isinstance(value, str) and value != "random":
             raise ValueError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
         self.scale = check_range("RandomErasing", "scale", scale)
@@ -547,11 +568,9 @@ class CutOut(ImageTransform):
     random = True
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
-        if min(length, num_patches) < 1:
-            raise ValueError(f"CutOut: length and num_patches must be positive, got {length} and {num_patches}")
-        self.length = length
-        self.num_patches = num_patches
-        self.is_hwc = is_hwc
+        self.length = arguments.integer("CutOut", "length", length, 1)
+        self.num_patches = arguments.integer("CutOut", "num_patches", num_patches, 1)
+        self.is_hwc = arguments.flag("CutOut", "is_hwc", is_hwc)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))

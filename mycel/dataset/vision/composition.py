@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
 from mycel.dataset.vision.base import ImageTransform, parse_fill, parse_size
@@ -100,8 +102,7 @@ class NormalizePad(Normalize):
         self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True
     ) -> None:
         super().__init__(mean, std, is_hwc)
-        if dtype not in ("float32", "float16"):
-            raise ValueError(f"NormalizePad: dtype must be 'float32' or 'float16', got {dtype!r}")
+        arguments.choice("NormalizePad", "dtype", dtype, ("float32", "float16"))
         self.dtype = numpy_type("NormalizePad", dtype)
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -187,8 +188,7 @@ class SlicePatches(ImageTransform):
         self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0
     ) -> None:
         for argument, value in (("num_height", num_height), ("num_width", num_width)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"SlicePatches: {argument} must be a positive integer, got {value!r}")
+            arguments.integer("SlicePatches", argument, value, 1)
         if not isinstance(slice_mode, SliceMode):
             raise TypeError(f"SlicePatches: slice_mode must be a SliceMode, got {slice_mode!r}")
         self.num_height, self.num_width, self.slice_mode = num_height, num_width, slice_mode
@@ -219,10 +219,10 @@ class UniformAugment(Transform):
     random = True
 
     def __init__(self, transforms: Sequence[Callable[..., Any]], num_ops: int = 2) -> None:
+        self.num_ops = arguments.integer("UniformAugment", "num_ops", num_ops, 1)
+        if isinstance(transforms, Sized) and len(transforms) < num_ops:
+            raise ValueError(f"UniformAugment: num_ops must be at most {len(transforms)}, not {num_ops}")
         self.transforms = check_operations("UniformAugment", transforms)
-        if isinstance(num_ops, bool) or not isinstance(num_ops, int) or not 1 <= num_ops <= len(self.transforms):
-            raise ValueError(f"UniformAugment: num_ops must be within [1, {len(self.transforms)}], got {num_ops!r}")
-        self.num_ops = num_ops
 
     def __call__(self, *inputs: Any) -> Any:
         (image,) = inputs
@@ -278,13 +278,20 @@ def _beta(stream: Stream, alpha: float) -> float:
     return float(np.random.Generator(np.random.PCG64(stream.bits())).beta(alpha, alpha))
 
 
+def _batches(operation: str, inputs: Sequence[Any]) -> list[Array]:
+    found = [arguments.instance(operation, "each input", value, np.ndarray) for value in inputs]
+    if len(found) != 2:
+        raise InputValueError(f"{operation}: takes images and labels, got {len(found)} columns")
+    return found
+
+
 def _check_labels(operation: str, images: Array, labels: Array) -> None:
     if images.ndim != 4:
-        raise ValueError(
+        raise InputValueError(
             f"{operation}: expected a batch of images of four axes, got shape {images.shape}; use it after batch"
         )
     if labels.ndim not in (2, 3) or labels.dtype.kind not in "iuf" or len(labels) != len(images):
-        raise ValueError(
+        raise InputValueError(
             f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} "
             f"{labels.shape}"
         )
@@ -305,9 +312,7 @@ class MixUpBatch(Transform):
             raise ValueError("MixUpBatch: alpha must be positive, got 0")
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) != 2:
-            raise ValueError(f"MixUpBatch: takes images and labels, got {len(inputs)} columns")
-        images, labels = map(as_array, inputs)
+        images, labels = _batches("MixUpBatch", inputs)
         _check_labels("MixUpBatch", images, labels)
         stream = current_stream()
         share = _beta(stream, self.alpha)
@@ -338,9 +343,7 @@ class CutMixBatch(Transform):
         self.prob = check_probability("CutMixBatch", prob)
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) != 2:
-            raise ValueError(f"CutMixBatch: takes images and labels, got {len(inputs)} columns")
-        images, labels = map(as_array, inputs)
+        images, labels = _batches("CutMixBatch", inputs)
         _check_labels("CutMixBatch", images, labels)
         stream = current_stream()
         others = stream.permutation(len(images))

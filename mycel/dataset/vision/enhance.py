@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
@@ -122,7 +123,7 @@ class _ColourSpace(ImageTransform):
         axis = -1 if self.is_hwc else -3
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
-            raise ValueError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
+            raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
         moved = np.moveaxis(array.astype(np.float64), axis, -1)
         return np.ascontiguousarray(np.moveaxis(self._apply(moved), -1, axis))
 
@@ -232,7 +233,7 @@ class RandomSharpness(AdjustSharpness):
     random = True
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
-        self.degrees = interval("RandomSharpness", "degrees", degrees, symmetric=False)
+        self.degrees = _range("RandomSharpness", "degrees", degrees)
         if self.degrees[0] < 0:
             raise ValueError(f"RandomSharpness: degrees must not be negative, got {degrees!r}")
 
@@ -271,9 +272,8 @@ class AutoContrast(_OfBytes):
         if not 0 <= cutoff < 50:
             raise ValueError(f"{kind}: cutoff must be within [0, 50), got {cutoff}")
         self.cutoff = float(cutoff)
-        self.ignore = [] if ignore is None else [ignore] if isinstance(ignore, int) else list(ignore)
-        if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 255 for n in self.ignore):
-            raise ValueError(f"{kind}: ignore must be values within [0, 255], got {ignore!r}")
+        given = ignore if isinstance(ignore, (list, tuple)) else [] if ignore is None else [ignore]
+        self.ignore = [arguments.integer(kind, "ignore", n, 0, 255) for n in given]
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
@@ -335,6 +335,13 @@ class RandomEqualize(Equalize):
 
     def compute(self, array: Array, lead: int) -> Array:
         return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+def _range(operation: str, argument: str, value: Any) -> tuple[float, float]:
+    """Return two increasing numbers; ValueError for another number of them."""
+    if isinstance(value, (tuple, list)) and len(value) != 2:
+        raise arguments.wrong_value(operation, argument, "two numbers", value)
+    return interval(operation, argument, value, symmetric=False)
 
 
 def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, Any]:
@@ -420,7 +427,7 @@ class RandomColor(ImageTransform):
     random = True
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
-        self.degrees = interval("RandomColor", "degrees", degrees, symmetric=False)
+        self.degrees = _range("RandomColor", "degrees", degrees)
         if self.degrees[0] < 0:
             raise ValueError(f"RandomColor: degrees must not be negative, got {degrees!r}")
 
@@ -498,7 +505,10 @@ class RandomSolarize(ImageTransform):
     random = True
 
     def __init__(self, threshold: Sequence[int] = (0, 255)) -> None:
-        low, high = interval("RandomSolarize", "threshold", threshold, symmetric=False)
+        arguments.instance("RandomSolarize", "threshold", threshold, tuple)
+        for number in threshold:
+            arguments.integer("RandomSolarize", "threshold", number)
+        low, high = _range("RandomSolarize", "threshold", threshold)
         if low < 0 or high > 255:
             raise ValueError(f"RandomSolarize: threshold must be within [0, 255], got {threshold!r}")
         self.threshold = (int(low), int(high))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import atomic_files as whole
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, as_array
@@ -86,6 +87,7 @@ def write_file(filename: str, data: Any) -> None:
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
     """Read the pixels of an image file as uint8 [H, W, C]."""
+    arguments.instance("read_image", "mode", mode, ImageReadMode)
     with open(path_of("read_image", filename), "rb") as handle:
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 

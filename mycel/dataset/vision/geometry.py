@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
@@ -188,9 +189,13 @@ class PadToSize(ImageTransform):
         fill_value: Any = 0,
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
+        if isinstance(size, (list, tuple)) and len(size) != 2:
+            raise ValueError(f"PadToSize: size must be one or two counts, got {size!r}")
         self.size = parse_size("PadToSize", size)
-        pair = [offset, offset] if isinstance(offset, int) else offset
-        if pair is not None and (len(pair) not in (0, 2) or any(n < 0 for n in pair)):
+        pair: Any = offset if isinstance(offset, (list, tuple)) or offset is None else [offset, offset]
+        for count in pair or ():
+            arguments.integer("PadToSize", "offset", count, 0)
+        if pair is not None and len(pair) not in (0, 2):
             raise ValueError(f"PadToSize: offset must be two counts, got {offset!r}")
         self.offset = None if not pair else (pair[0], pair[1])
         self.fill_value = parse_fill("PadToSize", fill_value)
@@ -305,7 +310,7 @@ class ResizedCrop(ImageTransform):
             raise ValueError(f"ResizedCrop: {height}x{width} at {(top, left)} is not a rectangle of an image")
         self.top, self.left, self.height, self.width = top, left, height, width
         self.size = parse_size("ResizedCrop", size)
-        self.interpolation = interpolation
+        self.interpolation = arguments.instance("ResizedCrop", "interpolation", interpolation, Inter)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
@@ -343,6 +348,7 @@ class RandomCrop(ImageTransform):
     ) -> None:
         self.size = parse_size("RandomCrop", size)
         self.padding = None if padding is None else parse_padding("RandomCrop", padding)
+        arguments.flag("RandomCrop", "pad_if_needed", pad_if_needed)
         self.pad_if_needed = pad_if_needed
         self.fill_value = parse_fill("RandomCrop", fill_value)
         self.padding_mode = check_border("RandomCrop", padding_mode)
@@ -403,7 +409,7 @@ def check_range(operation: str, argument: str, values: Sequence[float], positive
     """
     if not isinstance(values, (list, tuple)) or len(values) != 2:
         raise TypeError(f"{operation}: {argument} must be a pair of numbers, got {values!r}")
-    low, high = float(values[0]), float(values[1])
+    low, high = (arguments.number(operation, argument, value) for value in values)
     if not low <= high or low < 0 or (positive and high <= 0):
         raise ValueError(f"{operation}: {argument} must be an increasing pair of positive numbers, got {values!r}")
     return low, high
@@ -436,6 +442,8 @@ class RandomResizedCrop(ImageTransform):
         interpolation: Inter = Inter.BILINEAR,
         max_attempts: int = 10,
     ) -> None:
+        if interpolation is not None:
+            arguments.instance("RandomResizedCrop", "interpolation", interpolation, Inter)
         self.size = parse_size("RandomResizedCrop", size)
         self.scale = check_range("RandomResizedCrop", "scale", scale)
         self.ratio = check_range("RandomResizedCrop", "ratio", ratio)

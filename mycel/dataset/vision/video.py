@@ -16,6 +16,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.transforms.base import Transform
 
@@ -30,8 +31,6 @@ def _av(operation: str) -> Any:
 
 
 def _check_unit(operation: str, pts_unit: Any, error: type[Exception]) -> None:
-    if not isinstance(pts_unit, str):
-        raise TypeError(f"{operation}: pts_unit must be text, got {pts_unit!r}")
     if pts_unit not in ("pts", "sec"):
         raise error(f"{operation}: pts_unit must be 'pts' or 'sec', got {pts_unit!r}")
 
@@ -126,10 +125,11 @@ def read_video(
     `audio_fps`. Raises ValueError for what is no file, RuntimeError for one that is no video, and
     ImportError without PyAV.
     """
-    _check_file("read_video", filename)
+    arguments.text("read_video", "pts_unit", pts_unit)
     for argument, value in (("start_pts", start_pts), ("end_pts", 0 if end_pts is None else end_pts)):
         if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
             raise TypeError(f"read_video: {argument} must be a number, got {value!r} of type {type(value).__name__}")
+    _check_file("read_video", filename)
     _check_unit("read_video", pts_unit, ValueError)
     last = math.inf if end_pts is None else end_pts
     if start_pts < 0 or last < start_pts:
@@ -148,6 +148,7 @@ def read_video_timestamps(filename: str, pts_unit: str = "pts") -> tuple[list[An
     ImportError without PyAV.
     """
     operation = "read_video_timestamps"
+    arguments.text(operation, "pts_unit", pts_unit)
     _check_file(operation, filename)
     _check_unit(operation, pts_unit, RuntimeError)
     av = _av(operation)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.transforms.base import check_probability
 from mycel.dataset.vision.base import ImageTransform, parse_fill
 from mycel.dataset.vision.enums import Inter
 
@@ -442,8 +442,8 @@ class RandomPerspective(ImageTransform):
     random = True
 
     def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
-        self.distortion_scale = check_probability("RandomPerspective", distortion_scale)
-        self.prob = check_probability("RandomPerspective", prob)
+        self.distortion_scale = arguments.real("RandomPerspective", "distortion_scale", distortion_scale, 0, at_most=1)
+        self.prob = arguments.real("RandomPerspective", "prob", prob, 0, at_most=1)
         self.interpolation = check_resample("RandomPerspective", interpolation)
 
     def compute(self, array: Array, lead: int) -> Array:

@@ -359,7 +359,7 @@ class Hardtanh(Cell):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
         self.min_val = arguments.number("Hardtanh", "min_val", min_val)
-        self.max_val = arguments.number("Hardtanh", "max_val", max_val, at_least=min_val)
+        self.max_val = arguments.number("Hardtanh", "max_val", max_val, above=min_val)
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to a tensor."""

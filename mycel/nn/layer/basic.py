@@ -51,8 +51,9 @@ class Dense(Cell):
     (out_channels, in_channels).
 
     `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
-    for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a
-    Cell or None. Raises ValueError for inputs with another size of the last axis.
+    for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `has_bias` adds a bias.
+    `activation` is a name, a Cell or None. Raises ValueError for inputs with another size of the
+    last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape

@@ -251,9 +251,7 @@ class _AvgPool(_Pool):
         owner = type(self).__name__
         self.count_include_pad = arguments.flag(owner, "count_include_pad", count_include_pad)
         if divisor_override is not None:
-            arguments.integer(owner, "divisor_override", divisor_override)
-            if divisor_override == 0:
-                raise ValueError(f"{owner}: divisor_override must not be 0")
+            arguments.integer(owner, "divisor_override", divisor_override, 1)
         self.divisor_override = divisor_override
 
     def construct(self, x: Tensor) -> Tensor:

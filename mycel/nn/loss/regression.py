@@ -87,7 +87,7 @@ class SmoothL1Loss(LossBase):
     """With d the absolute difference, ``d**2 / (2 * beta)`` if d < `beta`, else ``d - beta / 2``
     (Girshick, 2015).
 
-    Raises ValueError for a `beta` that is not positive, or for different shapes.
+    Raises RuntimeError for a `beta` that is not positive, ValueError for different shapes.
 
     >>> import mycel as ms
     >>> ms.nn.SmoothL1Loss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])).tolist()
@@ -96,7 +96,9 @@ class SmoothL1Loss(LossBase):
 
     def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
         super().__init__(reduction)
-        self.beta = arguments.number("SmoothL1Loss", "beta", beta, above=0)
+        self.beta = arguments.number("SmoothL1Loss", "beta", beta)
+        if not self.beta > 0:
+            raise arguments.wrong_value("SmoothL1Loss", "beta", "above 0", beta, RuntimeError)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss."""

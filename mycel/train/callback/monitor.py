@@ -104,15 +104,13 @@ class TimeMonitor(Callback):
     """A callback that prints the milliseconds of each epoch and of its mean step.
 
     With `data_time` it also prints the milliseconds spent waiting for batches. `data_size` is the
-    number of steps of an epoch, for runs that do not know it.
+    number of steps of an epoch; it is read, and checked, only in runs that do not know it.
     """
 
     writes_later = True
 
     def __init__(self, data_size: Optional[int] = None, data_time: bool = False) -> None:
         super().__init__()
-        if data_size is not None and (not isinstance(data_size, int) or data_size < 1):
-            raise ValueError(f"TimeMonitor: data_size must be a positive integer, not {data_size!r}")
         arguments.flag("TimeMonitor", "data_time", data_time)
         self.data_size = data_size
         self.data_time = data_time
@@ -153,9 +151,11 @@ class TimeMonitor(Callback):
 
     def _show(self, run: str, clock: _Clock, run_context: RunContext) -> None:
         milliseconds = (time.perf_counter() - clock.begun) * 1000
-        steps = run_context.original_args().get("batch_num") or self.data_size
-        if not steps:
+        steps = run_context.original_args().get("batch_num")
+        if not steps and self.data_size is None:
             raise ValueError("TimeMonitor: the run does not tell the number of steps of an epoch; give it as data_size")
+        if not steps:
+            steps = arguments.integer("TimeMonitor", "data_size", self.data_size, 1)
         text = f"{run} epoch time: {milliseconds:5.3f} ms, per step time: {milliseconds / steps:5.3f} ms"
         if self.data_time:
             text += f" (data time: {clock.waited * 1000 / steps:5.3f} ms)"

@@ -112,7 +112,7 @@ class Perplexity(Metric):
         """Add a batch of probabilities and labels."""
         if len(inputs) != 2:
             raise ValueError(f"Perplexity.update takes 2 inputs (preds, labels), not {len(inputs)}")
-        lists = [value if isinstance(value, (list, tuple)) else [value] for value in inputs]
+        lists = [value if isinstance(value, list) else [value] for value in inputs]
         if len(lists[0]) != len(lists[1]):
             raise ValueError(f"Perplexity.update: {len(lists[0])} predictions for {len(lists[1])} labels")
         for pair in zip(*lists):

@@ -52,7 +52,7 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
     arrays = path.startswith("numpy.") and name[:1].isdigit() and letter in "bdeEfil"
     if arrays and real in "TAR" and mine in (".", "V"):
         return "arrays"
-    if letter in "JFQPKBCI" and mine == "." and real in "TRVtrv":
+    if letter in "JFQPK" and mine == "." and real in "TRVtrv" or letter in "IBC" and mine == "." and real in "trv":
         return "types"
     if real.islower() and real.upper() in mine:
         return "earlier"

@@ -21,6 +21,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.errors import NeedsValue
 from mycel.cells.cell import Cell
 from mycel.common.generator import Generator, default_generator
 from mycel.core.tensor import Tensor, cast
@@ -52,6 +53,16 @@ _METHODS = (
 # The element types of samples of continuous and of discrete distributions.
 FLOATS = (D.float16, D.float32, D.float64, D.bfloat16)
 NUMBERS = (*FLOATS, *D.int_type, *D.uint_type)
+
+
+def values_of(value: Any) -> Any:
+    """Return a parameter, or the array of a tensor's values; None where there are none."""
+    if not isinstance(value, Tensor):
+        return value
+    try:
+        return value.asnumpy()
+    except NeedsValue:
+        return None
 
 
 class Distribution(Cell):
@@ -134,15 +145,17 @@ class Distribution(Cell):
             raise arguments.wrong_type(self.name, what, f"{numbers}a list, an array or a tensor", value)
 
     def _check(self, what: str, value: Any, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
-        """Raise ValueError for Python or NumPy numbers outside of bounds; tensors are not checked.
+        """Raise ValueError for numbers outside of bounds; tensors whose values are not known, as
+        while a function is staged, are not checked.
 
         `low` and `high` are the bounds; with `closed` they are allowed too.
         """
         self._of_numbers(what, value)
-        if value is None or isinstance(value, Tensor):
+        known = values_of(value)
+        if known is None:
             return
         try:
-            found = np.asarray(value, np.float64)
+            found = np.asarray(known, np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"{type(self).__name__}: {what} must be numbers, not {value!r:.80}") from None
         if not np.all((found >= low if closed else found > low) & (found <= high if closed else found < high)):

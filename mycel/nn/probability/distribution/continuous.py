@@ -14,7 +14,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
-from mycel.nn.probability.distribution.base import FLOATS, Distribution
+from mycel.nn.probability.distribution.base import FLOATS, Distribution, values_of
 from mycel.ops.random_rejection import gamma_numbers
 
 __all__ = ["Cauchy", "HalfNormal", "Laplace", "Logistic", "Normal", "StudentT", "Uniform"]
@@ -410,8 +410,8 @@ class Uniform(Distribution):
         super().__init__(seed, dtype, name, {"low": low, "high": high})
         for word, value in (("low", low), ("high", high)):
             self._of_numbers(word, value)
-        known = not any(value is None or isinstance(value, Tensor) for value in (low, high))
-        if known and not np.all(np.asarray(low) < np.asarray(high)):
+        least, most = values_of(low), values_of(high)
+        if least is not None and most is not None and not np.all(np.asarray(least) < np.asarray(most)):
             raise ValueError(f"{name}: low must be less than high, not {low} and {high}")
         self._hold(low=low, high=high)
 
