@@ -4,6 +4,7 @@ there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -348,3 +349,7 @@ def test_the_installed_release() -> None:
     assert [d.metadata["Name"] for d in metadata.distributions()].count("mindspore") == 1
     with pytest.raises(metadata.PackageNotFoundError):
         metadata.version("mindspore-that-is-not-there")
+
+
+def test_messages_of_protobuf_are_pythons() -> None:
+    assert os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"]
