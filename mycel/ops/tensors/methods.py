@@ -219,7 +219,7 @@ def _permute(self: Tensor, *axis: Any, **named: Any) -> Tensor:
 
     See `mycel.ops.permute`.
     """
-    return array.permute(self, _sizes(bound("permute", ("dims",), axis, named) if named else axis))
+    return array.permute(self, _sizes(tuple(bound("permute", ("dims",), axis, named)) if named else axis))
 
 
 @viewing
