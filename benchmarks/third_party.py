@@ -15,6 +15,7 @@ those of MindSpore.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chosen(options: argparse.Namespace) -> list[Any]:
     from third_party_cases import CASES
 
+    for module in sorted(HERE.glob("third_party_*.py")):
+        importlib.import_module(module.stem)
     starts = tuple(s for s in options.cases.split(",") if s)
     # A whole name means that case alone.
     return [
@@ -222,6 +225,7 @@ def _work(options: argparse.Namespace, side: str, mode: str) -> int:
 
         compat.install()
     import mindspore as ms
+    from third_party_steps import taken
 
     for case in _chosen(options):
         ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE)
@@ -236,6 +240,7 @@ def _work(options: argparse.Namespace, side: str, mode: str) -> int:
             traceback.print_exc()
             told["error"] = f"{type(error).__name__}: {str(error).strip()[:300]}"
         told["seconds"] = round(time.perf_counter() - began, 2)
+        told["step"] = taken()
         print(side, mode, case.key, told, flush=True)
         _file(options, side, mode, case.key, "json").write_text(json.dumps(told))
     # Some packages leave threads and processes behind.

@@ -9,6 +9,7 @@ pickling and compiled code see no difference. Old names that today's interface l
 from __future__ import annotations
 
 import importlib.machinery
+import os
 import sys
 from types import ModuleType
 
@@ -29,7 +30,8 @@ def install() -> None:
 
     Mycel takes precedence over an installed MindSpore, which is logged at the level "debug";
     modules of MindSpore that were imported already are set aside until `uninstall`. Until then the
-    class of tensors is shown under MindSpore's path.
+    class of tensors is shown under MindSpore's path. As with MindSpore, protobuf runs in Python
+    unless the environment says otherwise: libraries bring messages that it reads in no other way.
     `mindspore.__version__` is the release whose interface Mycel follows.
 
     >>> from mycel import compat
@@ -42,6 +44,7 @@ def install() -> None:
     if is_installed():
         return
     _replaced.update(_take())
+    os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
     Tensor.__module__ = f"{ROOT}.common.tensor"
     real = importlib.machinery.PathFinder.find_spec(ROOT)
     sys.meta_path.insert(0, _finder)

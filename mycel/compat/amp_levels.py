@@ -5,15 +5,18 @@ them, for libraries that build their own training steps.
 from __future__ import annotations
 
 import collections
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from mycel import nn, ops
 from mycel.amp import get_black_list, get_white_list
 from mycel.amp.build import WideLoss
-from mycel.amp.levels import keep_wide
+from mycel.amp.levels import custom_mixed_precision, keep_wide
 from mycel.amp.managers import DynamicLossScaleManager
 from mycel.base import dtype as D
+from mycel.base.dtype import DType
 from mycel.cells.cell import Cell
+from mycel.core.precision import Precision
 
 __all__: list[str] = []
 
@@ -53,3 +56,34 @@ def _do_keep_batchnorm_fp32(network: Cell) -> None:
 def _add_loss_network(network: Cell, loss_fn: Cell, cast_model_type: Any) -> Cell:
     """Return a network with its loss, which is computed in float32 if the network is not."""
     return WideLoss(network, loss_fn) if cast_model_type is D.float16 else nn.WithLossCell(network, loss_fn)
+
+
+def _auto_black_list(network: Cell, black_list: Sequence[type[Cell]], dtype: DType) -> Cell:
+    """Set a network to compute in `dtype`, but the layers of a list below it, and return it.
+
+    Listed layers compute in float32 and give `dtype`, as the network does. The network itself is
+    not looked up in the list.
+    """
+    network.to_float(dtype)
+    for cell in network.cells():
+        if isinstance(cell, tuple(black_list)):
+            cell.to_float(D.float32)
+            cell._cast_to = Precision(D.float32, dtype)
+        else:
+            _auto_black_list(cell, black_list, dtype)
+    return network
+
+
+def _auto_mixed_precision_rewrite(
+    network: Cell,
+    dtype: DType,
+    *,
+    white_list: Optional[list[Any]] = None,
+    black_list: Optional[list[Any]] = None,
+) -> Cell:
+    """Set a network to compute in mixed precision by one of two lists of classes, and return it.
+
+    It is changed in place, where MindSpore writes another. `dtype` is the narrow type. The classes
+    of `white_list` compute in it, or all but those of `black_list`.
+    """
+    return custom_mixed_precision(network, white_list=white_list, black_list=black_list, dtype=dtype)

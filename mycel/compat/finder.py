@@ -16,13 +16,16 @@ import importlib.abc
 import importlib.machinery
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.compat.hints import missing
 from mycel.compat.imports import home_of
 from mycel.compat.modules import is_module
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, DistributionFinder
 
 __all__ = ["Finder"]
 
@@ -57,6 +60,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             # parent import name`.
             raise ModuleNotFoundError(missing(parent, name))
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
+
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
+        """Return the package `mindspore`, where `importlib.metadata` asks for it or for all."""
+        if context is not None and context.name not in (None, ROOT):
+            return []
+        from mycel.compat.distribution import MindSpore  # needs what only `importlib.metadata` imports
+
+        return [MindSpore()]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
         """Return None: Python creates an ordinary module."""

@@ -34,7 +34,7 @@ class TensorMethods:
     def add(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``self + alpha * other``. See `mycel.ops.add`."""
 
-    def add_(self, other: Any) -> Tensor:
+    def add_(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return the tensor itself, after writing the result of `add` into it."""
 
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
@@ -1156,8 +1156,9 @@ class TensorMethods:
     def parent_tensor_(self) -> Optional[Tensor]:
         """Return the tensor whose elements a view shares, which is no view itself."""
 
-    def permute(self, *axis: Any) -> Tensor:
-        """Return the tensor with its axes in another order, given as one sequence or as numbers."""
+    def permute(self, *axis: Any, **named: Any) -> Tensor:
+        """Return the tensor with its axes in another order, given as one sequence, which may be
+        named `dims`, or as numbers."""
 
     def pin_memory(self) -> Tensor:
         """Raise RuntimeError: there is no device that memory could be pinned for."""
@@ -1465,7 +1466,7 @@ class TensorMethods:
     def sub(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``self - alpha * other``. See `mycel.ops.sub`."""
 
-    def sub_(self, other: Any) -> Tensor:
+    def sub_(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return the tensor itself, after writing the result of `sub` into it."""
 
     def subtract(self, other: Any, *, alpha: Any = ...) -> Tensor:
@@ -1532,6 +1533,7 @@ class TensorMethods:
         device: Any = ...,
         non_blocking: builtins.bool = ...,
         copy: builtins.bool = ...,
+        other: Optional[Tensor] = ...,
     ) -> Tensor:
         """Return the same values in another element type, given as a type or by a tensor that
         has it."""
@@ -1571,7 +1573,7 @@ class TensorMethods:
     ) -> Tensor:
         """Return the sum of a diagonal of the matrices over two axes, in `dtype`."""
 
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: Any, **named: Any) -> Tensor:
         """Return the tensor with its axes in another order."""
 
     def triangular_solve(
@@ -1686,7 +1688,7 @@ class TensorMethods:
     ) -> Tensor:
         """Return `mycel.ops.var` of the tensor; `correction` is another name of `ddof`."""
 
-    def view(self, *shape: Any) -> Tensor:
+    def view(self, *shape: Any, dtype: Any = ...) -> Tensor:
         """Return the same elements under another shape, or, for an element type, a tensor of the
         same bytes as numbers of that type, whose last size fits them."""
 

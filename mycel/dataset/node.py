@@ -153,6 +153,10 @@ class Node(MadeOf):
         """
         return self._count()
 
+    def __len__(self) -> int:
+        """Return the number of rows in one epoch; a dataset without rows is false."""
+        return self._count()
+
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
         """Return the shape of each column in the first row.
 

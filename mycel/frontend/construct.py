@@ -69,7 +69,11 @@ def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, A
     functions interpreted.
     """
     bound = inspect.signature(kind).bind(*args, **kwargs).arguments
-    made = stage.created(object.__new__(kind))
+    new = G.lookup(kind, "__new__")
+    new = getattr(new, "__func__", new)
+    made = stage.created(call(stage, new, (kind, *args), kwargs) if is_users(new) else kind.__new__(kind))
+    setter = G.lookup(kind, "__setattr__")
+    own_setter = is_users(setter) and not kind.__dataclass_params__.frozen
     known = {f.name: f for f in dataclasses.fields(kind)}
     late = []
     for name, field in kind.__dataclass_fields__.items():
@@ -83,7 +87,9 @@ def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, A
             value = call(stage, field.default_factory, (), {})
         else:
             continue
-        if name in known:
+        if name in known and own_setter:
+            call(stage, setter, (made, name, value), {})
+        elif name in known:
             object.__setattr__(made, name, value)
         else:
             late.append(value)

@@ -320,6 +320,7 @@ def _judge(stage: Stage, frame: types.FrameType) -> None:
     caller = before.co_filename
     exempt = (
         code.co_name == "__del__"
+        or _asks_what_it_is(frame)
         or "logging" in caller
         or before is _EMIT
         or caller == tracebacks.__file__
@@ -330,6 +331,17 @@ def _judge(stage: Stage, frame: types.FrameType) -> None:
     if stage.unseen is None and not exempt:
         name = getattr(code, "co_qualname", code.co_name)
         stage.unseen = (current_where(), name)
+
+
+def _asks_what_it_is(frame: types.FrameType) -> bool:
+    """Return whether a frame is that of a user's attribute access which is asked for what every
+    object has, as `isinstance` asks for `__class__`.
+    """
+    code = frame.f_code
+    if code.co_name not in ("__getattr__", "__getattribute__") or code.co_argcount != 2:
+        return False
+    name = frame.f_locals.get(code.co_varnames[1])
+    return type(name) is str and name.startswith("__") and name.endswith("__")
 
 
 def _is_inside(file: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.building import build, source_of
 from mycel.rewrite.flattening import kind_of_cell
@@ -127,12 +128,20 @@ class Node:
         return self._statement.instance
 
     def get_attribute(self, key: str) -> Any:
-        """Return the value that `set_attribute` gave to a key, or None."""
+        """Return the value of a key in `get_attributes`, or None."""
         return self.get_attributes().get(arguments.text("get_attribute", "key", key))
 
     def get_attributes(self) -> dict[str, Any]:
-        """Return the values that `set_attribute` gave to keys."""
-        return dict(self._statement.attributes)
+        """Return the public attributes of the Cell or operator object that is called, but no
+        parameters and inner Cells, its class as "cls", and the values that `set_attribute` gave to
+        keys, which come first.
+        """
+        known: dict[str, Any] = {}
+        instance = self._statement.instance
+        if self._statement.kind in (NodeType.CallCell, NodeType.CallPrimitive) and instance is not None:
+            known = {n: v for n, v in vars(instance).items() if n[0] != "_" and not isinstance(v, (Cell, Parameter))}
+            known["cls"] = type(instance)
+        return {**known, **self._statement.attributes}
 
     def set_attribute(self, key: str, value: Any) -> None:
         """Keep a value under a key; it has no influence on the network.

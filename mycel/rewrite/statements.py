@@ -90,6 +90,10 @@ class Statement:
         self.orelse: Optional[Statement] = None
         self.node: Any = None
 
+    def get_belong_symbol_tree(self) -> Any:
+        """Return the tree that the statement is in, None if it is in none."""
+        return self.tree
+
     def call(self, args: Sequence[ast.expr], kwargs: dict[str, ast.expr]) -> ast.expr:
         """Return a call of `function` with these operands: the `compose` of a statement that calls
         it.

@@ -4,6 +4,7 @@ there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -300,3 +301,55 @@ def test_the_dataset_that_training_goes_on_with() -> None:
     datasets._set_training_dataset(None)
     with pytest.raises(RuntimeError, match="no dataset was noted"):
         datasets._reset_training_dataset(3, 4)
+
+
+def test_the_lists_that_keep_layers_wide() -> None:
+    from mindspore.train.amp import _auto_black_list, _auto_mixed_precision_rewrite
+
+    net = _auto_black_list(
+        nn.SequentialCell(nn.Dense(2, 2), nn.SequentialCell(nn.LayerNorm((2,)))), [nn.LayerNorm], ms.float16
+    )
+    assert net(ops.ones((3, 2))).dtype is ms.float16 and net[0](ops.ones((3, 2))).dtype is ms.float16
+    # What float16 cannot hold is normalized in float32.
+    wide = net[1][0](ms.Tensor([[6e4, -6e4]]))
+    assert wide.dtype is ms.float16 and wide.tolist() == [[1, -1]]
+    # The network itself is not looked up.
+    assert _auto_black_list(nn.LayerNorm((2,)), [nn.LayerNorm], ms.float16).get_mixed_precision_type().name == "FP16"
+
+    net = _auto_mixed_precision_rewrite(nn.SequentialCell(nn.Dense(2, 2)), ms.float16, white_list=[nn.Dense])
+    x = ops.ones((1, 2)) + 2.0**-12
+    assert net(x).dtype is ms.float32 and net(x).tolist() == net(ops.ones((1, 2))).tolist()
+    with pytest.raises(ValueError, match="give either white_list or black_list"):
+        _auto_mixed_precision_rewrite(net, ms.float16)
+
+
+def test_functions_whose_graphs_are_not_shared() -> None:
+    from mindspore.common.api import _function_forbid_reuse
+
+    def double(x: Any) -> Any:
+        return x * 2
+
+    assert _function_forbid_reuse(double) is double
+    with pytest.raises(TypeError, match="decorates functions, not 'double'"):
+        _function_forbid_reuse("double")
+
+
+def test_functional_of_mint() -> None:
+    import mindspore
+
+    assert mindspore.mint.functional.relu is ms.mint.nn.functional.relu
+
+
+def test_the_installed_release() -> None:
+    from importlib import metadata
+
+    assert metadata.version("mindspore") == "2.10.0"
+    found = metadata.distribution("mindspore")
+    assert found.metadata["Name"] == "mindspore" and found.files is None
+    assert [d.metadata["Name"] for d in metadata.distributions()].count("mindspore") == 1
+    with pytest.raises(metadata.PackageNotFoundError):
+        metadata.version("mindspore-that-is-not-there")
+
+
+def test_messages_of_protobuf_are_pythons() -> None:
+    assert os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"]

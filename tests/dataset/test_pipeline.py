@@ -378,3 +378,11 @@ def test_methods_make_datasets_of_the_published_classes() -> None:
     assert isinstance(made[ds.PaddedBatchDataset], ds.BatchDataset)
     parts = own.split([2, 4], randomize=False)
     assert [rows(part) for part in parts] == [[0, 1], [4, 9, 16, 25]]
+
+
+def test_the_length_of_a_dataset() -> None:
+    rows = ds.NumpySlicesDataset([1, 2, 3, 4], shuffle=False)
+    assert len(rows) == 4 and len(rows.batch(3)) == 2 and len(rows.repeat(2)) == 8
+    odd = rows.filter(lambda x: x % 2 == 1)
+    assert len(odd) == 2 and len(ds.GeneratorDataset(lambda: iter([(1,), (2,)]), ["a"])) == 2
+    assert odd and not rows.filter(lambda x: x > 7)

@@ -56,6 +56,32 @@ def dataclasses_inside(x: Any, y: Any) -> Any:
     )
 
 
+@dataclasses.dataclass
+class Output(collections.OrderedDict[str, Any]):
+    """Results by name and as attributes, as those of model libraries."""
+
+    logits: Any = None
+    states: Any = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                self[field.name] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+
+@add((X, Y), grad=(0, 1))
+def dictionaries_that_are_dataclasses(x: Any, y: Any) -> Any:
+    made = Output(logits=x * 2)
+    made.logits = x * y
+    return made.logits, made["logits"], list(made), made.states is None, len(made)
+
+
 @add((Point(Tensor(X), Tensor(Y)), 2.0), grad=None, oracle=lambda p, k: Point(X * Y * k, X.astype(float) + Y))
 def a_named_tuple_as_argument_and_result(p: Any, k: float) -> Any:
     return Point(p.a * p.b * k, p.total())

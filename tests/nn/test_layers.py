@@ -178,6 +178,10 @@ def test_other_activation_arguments() -> None:
     assert nn.get_activation(None) is None
     relu = nn.ReLU()
     assert nn.Dense(2, 3, activation=relu).activation is relu
+    dense = nn.Dense(2, 3, activation=ms.ops.Sin())
+    x = ms.ops.ones((1, 2))
+    for run in (dense, ms.jit(dense)):
+        np.testing.assert_allclose(run(x).asnumpy(), np.sin((x @ dense.weight.T + dense.bias).asnumpy()), rtol=1e-5)
     with pytest.raises(KeyError, match="'foo' is not an activation; use one of softmin"):
         nn.get_activation("foo")
     with pytest.raises(TypeError, match="activation must be a name or a Cell, not type"):

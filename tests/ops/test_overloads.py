@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import mycel as ms
 from mycel import Tensor
 
 X = Tensor(np.arange(12.0).reshape(3, 4))
@@ -30,6 +31,26 @@ SAME: list[tuple[Callable[[], object], Callable[[], object]]] = [
     (lambda: X.add(X, alpha=2), lambda: X * 3),
     (lambda: X.sub(X, alpha=0.5), lambda: X * 0.5),
     (lambda: X.add(other=1.0), lambda: X + 1.0),
+    (lambda: X.sub(y=1.0), lambda: X - 1.0),
+    (lambda: X.copy().add_(X, alpha=2), lambda: X * 3),
+    (lambda: X.copy().sub_(X, alpha=0.5), lambda: X * 0.5),
+    (lambda: X.repeat_interleave(2, dim=1), lambda: X.repeat_interleave(2, 1)),
+    (lambda: X.repeat_interleave(repeats=2, dim=None), lambda: X.repeat_interleave(2)),
+    (lambda: X.matmul(tensor2=X.T), lambda: X @ X.T),
+    (lambda: X.true_divide(other=X + 1), lambda: X / (X + 1)),
+    (lambda: X.split(split_size=3, dim=1)[0], lambda: X.split(3, 1)[0]),
+    (lambda: X.take(index=Tensor([1, 5])), lambda: X.take(Tensor([1, 5]))),
+    (lambda: X.permute(dims=(1, 0)), lambda: X.T),
+    (lambda: X.transpose(dim0=0, dim1=1), lambda: X.T),
+    (lambda: X.transpose(0, dim1=1), lambda: X.T),
+    (lambda: X.to(other=Tensor([1], ms.float16)), lambda: X.astype(ms.float16)),
+    (lambda: X.view(dtype=ms.int64), lambda: X.view(ms.int64)),
+    (lambda: X.copy().index_fill_(dim=1, index=Tensor([0]), value=9.0), lambda: X.index_fill(1, Tensor([0]), 9.0)),
+    (
+        lambda: X.copy().scatter_(dim=1, index=PLACES, src=Tensor([[5.0, 6.0]])),
+        lambda: X.scatter(1, PLACES, Tensor([[5.0, 6.0]])),
+    ),
+    (lambda: X.copy().scatter_(dim=1, index=PLACES, value=5.0), lambda: X.scatter(1, PLACES, 5.0)),
 ]
 
 
@@ -47,6 +68,12 @@ def test_a_parameter_given_twice() -> None:
         X.chunk("a")
     with pytest.raises(TypeError, match="tile: give the numbers of repetitions once"):
         X.tile(2, reps=(2,))
+    with pytest.raises(TypeError, match="view: give a shape or dtype, and not both"):
+        X.view(4, 3, dtype=ms.int64)
+    with pytest.raises(TypeError, match="transpose: takes dim0, dim1, but was given dim0="):
+        X.transpose(dim0=0)
+    with pytest.raises(TypeError, match="permute: takes dims, but was given axes="):
+        X.permute(axes=(1, 0))
 
 
 def test_assigning_a_value_of_another_shape() -> None:

@@ -487,3 +487,26 @@ def test_errors() -> None:
 
     with pytest.raises(Unsupported, match="plain function"):
         SymbolTree.create(Decorated())
+
+
+def test_attributes_of_what_is_called() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(2, 3, 3, has_bias=True)
+            self.softmax = ops.Softmax(axis=1)
+
+        def construct(self, x: Any) -> Any:
+            return self.softmax(self.conv(x)) + 1
+
+    tree = SymbolTree.create(Net())
+    conv, softmax, add = (tree.get_node(name) for name in ("conv", "softmax", "binop_add"))
+    assert conv is not None and softmax is not None and add is not None
+    names = ("in_channels", "out_channels", "kernel_size", "pad_mode", "has_bias", "cls", "none")
+    assert [conv.get_attribute(name) for name in names] == [2, 3, (3, 3), "same", True, nn.Conv2d, None]
+    assert "weight" not in conv.get_attributes() and softmax.get_attribute("name") == "Softmax"
+    assert add.get_attributes() == {}
+    conv.set_attribute("in_channels", "kept")
+    assert conv.get_attribute("in_channels") == "kept" and conv.get_instance().in_channels == 2
+    assert SymbolTree(conv.get_handler().get_belong_symbol_tree()) == tree
+    assert Node.create_call_cell(nn.ReLU(), ["x"]).get_handler().get_belong_symbol_tree() is None

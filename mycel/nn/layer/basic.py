@@ -52,8 +52,8 @@ class Dense(Cell):
 
     `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
     for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `has_bias` adds a bias.
-    `activation` is a name, a Cell or None. Raises ValueError for inputs with another size of the
-    last axis.
+    `activation` is a name, a Cell, an operation as an object or None. Raises ValueError for inputs
+    with another size of the last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -77,7 +77,8 @@ class Dense(Cell):
         self.weight, self.bias = _dense_parameters(
             "Dense", in_channels, out_channels, weight_init, bias_init, has_bias, dtype
         )
-        self.activation = activation_of("Dense", activation)
+        is_operation = isinstance(activation, ops.Primitive)
+        self.activation = activation if is_operation else activation_of("Dense", activation)
 
     def construct(self, x: Tensor) -> Tensor:
         """Return the product with the weight."""

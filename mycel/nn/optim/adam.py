@@ -94,7 +94,8 @@ class Adam(Optimizer):
         if use_amsgrad and (use_nesterov or any(kwargs.values())):
             raise ValueError(f"{name}: use_amsgrad does not go with use_nesterov, use_lazy or use_offload")
         self.beta1, self.beta2, self.eps = _checked(name, beta1, beta2, eps)
-        self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
+        self.use_nesterov, self.use_amsgrad, self.use_locking = use_nesterov, use_amsgrad, use_locking
+        self.use_lazy, self.use_offload = kwargs.get("use_lazy", False), kwargs.get("use_offload", False)
         self.beta1_power, self.beta2_power = _power("beta1_power"), _power("beta2_power")
         self.moment1 = self.states("moment1")
         self.moment2 = self.states("moment2")
@@ -104,6 +105,31 @@ class Adam(Optimizer):
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, *top: Tensor) -> Sequence[Tensor]:
         rate = updates.adam_rate(lr, self.beta1_power, self.beta2_power)
         return updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
+
+    def _apply_adam(
+        self,
+        params: Sequence[Parameter],
+        beta1_power: Tensor,
+        beta2_power: Tensor,
+        moment1: Sequence[Parameter],
+        moment2: Sequence[Parameter],
+        lr: Any,
+        gradients: Sequence[Tensor],
+    ) -> bool:
+        """Assign a step to parameters and their moments, for classes that prepare it themselves.
+
+        `params`, `moment1`, `moment2` and `gradients` belong together, `beta1_power` and
+        `beta2_power` are the betas to the number of the step, and `lr` is one rate or one for each
+        parameter.
+        """
+        rates = lr if isinstance(lr, (tuple, list)) else (lr,) * len(params)
+        highest = ((v,) for v in self.vhat) if self.use_amsgrad else ((),) * len(params)
+        for p, m, v, rate, g, top in zip(params, moment1, moment2, rates, gradients, highest):
+            rate = updates.adam_rate(rate, beta1_power, beta2_power)
+            new = updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
+            for target, value in zip((p, m, v, *top), new):
+                store(target, value)
+        return True
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -61,7 +61,7 @@ from mycel.ops.tensors import attributes as tensor_attributes
 from mycel.ops.tensors import positions as tensor_positions
 from mycel.ops.tensors import reductions as tensor_reductions
 from mycel.ops.tensors import writes as tensor_writes
-from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
+from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method, bound
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -170,14 +170,17 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
 
 
 @viewing
-def _view(self: Tensor, *shape: Any) -> Tensor:
+def _view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
     """Return the same elements under another shape, or, for an element type, a tensor of the same
     bytes as numbers of that type, whose last size fits them.
 
     Raises ValueError where the last axis has no whole number of them.
     """
-    if len(shape) == 1 and isinstance(shape[0], D.DType):
-        return tensor_attributes.as_bytes_of(self, shape[0])
+    if dtype is not None and shape:
+        raise TypeError("view: give a shape or dtype, and not both")
+    kind = shape[0] if len(shape) == 1 else dtype
+    if isinstance(kind, D.DType):
+        return tensor_attributes.as_bytes_of(self, kind)
     return array.reshape(self, _sizes(shape))
 
 
@@ -197,12 +200,14 @@ def _resize(self: Tensor, *new_shape: Any) -> Tensor:
 
 
 @viewing
-def _transpose(self: Tensor, *axes: Any) -> Tensor:
+def _transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
     """Return the tensor with its axes in another order.
 
-    ``transpose()`` reverses them, ``transpose(i, j)`` exchanges two, and a permutation is given as
-    one sequence or, for tensors of other than two dimensions, as separate numbers.
+    ``transpose()`` reverses them, ``transpose(dim0, dim1)`` exchanges two, and a permutation is
+    given as one sequence or, for tensors of other than two dimensions, as separate numbers.
     """
+    if named:
+        axes = tuple(bound("transpose", ("dim0", "dim1"), axes, named))
     if not axes or axes == (None,):
         return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
     if len(axes) == 1:
@@ -211,12 +216,13 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 
 @viewing
-def _permute(self: Tensor, *axis: Any) -> Tensor:
-    """Return the tensor with its axes in another order, given as one sequence or as numbers.
+def _permute(self: Tensor, *axis: Any, **named: Any) -> Tensor:
+    """Return the tensor with its axes in another order, given as one sequence, which may be named
+    `dims`, or as numbers.
 
     See `mycel.ops.permute`.
     """
-    return array.permute(self, _sizes(axis))
+    return array.permute(self, _sizes(tuple(bound("permute", ("dims",), axis, named)) if named else axis))
 
 
 @viewing
@@ -252,23 +258,6 @@ def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tens
     if len(named) + bool(given) != 1:
         raise TypeError("tile: give the numbers of repetitions once, as sizes, as reps or as dims")
     return arrange.tile(self, _sizes(given) if given else named[0])
-
-
-def _times(alpha: Any, other: Any) -> Any:
-    """Return `other` times `alpha`."""
-    return other if isinstance(alpha, builtins.int) and alpha == 1 else elementwise.mul(other, alpha)
-
-
-def _add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Return ``self + alpha * other``. See `mycel.ops.add`."""
-    if isinstance(other, (list, tuple)) and alpha == 1:
-        return self + other
-    return elementwise.add(self, _times(alpha, other))
-
-
-def _sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Return ``self - alpha * other``. See `mycel.ops.sub`."""
-    return elementwise.sub(self, _times(alpha, other))
 
 
 def _repeat(self: Tensor, *repeats: Any) -> Tensor:
@@ -311,13 +300,20 @@ def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
 
 
 def _to(
-    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    other: Optional[Tensor] = None,
 ) -> Tensor:
     """Return the same values in another element type, given as a type or by a tensor that has it.
 
-    The device must be the CPU.
+    `dtype` is the type, `other` such a tensor, and both may come first without a name. `device`
+    must be the CPU. With `copy` the result is always a new tensor; `non_blocking` has no effect.
     """
-    for given in args:
+    for given in args if other is None else (*args, other):
         if isinstance(given, Tensor):
             dtype = given.dtype
         elif isinstance(given, builtins.str) and given.lower().split(":")[0] in ("cpu", "gpu", "cuda", "ascend", "npu"):
@@ -518,8 +514,8 @@ _METHODS: dict[str, Any] = {
     "broadcast_to": _broadcast_to,
     "expand": _broadcast_to,
     "tile": _tile,
-    "add": _add,
-    "sub": _sub,
+    "add": tensor_writes.added,
+    "sub": tensor_writes.subtracted,
     "repeat": _repeat,
     "sum_to_size": _sum_to_size,
     "astype": _astype,

@@ -32,11 +32,18 @@ SPELLINGS: dict[str, dict[str, str]] = {
     "chunk": {"dim": "axis"},
     "expand_as": {"x": "other"},
     "index_select": {"dim": "axis"},
+    "index_fill_": {"dim": "axis"},
     "isclose": {"x2": "other"},
+    "matmul": {"tensor2": "other"},
     "narrow": {"dim": "axis"},
     "remainder": {"divisor": "other"},
+    "repeat_interleave": {"dim": "axis"},
     "scatter": {"dim": "axis"},
-    "split": {"dim": "axis"},
+    "scatter_": {"dim": "axis", "value": "src"},
+    "split": {"dim": "axis", "split_size": "split_size_or_sections"},
+    "sub": {"y": "other"},
+    "take": {"index": "indices"},
+    "true_divide": {"other": "divisor"},
 }
 
 

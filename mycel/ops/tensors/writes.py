@@ -27,10 +27,28 @@ from mycel.prims import random as distributions
 
 __all__: list[str] = []
 
+
+def _times(alpha: Any, other: Any) -> Any:
+    """Return `other` times `alpha`."""
+    return other if isinstance(alpha, builtins.int) and alpha == 1 else elementwise.mul(other, alpha)
+
+
+def added(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Return ``self + alpha * other``. See `mycel.ops.add`."""
+    if isinstance(other, (list, tuple)) and alpha == 1:
+        return self + other
+    return elementwise.add(self, _times(alpha, other))
+
+
+def subtracted(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Return ``self - alpha * other``. See `mycel.ops.sub`."""
+    return elementwise.sub(self, _times(alpha, other))
+
+
 # Methods with an underscore: the function that computes the new value.
 _IN_PLACE: dict[str, Callable[..., Any]] = {
-    "add_": elementwise.add,
-    "sub_": elementwise.sub,
+    "add_": added,
+    "sub_": subtracted,
     "mul_": elementwise.mul,
     "div_": elementwise.div,
     "pow_": elementwise.pow,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from mycel.base.jit_config import JitConfig
@@ -66,6 +67,16 @@ def _is_args_fullmode(args: Any, is_init: bool = True) -> bool:
 def _no_recursive(callable_obj: Any) -> Any:
     """Return a function unchanged: compiled functions may call themselves."""
     return callable_obj
+
+
+def _function_forbid_reuse(func: Any) -> Any:
+    """Return a function unchanged: each call of it is compiled as it stands there.
+
+    Raises TypeError for what is not a function.
+    """
+    if not inspect.isfunction(func):
+        raise TypeError(f"_function_forbid_reuse decorates functions, not {func!r}")
+    return func
 
 
 def _is_inner_func(func: Any) -> bool:

@@ -1,0 +1,3 @@
+"""`mindspore.mint`: what else lies in its namespace."""
+
+from mycel.mint.nn import functional as functional
