@@ -22,8 +22,10 @@ __all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside"]
 
 _counter = itertools.count()
 _local = threading.local()
-_MARKS = ("name", "requires_grad", "layerwise_parallel", "parallel_optimizer", "parallel_optimizer_comm_recompute")
-_MARKS += ("comm_fusion", "cache_enable", "cache_shape", "storage_format", "key")
+_MARKS = (
+    "name requires_grad layerwise_parallel parallel_optimizer parallel_optimizer_comm_recompute comm_fusion "
+    "cache_enable cache_shape storage_format key"
+).split()
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
