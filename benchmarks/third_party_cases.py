@@ -279,5 +279,11 @@ _add(
 )
 
 # The other packages bring their cases in modules of their own, beside this one.
-for _module in ("third_party_vision", "third_party_speech", "third_party_methods"):
+for _module in (
+    "third_party_vision",
+    "third_party_speech",
+    "third_party_methods",
+    "third_party_language",
+    "third_party_formers",
+):
     importlib.import_module(_module)

@@ -445,8 +445,8 @@ class Cell(CellHooks, CellState, CellExtras):
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            if "_params" not in self.__dict__:
-                raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
+            if "_names_checked" not in self.__dict__:
+                self._before_first_call()
             if not eager.active or eager.local.context is None:
                 if config._context["mode"] == config.GRAPH_MODE:
                     return self._call_compiled(args, kwargs)
@@ -455,6 +455,15 @@ class Cell(CellHooks, CellState, CellExtras):
             elif (staging := eager.local.staging) is not None:
                 return staging.following.call_cell(self, args, kwargs)
             return self.run_with_hooks(self.construct, args, kwargs)
+
+    def _before_first_call(self) -> None:
+        """Give parameters of equal names their paths as names, unless a function is compiled."""
+        if "_params" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
+        if not eager.active or eager.local.context is None or eager.local.staging is None:
+            self.check_names_and_refresh_name()
+            for _, cell in self.cells_and_names():
+                cell.__dict__["_names_checked"] = True
 
     def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None

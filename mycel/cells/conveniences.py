@@ -129,13 +129,34 @@ class CellExtras:
             seen.add(parameter.name)
 
     def check_names_and_refresh_name(self) -> None:
-        """Name parameters without a name by their paths, then call `check_names`."""
+        """Name parameters without a name by their paths; all of them if two have the same name.
+
+        A cell does so when it is called for the first time.
+
+        >>> from mycel import nn
+        >>> class Pair(nn.Cell):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.left, self.right = nn.CellList(), nn.CellList()
+        ...         self.left.append(nn.PReLU())
+        ...         self.right.append(nn.PReLU())
+        >>> pair = Pair()
+        >>> [parameter.name for parameter in pair.get_parameters()]
+        ['0.w', '0.w']
+        >>> pair.check_names_and_refresh_name()
+        >>> [parameter.name for parameter in pair.get_parameters()]
+        ['left.0.w', 'right.0.w']
+        """
         cells: Any = self
-        for path, parameter in cells.parameters_and_names():
+        names: set[str] = set()
+        found = list(cells.parameters_and_names())
+        for path, parameter in found:
             if not parameter.__dict__["has_name"]:
                 parameter.name = path
                 parameter.__dict__["has_name"] = True
-        self.check_names()
+            names.add(parameter.name)
+        if len(names) < len(found):
+            cells.update_parameters_name()
 
     def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Any]:
         """Return the parameters by name; all of them are the same on the one device."""

@@ -119,7 +119,7 @@ def _typed(value: Any, kinds: Any, text: str, arg_name: Optional[str], prim_name
 _NUMBERS: dict[Any, Any] = {int: int, float: (int, float)}
 
 
-def check_number(
+def _compared(
     arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: Any = None, prim_name: Any = None
 ) -> Any:
     """Return `arg_value`, checked to be a number of `arg_type` that is in the relation `rel` to
@@ -191,12 +191,22 @@ def check(
     return arg_value
 
 
+def check_number(arg_name: str, arg_value: Any, value: Any, rel: int, prim_name: str) -> Any:
+    """Return `arg_value`, checked to be in the relation `rel` to the number `value`.
+
+    `arg_name` and `prim_name` are the argument and the operation in errors. Raises ValueError where
+    the relation does not hold.
+    """
+    check(arg_name, arg_value, "", value, rel, prim_name)
+    return arg_value
+
+
 def check_int(arg_value: Any, value: int, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
     """Return `arg_value`, checked to be an int that is in the relation `rel` to `value`.
 
     `arg_name` and `prim_name` name the argument and the operation in errors.
     """
-    return check_number(arg_value, value, rel, int, arg_name, prim_name)
+    return _compared(arg_value, value, rel, int, arg_name, prim_name)
 
 
 def check_float(arg_value: Any, value: float, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
@@ -204,7 +214,7 @@ def check_float(arg_value: Any, value: float, rel: int, arg_name: Any = None, pr
 
     `arg_name` and `prim_name` name the argument and the operation in errors.
     """
-    return check_number(arg_value, value, rel, float, arg_name, prim_name)
+    return _compared(arg_value, value, rel, float, arg_name, prim_name)
 
 
 def check_equal_int(arg_value: Any, value: int, arg_name: Any = None, prim_name: Any = None) -> Any:
@@ -239,7 +249,7 @@ def check_float_range(
 
 def _against_zero(name: str, rel: Rel, kind: type) -> Callable[..., Any]:
     def checked(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-        return check_number(arg_value, 0, rel, kind, arg_name, prim_name)
+        return _compared(arg_value, 0, rel, kind, arg_name, prim_name)
 
     checked.__name__ = checked.__qualname__ = name
     checked.__doc__ = f"Return `arg_value`, checked to be of type {kind.__name__} and {_COMPARED[rel][0]} 0."

@@ -77,6 +77,7 @@ _MODULES: dict[str, str] = {
         inner_ops linalg_ops manually_defined math_ops nn_ops other_ops random_ops reshard_ops sparse_ops
         spectral_ops
     """,
+    "parallel": "shard",
     "rewrite": "api common",
     "rewrite.api": "node node_type pattern_engine scoped_value symbol_tree",
     "rewrite.common": "namespace",

@@ -57,6 +57,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "parallel.nn.parallel_cell_wrapper": ("mycel.parallel.nn",),
     "parallel.nn.parallel_grad_reducer": ("mycel.parallel.nn",),
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
+    "parallel.shard": ("mycel.parallel.layout",),
     "common": _COMMON,
     "common.api": ("mycel.compiled.jit", "mycel.derivatives", "mycel", f"{_HERE}.retired"),
     "common.dtype": ("mycel.dtype",),

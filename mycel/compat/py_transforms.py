@@ -4,8 +4,9 @@ today's.
 
 from __future__ import annotations
 
+from mycel.compat.data_engine import PyTensorOperation
 from mycel.dataset.transforms import OneHot
 
-__all__ = ["OneHotOp"]
+__all__ = ["OneHotOp", "PyTensorOperation"]
 
 OneHotOp = OneHot

@@ -22,6 +22,10 @@ __all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside"]
 
 _counter = itertools.count()
 _local = threading.local()
+_MARKS = (
+    "name requires_grad layerwise_parallel parallel_optimizer parallel_optimizer_comm_recompute comm_fusion "
+    "cache_enable cache_shape storage_format key"
+).split()
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
@@ -150,7 +154,30 @@ class Parameter(Tensor):
 
     @property
     def param_info(self) -> Parameter:
+        """The parameter itself, which has the notes of it; others' name and marks are taken over.
+
+        >>> import mycel as ms
+        >>> w, state = ms.Parameter([1.0], name="w", requires_grad=False), ms.Parameter([0.0])
+        >>> state.param_info = w.param_info.clone()
+        >>> state.name, state.requires_grad
+        ('w', False)
+        """
         return self
+
+    @param_info.setter
+    def param_info(self, info: Any) -> None:
+        for mark in _MARKS:
+            setattr(self, mark, getattr(info, mark))
+        self.__dict__["has_name"] = getattr(info, "has_name", True)
+
+    def add_pipeline_stage(self, stage: int) -> None:
+        """Note a stage of a pipeline that uses the parameter, which has no effect on one device.
+
+        Raises TypeError for a stage that is not a whole number of at least 0.
+        """
+        if not isinstance(stage, int) or stage < 0:
+            raise TypeError(f"Parameter.add_pipeline_stage: stage must be an int of at least 0, not {stage!r}")
+        self.__dict__.setdefault("_pipeline_stage_list", []).append(stage)
 
     def clone(self, init: Any = "same") -> Parameter:
         """Return a new parameter of the same type and attributes.

@@ -65,6 +65,52 @@ def test_names() -> None:
         net.check_names()
 
 
+class Lists(nn.Cell):
+    """Two lists that name what is appended alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.CellList(), nn.CellList()
+        for cells in (self.a, self.b):
+            cells.append(nn.Dense(2, 2, has_bias=False))
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        return self.b[0](self.a[0](x))
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_the_first_call_names_by_paths_where_names_are_equal(mode: int) -> None:
+    before = ms.get_context("mode")
+    ms.set_context(mode=mode)
+    try:
+        x = ms.Tensor([[1.0, 2.0]])
+        net = Lists()
+        assert [p.name for p in net.get_parameters()] == ["0.weight", "0.weight"]
+        net.a[0](x)
+        assert [p.name for p in net.get_parameters()] == ["0.weight", "0.weight"]
+        net(x)
+        assert [p.name for p in net.get_parameters()] == ["a.0.weight", "b.0.weight"]
+        nn.Adam(net.trainable_params())
+        # Later calls leave names as they are, as do those of other cells whose names differ.
+        net.a[0].weight.name = "b.0.weight"
+        net(x)
+        assert [p.name for p in net.get_parameters()] == ["b.0.weight", "b.0.weight"]
+        own = Lists()
+        own.a[0].weight.name = "mine"
+        own(x)
+        assert [p.name for p in own.get_parameters()] == ["mine", "0.weight"]
+    finally:
+        ms.set_context(mode=before)
+
+
+def test_compiling_a_function_names_nothing() -> None:
+    net = Lists()
+    ms.jit(lambda x: net(x))(ms.Tensor([[1.0, 2.0]]))
+    assert [p.name for p in net.get_parameters()] == ["0.weight", "0.weight"]
+    ms.value_and_grad(lambda x: net(x).sum())(ms.Tensor([[1.0, 2.0]]))
+    assert [p.name for p in net.get_parameters()] == ["a.0.weight", "b.0.weight"]
+
+
 def test_marks() -> None:
     net = network()
     assert (net.phase, net.set_train().phase) == ("predict", "train")

@@ -80,6 +80,11 @@ def test_values_are_given_back() -> None:
     )
     assert (C.once(1), C.twice(2), C.triple((1, 2, 3))) == ((1,), (2, 2), (1, 2, 3))
     assert C.Validator.check_positive_int(2, "n") == 2 and list(C.Rel) == list(range(1, 13))
+    # The class of older releases and the function of today take the same arguments.
+    for check in (C.Validator.check_number, C.check_number):
+        assert check("clip_norm", 1.5, 0.0, C.Rel.GT, "Clip") == 1.5
+        with pytest.raises(ValueError, match="'clip_norm' must be > '' 0.0, but got -1"):
+            check("clip_norm", -1, 0.0, C.Rel.GT, "Clip")
 
 
 def test_types_of_arguments() -> None:

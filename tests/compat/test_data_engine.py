@@ -35,6 +35,9 @@ def test_a_transform_made_of_an_operation_of_the_engine() -> None:
 
     numbers = Numbers({"<unk>": 0, "deep": 1, "sea": 2})
     assert numbers(np.array(["sea", "sky"])).tolist() == [2, 0] and numbers("deep").dtype == np.int64
+    public = ds.text.Vocab.from_list(["deep", "sea"], special_tokens=["<unk>"])
+    numbers.words, numbers.callable_op_ = public.c_vocab, None
+    assert numbers(np.array(["sea", "sky"])).tolist() == [2, 0]
     data = ds.NumpySlicesDataset([["deep", "sea"]], ["words"], shuffle=False).map(numbers, "words")
     assert [row["words"].tolist() for row in data.create_dict_iterator(1, output_numpy=True)] == [[1, 2]]
 

@@ -161,3 +161,61 @@ def test_flops_of_a_phase() -> None:
     phase, _ = _cell_graph_executor.compile(net, ms.ops.ones((2, 4)))
     # As MindSpore 2.10.
     assert flops_collection(phase) == (48.0, 48.0, 48.0, 48.0, False)
+
+
+def test_single_steps_of_recurrent_networks() -> None:
+    from mindspore.nn.layer import rnn_cells
+
+    random = np.random.default_rng(0)
+    x, h, c = (random.normal(size=(2, n)).astype(np.float32) for n in (3, 4, 4))
+
+    def weights(rows: int) -> list[np.ndarray]:
+        shapes = ((rows, 3), (rows, 4), (rows,), (rows,))
+        return [random.normal(size=shape).astype(np.float32) for shape in shapes]
+
+    def sigmoid(a: np.ndarray) -> np.ndarray:
+        return np.asarray(1 / (1 + np.exp(-a)))
+
+    def products(w: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return x @ w[0].T + w[2], h @ w[1].T + w[3]
+
+    def tensors(*arrays: np.ndarray) -> list[ms.Tensor]:
+        return [ms.Tensor(a) for a in arrays]
+
+    w = weights(4)
+    p, q = products(w)
+    state = ms.Tensor(h)
+    found = rnn_cells._rnn_tanh_cell(ms.Tensor(x), state, *tensors(*w))
+    np.testing.assert_allclose(found.asnumpy(), np.tanh(p + q), rtol=1e-5)
+    found = rnn_cells._rnn_relu_cell(ms.Tensor(x), state, *tensors(*w))
+    np.testing.assert_allclose(found.asnumpy(), np.maximum(p + q, 0), rtol=1e-5, atol=1e-6)
+    found = rnn_cells._rnn_tanh_cell(ms.Tensor(x), state, *tensors(*w[:2]), None, None)
+    np.testing.assert_allclose(found.asnumpy(), np.tanh(x @ w[0].T + h @ w[1].T), rtol=1e-5)
+    w = weights(12)
+    (a, b, n), (d, e, m) = (np.split(v, 3, 1) for v in products(w))
+    new = np.tanh(n + sigmoid(a + d) * m)
+    found = rnn_cells._gru_cell(ms.Tensor(x), state, *tensors(*w))
+    np.testing.assert_allclose(found.asnumpy(), new + sigmoid(b + e) * (h - new), rtol=1e-4, atol=1e-6)
+    w = weights(16)
+    i, f, g, o = np.split(sum(products(w)), 4, 1)
+    memory = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    both = rnn_cells._lstm_cell(ms.Tensor(x), (state, ms.Tensor(c)), *tensors(*w))
+    np.testing.assert_allclose(both[0].asnumpy(), sigmoid(o) * np.tanh(memory), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(both[1].asnumpy(), memory, rtol=1e-4, atol=1e-6)
+
+
+def test_names_of_layouts_and_of_older_releases() -> None:
+    import mindspore
+    from mindspore._c_expression import Tensor as Inner
+    from mindspore.common.parameter import PARAMETER_NAME_DEFAULT
+    from mindspore.dataset.transforms.py_transforms import PyTensorOperation
+    from mindspore.parallel.shard import Layout, shard
+
+    assert Layout is mindspore.Layout and mindspore.parallel.shard is shard is mindspore.shard
+    assert Inner is ms.Tensor and PARAMETER_NAME_DEFAULT == "Parameter"
+
+    class Twice(PyTensorOperation):
+        def execute_py(self, img: int) -> int:
+            return 2 * img
+
+    assert Twice()(3) == 6

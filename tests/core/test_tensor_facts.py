@@ -200,6 +200,17 @@ def test_what_tensors_say_of_themselves() -> None:
     assert Tensor(shape=[None, 3], dtype=ms.float32).symbolic_shape is None
     p = Parameter(x, name="p")
     assert p.param_info is p
+    state = ms.Parameter(ms.Tensor([0.0]))
+    p.comm_fusion, p.requires_grad = 3, False
+    state.param_info = p.param_info.clone()
+    assert (state.name, state.requires_grad, float(state[0])) == (p.name, False, 0.0)
+    with pytest.raises(AttributeError):
+        state.param_info = 3
+    for stage in (0, 3, True):
+        assert p.add_pipeline_stage(stage) is None
+    for wrong in (-1, "a", 1.5):
+        with pytest.raises(TypeError, match="stage"):
+            p.add_pipeline_stage(wrong)
     for setting in (lambda: x.set_init_flag(1), lambda: setattr(x, "virtual_flag", 1), lambda: setattr(x, "init", 3)):
         with pytest.raises(TypeError):
             setting()

@@ -105,17 +105,6 @@ def _check_number(
     return checks[arg_type](arg_value, value, rel, arg_name, prim_name)
 
 
-def check_number(arg_name: str, arg_value: Any, value: Any, rel: int, prim_name: str) -> Any:
-    """Return a value for which a relation to a number holds.
-
-    `arg_name` and `prim_name` are the argument and the operation in errors, `arg_value` is the
-    value, `value` the number, `rel` the relation. Raises ValueError where it does not hold.
-    Releases before 2.0 had another order; `Validator.check_number` has it.
-    """
-    C.check(arg_name, arg_value, "", value, rel, prim_name)
-    return arg_value
-
-
 def _check_int_sequence_len(sequence: Any, valid_len: int) -> bool:
     """Return whether something is a sequence of so many integers."""
     return (

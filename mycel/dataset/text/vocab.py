@@ -50,6 +50,11 @@ class Vocab:
         ordered = special + words if special_first else words + special
         return cls._of({word: number for number, word in enumerate(ordered)})
 
+    @property
+    def c_vocab(self) -> Vocab:
+        """The vocabulary as transforms take it: this one."""
+        return self
+
     def _built(self, operation: str) -> dict[str, int]:
         if self._numbers is None:
             raise RuntimeError(

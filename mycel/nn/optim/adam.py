@@ -186,27 +186,15 @@ class AdamOffload(_DenseAdam):
 class _Decoupled(Optimizer):
     """Base of optimizers whose weight decay is part of the step instead of the gradient.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. `beta1` and `beta2` are the weights of the running averages of the gradient
-    and of its square, `eps` is added to the denominator, and `weight_decay` is the factor of the
-    decay. The names of the states begin with `_states`.
+    It has no initializer of its own: ``super(AdamWeightDecay, self).__init__`` of a class derived
+    from such an optimizer is that of `Optimizer`.
     """
 
-    _states = ""
-
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
+    def _begin(self, states: str, beta1: float, beta2: float, eps: float) -> None:
+        """Keep the weights of the averages and eps, and make states whose names begin alike."""
         self.beta1, self.beta2, self.eps = _checked(type(self).__name__, beta1, beta2, eps)
-        self.moments1 = self.states(f"{self._states}_m")
-        self.moments2 = self.states(f"{self._states}_v")
+        self.moments1 = self.states(f"{states}_m")
+        self.moments2 = self.states(f"{states}_v")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the gradients unchanged, as the weight decay is part of the step."""
@@ -242,8 +230,6 @@ class AdamWeightDecay(_Decoupled):
     array([0.6838], dtype=float32)
     """
 
-    _states = "adam"
-
     def __init__(
         self,
         params: Any,
@@ -253,7 +239,8 @@ class AdamWeightDecay(_Decoupled):
         eps: float = 1e-6,
         weight_decay: Any = 0.0,
     ) -> None:
-        super().__init__(params, learning_rate, beta1, beta2, eps, weight_decay)
+        super().__init__(learning_rate, params, weight_decay)
+        self._begin("adam", beta1, beta2, eps)
 
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
         return updates.adam_decayed(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay)
@@ -263,7 +250,8 @@ class Lamb(_Decoupled):
     """Adam with a step for each parameter in proportion to its norm (You et al., "Large batch
     optimization", 2019).
 
-    The arguments are those of `AdamWeightDecay`. The states are named "lamb_m.<parameter>" and
+    The arguments are those of `AdamWeightDecay`, but for `learning_rate`, which must be given:
+    `params`, `beta1`, `beta2`, `eps`, `weight_decay`. The states are named "lamb_m.<parameter>" and
     "lamb_v.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
@@ -272,7 +260,17 @@ class Lamb(_Decoupled):
     array([0.9], dtype=float32)
     """
 
-    _states = "lamb"
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self._begin("lamb", beta1, beta2, eps)
 
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
         step = ops.reshape(cast(self.global_step, D.float32), ())

@@ -378,3 +378,20 @@ def test_a_user_defined_optimizer() -> None:
 def test_bad_arguments(make: Callable[[Any], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make([parameter()])
+
+
+@pytest.mark.parametrize(("kind", "right"), [(nn.AdamWeightDecay, 0.25713187), (nn.Lamb, 0.81)])
+def test_one_derived_past_its_base_begins_as_any_optimizer(kind: type[nn.Optimizer], right: float) -> None:
+    class Own(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, params: Any, learning_rate: float, weight_decay: float) -> None:
+            super(kind, self).__init__(learning_rate, params, weight_decay)
+            self.beta1, self.beta2, self.eps = (ms.Tensor([v], ms.float32) for v in (0.9, 0.999, 1e-6))
+            self.moments1 = self.parameters.clone(prefix="m", init="zeros")
+            self.moments2 = self.parameters.clone(prefix="v", init="zeros")
+
+    w = ms.Parameter(ms.Tensor([1.0, 1.0]), name="w")
+    optimizer = Own([w], 0.1, weight_decay=0.01)
+    for _ in range(2):
+        optimizer((ms.Tensor([3.0, 3.0]),))
+    np.testing.assert_allclose(w.asnumpy(), [right, right], rtol=1e-6)
+    np.testing.assert_allclose(optimizer.moments1[0].asnumpy(), [0.57, 0.57], rtol=1e-6)

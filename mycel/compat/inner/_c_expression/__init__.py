@@ -31,6 +31,9 @@ from mycel.train.encryption import is_encrypted
 
 __all__: list[str] = []
 
+# Releases before 2.6 had this name for it.
+Tensor = TensorPy
+
 _PROFILES = "profiles are made by mindspore.profiler.profile"
 _NO_CLUSTER = "belongs to the recovery of clusters of Ascend devices; there is one process on the CPU"
 _COMPILER = "belongs to MindSpore's compiler of graphs; use mindspore.jit and mycel.explain"
