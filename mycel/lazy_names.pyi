@@ -18,6 +18,7 @@ from mycel import profiler as profiler
 from mycel import rewrite as rewrite
 from mycel import runtime as runtime
 from mycel import scipy as scipy
+from mycel import te as te
 from mycel import train as train
 from mycel.base.dtype import dtype_to_nptype as dtype_to_nptype
 from mycel.base.log import get_level as get_level
