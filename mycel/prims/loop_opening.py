@@ -9,7 +9,7 @@ speed where it has what they do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from typing import NamedTuple, Optional, Union
 
 from mycel.base import dtype as D
 from mycel.ir.dim_values import substitute, symbols_in
@@ -25,6 +25,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import REGISTRY, constant
+from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 
 __all__ = ["opened"]
@@ -56,6 +57,16 @@ class _Other(Exception):
     """A statement has another form."""
 
 
+class _Window(NamedTuple):
+    """An axis at ``first + stride * at + dilation * tap``, of two loops by their numbers."""
+
+    at: int
+    tap: int
+    stride: int
+    dilation: int
+    first: DimLike
+
+
 class _Opener:
     def __init__(self, program: Program, inputs: Sequence[Node]) -> None:
         self.arrays = program.arrays
@@ -75,7 +86,7 @@ class _Opener:
         if inner and write.mode == "set":
             raise _Other
         self.nest, self.loops, self.known = nest, [*rows, *inner], {}
-        result = self.contraction(write.value, rows, inner) if write.mode == "add" else None
+        result = self.multiplied(write.value, rows, inner) if write.mode == "add" else None
         if result is None:
             value = self.value(write.value)
             if not same(value.type.shape, self.domain):
@@ -188,12 +199,93 @@ class _Opener:
 
     # Products.
 
-    def contraction(self, f: Formula, rows: list[For], inner: list[For]) -> Optional[Node]:
-        """Return a sum of products of elements of two arrays as a product of matrices."""
+    def multiplied(self, f: Formula, rows: list[For], inner: list[For]) -> Optional[Node]:
+        """Return a sum of products of two arrays as a product of matrices or a convolution.
+
+        `rows` are the loops of the result's axes, `inner` those of the sum.
+        """
         if not inner or f.data != "mul" or f.kind != "op" or not all(a.kind == "read" for a in f.args):
             return None
         if f.dtype.kind != "f" or len(reads_of(f)) != 2:
             return None
+        for x, w in (f.args, f.args[::-1]):
+            found = self.convolution(x, w, len(rows))
+            if found is not None:
+                return found
+        return self.contraction(f, rows)
+
+    def convolution(self, image: Formula, window: Formula, rank: int) -> Optional[Node]:
+        """Return a sum of products along windows of `image`; None where there are no windows."""
+        axes = self.windows(image, rank)
+        if not any(isinstance(a, _Window) for a in axes) or len(axes) != len(self.arrays[image.data].shape):
+            return None
+        spatial = [a for a in axes if isinstance(a, _Window)]
+        plain = [a for a in axes if not isinstance(a, _Window)]
+        w, places = self.element(window)
+        kernel, out = {a.tap for a in spatial}, set(range(rank))
+        if not kernel <= set(places) or {a.at for a in spatial} & set(places) or len(spatial) > 3:
+            return None
+        shared = [k for k in plain if k in places]
+        batch, groups = [k for k in plain if k not in places], [k for k in shared if k in out]
+        channels, made = [k for k in shared if k not in out], [k for k in places if k not in plain and k in out]
+        everything = {*batch, *groups, *channels, *made, *kernel, *[a.at for a in spatial]}
+        if not set(batch) <= out or everything != set(range(len(self.loops))):
+            return None
+        x = self.values.get(image.data)
+        if x is None:
+            return None
+        order = [*[axes.index(k) for k in (*batch, *groups, *channels)], *[axes.index(a) for a in spatial]]
+        for axis, a in enumerate(axes):
+            if isinstance(a, _Window):
+                span = (self.domain[a.at] - 1) * a.stride + (self.domain[a.tap] - 1) * a.dilation + 1
+                if not is_zero(a.first) or not same(span, x.type.shape[axis]):
+                    x = S.slice_axis(x, axis, a.first, a.first + span)
+        x = S.transpose(x, tuple(order))
+        sizes = self.domain
+        count = {name: product([sizes[k] for k in g]) for name, g in (("n", batch), ("g", groups), ("c", channels))}
+        x = S.reshape(x, (count["n"], count["g"] * count["c"], *x.type.shape[len(plain) :]))
+        arranged = [*groups, *made, *channels, *[a.tap for a in spatial]]
+        w = S.transpose(w, tuple([places.index(k) for k in arranged]))
+        outputs = count["g"] * product([sizes[k] for k in made])
+        w = S.reshape(w, (outputs, count["c"], *[sizes[a.tap] for a in spatial]))
+        if type(count["g"]) is not int:
+            return None
+        found = conv(
+            x,
+            w,
+            strides=tuple([a.stride for a in spatial]),
+            padding=((0, 0),) * len(spatial),
+            dilation=tuple([a.dilation for a in spatial]),
+            groups=count["g"],
+        )
+        order = [*batch, *groups, *made, *[a.at for a in spatial]]
+        found = S.reshape(found, tuple([sizes[k] for k in order]))
+        return S.transpose(found, tuple([order.index(k) for k in range(rank)]))
+
+    def windows(self, image: Formula, rank: int) -> list[Union[int, _Window]]:
+        """Return the loop along each axis of a read, or its window; else nothing."""
+        names = [loop.index for loop in self.loops]
+        array = self.arrays[image.data]
+        if not all(is_inside(Element(image.data, image.place, tuple(self.nest.loops), (), None), array)):
+            return []
+        found: list[Union[int, _Window]] = []
+        for t, size in zip(image.place, array.shape):
+            mine = [names.index(n) for n in names if isinstance(t, Dim) and n in symbols_in(t)]
+            if isinstance(t, Formula) or not mine:
+                return []
+            if len(mine) == 1 and same(t, index_of(names[mine[0]])) and same(self.domain[mine[0]], size):
+                found.append(mine[0])
+                continue
+            at, tap = [k for k in mine if k < rank], [k for k in mine if k >= rank]
+            steps = [step_of(t, names[k]) for k in (*at, *tap)]
+            if len(at) != 1 or len(tap) != 1 or not all(type(c) is int and c > 0 for c in steps):
+                return []
+            first = substitute(t, dict.fromkeys(names, 0))
+            found.append(_Window(at[0], tap[0], steps[0], steps[1], first))  # type: ignore[arg-type]
+        return found
+
+    def contraction(self, f: Formula, rows: list[For]) -> Optional[Node]:
+        """Return a sum of products of elements of two arrays as a product of matrices."""
         (x, left), (y, right) = (self.element(a) for a in f.args)
         out = set(range(len(rows)))
         both = sorted(set(left) & set(right) & out)
