@@ -303,7 +303,7 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     `dtype` is the element type of the result (float32).
 
     >>> import mycel as ms
-    >>> ms.ops.logspace(0, 2, 3).tolist()
+    >>> ms.ops.logspace(0.0, 2.0, 3).tolist()
     [1.0, 10.0, 100.0]
     """
     for parameter, value in (("start", start), ("end", end)):

@@ -289,8 +289,6 @@ def max(
     >>> values.tolist(), positions.tolist()
     ([5.0, 3.0], [1, 0])
     """
-    if axis is not None:
-        arguments.index("max", "axis", axis)
     return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
 
 
@@ -309,8 +307,6 @@ def min(
     >>> values.tolist(), positions.tolist()
     ([1.0, 2.0], [0, 1])
     """
-    if axis is not None:
-        arguments.index("min", "axis", axis)
     return _with_position("min", R.argmin, input, axis, keepdims, initial, where, False)
 
 
@@ -386,8 +382,6 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
     1.0
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("var", "axis", "an int or a tuple of ints", axis)
     return _moments("var", input, axis, ddof, keepdims)[0]
 
 
@@ -401,8 +395,6 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
     1.0
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("std", "axis", "an int or a tuple of ints", axis)
     return run(E.sqrt, _moments("std", input, axis, ddof, keepdims)[0])
 
 
@@ -416,8 +408,6 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("var_mean", "axis", "an int or a tuple of ints", axis)
     return _moments("var_mean", input, axis, ddof, keepdims)
 
 
@@ -431,8 +421,6 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("std_mean", "axis", "an int or a tuple of ints", axis)
     spread, centre = _moments("std_mean", input, axis, ddof, keepdims)
     return run(E.sqrt, spread), centre
 

@@ -314,10 +314,10 @@ for p, keep in ((2, False), (1, True), (3, False)):
     )
 checks.add(
     "ops.EuclideanNorm",
-    lambda x, axes: np.sqrt(np.sum(x * x, axes)),
-    (A(3, 4), (1,)),
-    (A(2, 3, 2), (0, 2)),
-    (A(1, 5), (0,)),
+    lambda x, axes: np.sqrt(np.sum(x * x, tuple(axes))),
+    (A(3, 4), Array((1,), dtype="int64", values=[1])),
+    (A(2, 3, 2), Array((2,), dtype="int64", values=[0, 2])),
+    (A(1, 5), Array((1,), dtype="int64", values=[0])),
     dtypes="float32",
 )
 checks.add("ops.L2Loss", lambda x: np.sum(x * x) / 2, (A(3, 4),), (A(5),), (A(0, 2),), dtypes="float32")
@@ -335,8 +335,8 @@ checks.add(
     "ops.dist",
     lambda x, y, p=2: np.sum(np.abs(x - y) ** p) ** (1 / p),
     (A(3, 4), A(3, 4)),
-    (A(5), A(5), 3.0),
-    (A(2, 3), A(3), 1.0),
+    (A(5), A(5), 3),
+    (A(2, 3), A(3), 1),
     dtypes="float32",
 )
 for p in (1.0, 2.0, 3.0):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.meaning import A, Checks
+from tests.meaning import A, Array, Checks
 
 from .checks import add_everywhere
 
@@ -332,6 +332,13 @@ PADS = (
     ((A(2, 3, 4), (2, 0)), ((0, 0), (0, 0), (2, 0))),
     ((A(1, 5), (0, 3)), ((0, 0), (0, 3))),
 )
+
+
+def whole(values: Any) -> Array:
+    """Whole numbers, as a tensor."""
+    return Array(np.shape(values), dtype="int64", values=values)
+
+
 for case, pairs in PADS:
     plain("ops.pad", lambda x, p, pairs=pairs: np.pad(x, pairs), case)
     plain(
@@ -342,16 +349,16 @@ for case, pairs in PADS:
     plain("numpy.pad", np.pad, (case[0], pairs))
     plain("numpy.pad", np.pad, (case[0], pairs, "constant"), kwargs={"constant_values": 1.5})
     plain("ops.Pad", lambda x, pairs=pairs: np.pad(x, pairs), case[:1], init={"paddings": pairs})
-    plain("ops.MirrorPad", lambda x, p: np.pad(x, p, "symmetric"), (case[0], pairs), init={"mode": "SYMMETRIC"})
+    plain("ops.MirrorPad", lambda x, p: np.pad(x, p, "symmetric"), (case[0], whole(pairs)), init={"mode": "SYMMETRIC"})
     for mode, theirs in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):
         if case[0].shape != (3, 4):
             plain("ops.pad", lambda x, p, mode, pairs=pairs, theirs=theirs: np.pad(x, pairs, theirs), (*case, mode))
 plain(
     "ops.MirrorPad",
     lambda x, p: np.pad(x, p, "reflect"),
-    (A(3, 4), ((1, 2), (0, 3))),
-    (A(5), ((4, 0),)),
-    (A(2, 3, 2), ((0, 0), (1, 1), (1, 0))),
+    (A(3, 4), whole([(1, 2), (0, 3)])),
+    (A(5), whole([(4, 0)])),
+    (A(2, 3, 2), whole([(0, 0), (1, 1), (1, 0)])),
 )
 plain(
     "ops.block_diag",

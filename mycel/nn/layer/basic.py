@@ -52,8 +52,8 @@ class Dense(Cell):
 
     `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
     for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `has_bias` adds a bias.
-    `activation` is a name, a Cell, an operation as an object or None. Raises ValueError for inputs
-    with another size of the last axis.
+    `activation` is a name, a Cell, an operation as an object or None; a name in the place of
+    `has_bias` is the activation. Raises ValueError for inputs with another size of the last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -71,6 +71,9 @@ class Dense(Cell):
         dtype: Any = D.float32,
     ) -> None:
         super().__init__()
+        # Programs of MindSpore's first release pass the activation here.
+        if isinstance(has_bias, str) and activation is None:
+            has_bias, activation = True, has_bias or None
         self.in_channels = arguments.integer("Dense", "in_channels", in_channels, 1)
         self.out_channels = arguments.integer("Dense", "out_channels", out_channels, 1)
         self.has_bias = arguments.flag("Dense", "has_bias", has_bias)

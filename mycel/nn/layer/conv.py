@@ -272,6 +272,9 @@ class Conv2d(_Conv):
         data_format: str = "NCHW",
         dtype: Any = D.float32,
     ) -> None:
+        # Programs of MindSpore's first release pass the format before `has_bias`.
+        if isinstance(has_bias, str):
+            data_format, has_bias, weight_init, bias_init = has_bias, weight_init, bias_init, data_format
         super().__init__(
             in_channels,
             out_channels,

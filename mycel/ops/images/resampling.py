@@ -154,7 +154,8 @@ def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
     The result is float32, or float64 for float64.
 
     >>> import mycel as ms
-    >>> ms.ops.ResizeArea()(ms.Tensor([[[[2.0], [4.0], [6.0], [8.0]]]]), (1, 2)).flatten().tolist()
+    >>> image = ms.Tensor([[[[2.0], [4.0], [6.0], [8.0]]]])
+    >>> ms.ops.ResizeArea()(image, ms.Tensor([1, 2])).flatten().tolist()
     [3.0, 7.0]
     """
     name = "resize_area"
@@ -262,7 +263,7 @@ def scale_and_translate(
     >>> import mycel as ms
     >>> image = ms.Tensor([[[[9.0], [5.0]], [[6.0], [1.0]]]])
     >>> scale, shift = ms.Tensor([1.0, 1.0]), ms.Tensor([0.0, 1.0])
-    >>> ms.ops.ScaleAndTranslate()(image, (2, 2), scale, shift).flatten().tolist()
+    >>> ms.ops.ScaleAndTranslate()(image, ms.Tensor([2, 2]), scale, shift).flatten().tolist()
     [0.0, 9.0, 0.0, 6.0]
     """
     name = "scale_and_translate"

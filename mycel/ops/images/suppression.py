@@ -138,7 +138,8 @@ def non_max_suppression(
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9], [2.0, 2.0, 3.0, 3.0]])
-    >>> ms.ops.NonMaxSuppressionV3()(boxes, ms.Tensor([0.5, 0.9, 0.7]), 3, 0.5, 0.0).tolist()
+    >>> limits = ms.Tensor(3), ms.Tensor(0.5), ms.Tensor(0.0)
+    >>> ms.ops.NonMaxSuppressionV3()(boxes, ms.Tensor([0.5, 0.9, 0.7]), *limits).tolist()
     [1, 2]
     """
     name = "non_max_suppression"
@@ -234,7 +235,8 @@ def combined_non_max_suppression(
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 0.9]]]])
     >>> scores = ms.Tensor([[[0.5], [0.9]]])
-    >>> found = ms.ops.CombinedNonMaxSuppression()(boxes, scores, 2, 2, 0.5, 0.0)
+    >>> limits = ms.Tensor(2), ms.Tensor(2), ms.Tensor(0.5), ms.Tensor(0.0)
+    >>> found = ms.ops.CombinedNonMaxSuppression()(boxes, scores, *limits)
     >>> [round(v, 2) for v in found[1].flatten().tolist()], found[3].tolist()
     ([0.9, 0.0], [1])
     """

@@ -1,7 +1,7 @@
 """Operations as objects, for editors and type checkers. `make stubs` writes this file."""
 
 from mycel.core.tensor import Tensor
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel.ops.operations.primitive import Primitive as Primitive
 from mycel.ops.operations.attention import ApplyRotaryPosEmb as ApplyRotaryPosEmb
@@ -656,12 +656,12 @@ class Adam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Any,
-        beta2_power: Any,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
+        beta1_power: Union,
+        beta2_power: Union,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
         gradient: Tensor,
     ) -> Any:
         ...
@@ -686,11 +686,11 @@ class AdamWeightDecay(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
-        decay: Any,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
+        decay: Union,
         gradient: Tensor,
     ) -> Any:
         ...
@@ -878,11 +878,11 @@ class ApplyAdaMax(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Any,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
+        beta1_power: Union,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -898,9 +898,9 @@ class ApplyAdadelta(Primitive):
         var: Tensor,
         accum: Tensor,
         accum_update: Tensor,
-        lr: Any,
-        rho: Any,
-        epsilon: Any,
+        lr: Union,
+        rho: Union,
+        epsilon: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -911,7 +911,7 @@ class ApplyAdagrad(Primitive):
     def __init__(self, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor) -> Any:
         ...
 
 class ApplyAdagradDA(Primitive):
@@ -926,10 +926,10 @@ class ApplyAdagradDA(Primitive):
         gradient_accumulator: Tensor,
         gradient_squared_accumulator: Tensor,
         grad: Tensor,
-        lr: Any,
-        l1: Any,
-        l2: Any,
-        global_step: Any,
+        lr: Union,
+        l1: Union,
+        l2: Union,
+        global_step: Union,
     ) -> Any:
         ...
 
@@ -939,7 +939,7 @@ class ApplyAdagradV2(Primitive):
     def __init__(self, epsilon: Any, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor) -> Any:
         ...
 
 class ApplyAdamWithAmsgrad(Primitive):
@@ -960,9 +960,9 @@ class ApplyAdamWithAmsgrad(Primitive):
         m: Tensor,
         v: Tensor,
         vhat: Tensor,
-        beta1_power: Any,
-        beta2_power: Any,
-        lr: Any,
+        beta1_power: Union,
+        beta2_power: Union,
+        lr: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -979,12 +979,12 @@ class ApplyAdamWithAmsgradV2(Primitive):
         m: Tensor,
         v: Tensor,
         vhat: Tensor,
-        beta1_power: Any,
-        beta2_power: Any,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
+        beta1_power: Union,
+        beta2_power: Union,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1000,10 +1000,10 @@ class ApplyAddSign(Primitive):
         self,
         var: Tensor,
         m: Tensor,
-        lr: Any,
-        alpha: Any,
-        sign_decay: Any,
-        beta: Any,
+        lr: Union,
+        alpha: Union,
+        sign_decay: Union,
+        beta: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1021,10 +1021,10 @@ class ApplyCenteredRMSProp(Primitive):
         mean_square: Tensor,
         moment: Tensor,
         grad: Tensor,
-        learning_rate: Any,
-        decay: Any,
-        momentum: Any,
-        epsilon: Any,
+        learning_rate: Union,
+        decay: Union,
+        momentum: Union,
+        epsilon: Union,
     ) -> Any:
         ...
 
@@ -1040,10 +1040,10 @@ class ApplyFtrl(Primitive):
         accum: Tensor,
         linear: Tensor,
         grad: Tensor,
-        lr: Any,
-        l1: Any,
-        l2: Any,
-        lr_power: Any,
+        lr: Union,
+        l1: Union,
+        l2: Union,
+        lr_power: Union,
     ) -> Any:
         ...
 
@@ -1053,7 +1053,7 @@ class ApplyGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, var: Tensor, alpha: Any, delta: Tensor) -> Any:
+    def __call__(self, var: Tensor, alpha: Union, delta: Tensor) -> Any:
         ...
 
 class ApplyKerasMomentum(Primitive):
@@ -1062,7 +1062,7 @@ class ApplyKerasMomentum(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor, momentum: Any) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor, momentum: Union) -> Any:
         ...
 
 class ApplyMomentum(Primitive):
@@ -1080,9 +1080,9 @@ class ApplyMomentum(Primitive):
         self,
         variable: Tensor,
         accumulation: Tensor,
-        learning_rate: Any,
+        learning_rate: Union,
         gradient: Tensor,
-        momentum: Any,
+        momentum: Union,
     ) -> Any:
         ...
 
@@ -1097,10 +1097,10 @@ class ApplyPowerSign(Primitive):
         self,
         var: Tensor,
         m: Tensor,
-        lr: Any,
-        logbase: Any,
-        sign_decay: Any,
-        beta: Any,
+        lr: Union,
+        logbase: Union,
+        sign_decay: Union,
+        beta: Union,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1111,7 +1111,15 @@ class ApplyProximalAdagrad(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Any, l1: Any, l2: Any, grad: Tensor) -> Any:
+    def __call__(
+        self,
+        var: Tensor,
+        accum: Tensor,
+        lr: Union,
+        l1: Union,
+        l2: Union,
+        grad: Tensor,
+    ) -> Any:
         ...
 
 class ApplyProximalGradientDescent(Primitive):
@@ -1120,7 +1128,7 @@ class ApplyProximalGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, var: Tensor, alpha: Any, l1: Any, l2: Any, delta: Tensor) -> Any:
+    def __call__(self, var: Tensor, alpha: Union, l1: Union, l2: Union, delta: Tensor) -> Any:
         ...
 
 class ApplyRMSProp(Primitive):
@@ -1134,11 +1142,11 @@ class ApplyRMSProp(Primitive):
         var: Tensor,
         mean_square: Tensor,
         moment: Tensor,
-        learning_rate: Any,
+        learning_rate: Union,
         grad: Tensor,
-        decay: Any,
-        momentum: Any,
-        epsilon: Any,
+        decay: Union,
+        momentum: Union,
+        epsilon: Union,
     ) -> Any:
         ...
 
@@ -2909,12 +2917,12 @@ class FusedAdaFactor(Primitive):
 
     def __call__(
         self,
-        epsilon: Any,
-        clip_threshold: Any,
-        beta1: Any,
-        beta2: Any,
-        weight_decay: Any,
-        learning_rate: Any,
+        epsilon: Union,
+        clip_threshold: Union,
+        beta1: Union,
+        beta2: Union,
+        weight_decay: Union,
+        learning_rate: Union,
         gradient: Tensor,
         param: Tensor,
         exp_avg: Tensor,
@@ -2937,19 +2945,19 @@ class FusedAdaFactorWithGlobalNorm(Primitive):
 
     def __call__(
         self,
-        epsilon: Any,
-        clip_threshold: Any,
-        beta1: Any,
-        beta2: Any,
-        weight_decay: Any,
-        learning_rate: Any,
+        epsilon: Union,
+        clip_threshold: Union,
+        beta1: Union,
+        beta2: Union,
+        weight_decay: Union,
+        learning_rate: Union,
         gradient: Tensor,
         param: Tensor,
         exp_avg: Tensor,
         exp_avg_sq_row: Tensor,
         exp_avg_sq_col: Tensor,
         exp_avg_sq: Tensor,
-        global_norm: Any,
+        global_norm: Union,
     ) -> Any:
         ...
 
@@ -2964,13 +2972,13 @@ class FusedCastAdamWeightDecay(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
-        decay: Any,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
+        decay: Union,
         gradient: Tensor,
-        global_norm: Any,
+        global_norm: Union,
     ) -> Any:
         ...
 
@@ -2985,12 +2993,12 @@ class FusedSparseAdam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Any,
-        beta2_power: Any,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
+        beta1_power: Union,
+        beta2_power: Union,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
         gradient: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3023,12 +3031,12 @@ class FusedSparseLazyAdam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Any,
-        beta2_power: Any,
-        lr: Any,
-        beta1: Any,
-        beta2: Any,
-        epsilon: Any,
+        beta1_power: Union,
+        beta2_power: Union,
+        lr: Union,
+        beta1: Union,
+        beta2: Union,
+        epsilon: Union,
         gradient: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3044,9 +3052,9 @@ class FusedSparseProximalAdagrad(Primitive):
         self,
         var: Tensor,
         accum: Tensor,
-        lr: Any,
-        l1: Any,
-        l2: Any,
+        lr: Union,
+        l1: Union,
+        l2: Union,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3060,13 +3068,13 @@ class FusedWeightScaleApplyMomentum(Primitive):
 
     def __call__(
         self,
-        weight_decay: Any,
-        loss_scale: Any,
+        weight_decay: Union,
+        loss_scale: Union,
         variable: Tensor,
         accumulation: Tensor,
-        learning_rate: Any,
+        learning_rate: Union,
         gradient: Tensor,
-        momentum: Any,
+        momentum: Union,
     ) -> Any:
         ...
 
@@ -5218,9 +5226,9 @@ class SGD(Primitive):
         self,
         parameters: Tensor,
         gradient: Tensor,
-        learning_rate: Any,
+        learning_rate: Union,
         accum: Tensor,
-        momentum: Any,
+        momentum: Union,
         stat: Tensor,
     ) -> Any:
         ...
@@ -5790,8 +5798,8 @@ class SparseApplyAdadelta(Primitive):
         var: Tensor,
         accum: Tensor,
         accum_update: Tensor,
-        lr: Any,
-        rho: Any,
+        lr: Union,
+        rho: Union,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -5872,9 +5880,9 @@ class SparseApplyProximalAdagrad(Primitive):
         self,
         var: Tensor,
         accum: Tensor,
-        lr: Any,
-        l1: Any,
-        l2: Any,
+        lr: Union,
+        l1: Union,
+        l2: Union,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -5891,7 +5899,7 @@ class SparseApplyRMSProp(Primitive):
         var: Tensor,
         ms: Tensor,
         mom: Tensor,
-        lr: Any,
+        lr: Union,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, Union, get_args
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Inputs:
 
     `name` is the operation and `compute` the function that computes it, to whose parameters, after
     the first `own`, the inputs go. `kinds` are the types of the first inputs; a function that is
-    made may have them in its signature, as tuples.
+    made may have them in its signature, as unions.
     """
 
     def __init__(self, name: str, compute: Callable[..., Any], own: int, kinds: Sequence[Kinds]) -> None:
@@ -47,7 +47,7 @@ class Inputs:
         self.signature = inspect.Signature(taken)
         self.kinds: dict[str, Kinds] = {}
         for place, p in enumerate(taken):
-            known: Kinds = p.annotation if isinstance(p.annotation, tuple) else Tensor
+            known: Kinds = get_args(p.annotation) or Tensor
             known = kinds[place] if place < len(kinds) else known
             if p.default is None and known is not object:
                 known = (*(known if isinstance(known, tuple) else (known,)), type(None))

@@ -222,14 +222,14 @@ class TridiagonalMatMul(Primitive, compute=tridiagonal_product): ...
 def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
     value = floating("CumulativeLogsumexp", x)
     where = axis_of("CumulativeLogsumexp", _number(axis), value.ndim)
-    value = arrange.flip(value, where) if p.reverse else value
+    value = arrange.flip(value, (where,)) if p.reverse else value
     total = sorting.logcumsumexp(value, where)
     if p.exclusive:
         lowest = -float(finfo(value.dtype.numpy).max)
         shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
         kept = take_slice(total, where, 0, value.shape[where] - 1)
         total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)
-    return arrange.flip(total, where) if p.reverse else total
+    return arrange.flip(total, (where,)) if p.reverse else total
 
 
 def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:

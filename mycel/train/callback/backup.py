@@ -22,7 +22,7 @@ class BackupAndRestore(Callback):
     >>> BackupAndRestore("backup", save_freq=0)
     Traceback (most recent call last):
     ...
-    ValueError: BackupAndRestore: save_freq must be 'epoch' or a positive number of epochs, not 0
+    ValueError: BackupAndRestore: save_freq ('epoch' or epochs) must be at least 1, not 0
     """
 
     def __init__(self, backup_dir: str, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
@@ -30,7 +30,7 @@ class BackupAndRestore(Callback):
         if not str(arguments.path("BackupAndRestore", "backup_dir", backup_dir)):
             raise ValueError("BackupAndRestore: backup_dir is empty")
         if save_freq != "epoch":
-            arguments.integer("BackupAndRestore", "save_freq (a number of epochs, or 'epoch')", save_freq, 1)
+            arguments.integer("BackupAndRestore", "save_freq ('epoch' or epochs)", save_freq, 1)
         arguments.flag("BackupAndRestore", "delete_checkpoint", delete_checkpoint)
         self.save_freq = 1 if save_freq == "epoch" else save_freq
         self.delete_checkpoint = delete_checkpoint

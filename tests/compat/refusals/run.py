@@ -34,6 +34,7 @@ REASONS = {
     "flags": "MindSpore takes a bool for a number",
     "truth": "MindSpore asks for the truth of a tensor of two elements (ValueError); Mycel refuses the type",
     "numbers": "MindSpore makes a tensor of a number and refuses its shape (ValueError); Mycel refuses the type",
+    "printed": "MindSpore took an activation or a format in the place of has_bias once, and printed programs give it",
     "arrays": "mycel.numpy takes lists and numbers as arrays, as NumPy does",
 }
 
@@ -49,6 +50,8 @@ def reason(path: str, name: str, real: str, mine: str, kind: str = "") -> str:
         return "numbers"
     if letter == "t" and real in "Vv" and mine[0] in "Tt":
         return "truth"
+    if name == "has_bias=s" and path in ("nn.Dense", "nn.Conv2d"):
+        return "printed"
     arrays = path.startswith("numpy.") and name[:1].isdigit() and letter in "bdeEfil"
     if arrays and real in "TAR" and mine in (".", "V"):
         return "arrays"

@@ -15,6 +15,7 @@ from mycel.mint.nn import functional
 from mycel.scipy import linalg
 
 __all__ = [
+    "adaptive_avg_pool1d",
     "adaptive_max_pool1d",
     "func_max_pool2d",
     "add_layer_norm_v2",
@@ -93,6 +94,11 @@ def convolution_str(
     are those of it.
     """
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of parts of lines."""
+    return functional.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Tensor, Tensor]:

@@ -141,7 +141,7 @@ class Poisson(Distribution):
     samples, `name` its name in messages.
 
     >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Poisson(2.0).mean().item()
+    >>> ms.nn.probability.distribution.Poisson([2.0]).mean().item()
     2.0
     """
 

@@ -76,7 +76,7 @@ class Gamma(Distribution):
     samples, `name` its name in messages.
 
     >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Gamma(3.0, 2.0).mean().item()
+    >>> ms.nn.probability.distribution.Gamma([3.0], [2.0]).mean().item()
     1.5
     """
 
