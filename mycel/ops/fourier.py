@@ -20,7 +20,6 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, run, take_slice
 from mycel.ops.arrange import roll
 from mycel.ops.complex_numbers import conj
-from mycel.ops.complex_numbers import real as real_part
 from mycel.prims import elementwise as E
 from mycel.prims import fourier as F
 from mycel.prims import shape as S
@@ -113,7 +112,11 @@ def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
 
 
 def _transform(x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
-    found = run(F.fourier, x, axes=tuple(axes), inverse=inverse)
+    return _scaled(run(F.fourier, x, axes=tuple(axes), inverse=inverse), x, axes, inverse, norm)
+
+
+def _scaled(found: Tensor, x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
+    """Divide a transform, over axes of the sizes of `x`, as `norm` says."""
     count = math.prod(x.shape[a] for a in axes)
     if norm == "ortho":
         return found * (1 / math.sqrt(count))
@@ -134,8 +137,9 @@ def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
     sizes, axes = _places(name, x, s, dim)
     for size, axis in zip(sizes, axes):
         x = _sized(name, x, size, axis)
-    found = _transform(_complex(name, x), axes, False, norm)
-    return take_slice(found, axes[-1], 0, x.shape[axes[-1]] // 2 + 1)
+    wide = x if x.dtype is D.float64 else cast(x, D.float32)
+    found = run(F.fourier_half, wide, axes=tuple(axes))
+    return _scaled(found, x, axes, False, norm)
 
 
 def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
@@ -148,15 +152,9 @@ def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor
         raise ValueError(f"{name}: a transform needs at least 1 element, not {count}")
     for size, axis in zip(sizes[:-1], axes[:-1]):
         x = _sized(name, x, size, axis)
-    if axes[:-1]:
-        x = _transform(x, axes[:-1], True, norm)
     x = _sized(name, x, count // 2 + 1, last)
-    if count > 2:
-        rest = run(S.reverse, conj(take_slice(x, last, 1, (count + 1) // 2)), axes=(last,))
-        x = run(S.CONCAT, x, rest, axis=last)
-    else:
-        x = take_slice(x, last, 0, count)
-    return real_part(_transform(x, [last], True, norm))
+    found = run(F.fourier_from_half, x, axes=tuple(axes), size=count)
+    return _scaled(found, found, axes, True, norm)
 
 
 _HEADS: dict[str, str] = {

@@ -30,6 +30,7 @@ from tests.prims.cases import (
 )
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
+TOLERANCE |= {"complex64": TOLERANCE["float32"], "complex128": TOLERANCE["float64"]}
 LABEL: Any = {"ids": lambda c: c.label}
 
 
@@ -38,7 +39,8 @@ def close(actual: Any, expected: Any, scale: float = 1.0) -> None:
     name = from_any(expected.dtype).name
     if name in TOLERANCE:
         tolerance = TOLERANCE[name] * scale
-        wide = [np.asarray(a, np.float64) for a in (actual, expected)]
+        kind = np.complex128 if expected.dtype.kind == "c" else np.float64
+        wide = [np.asarray(a, kind) for a in (actual, expected)]
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
     else:
         np.testing.assert_array_equal(actual, expected)
