@@ -201,7 +201,8 @@ class PatternEngine:
                 queue += node.get_users()
                 continue
             matched = self._matched(self._pattern, node)
-            new = [] if matched is None or self._leaks(matched) else self._built(matched)
+            whole = matched is not None and self._check_match(self._pattern, matched)
+            new = self._built(matched) if matched is not None and whole else []
             if matched is None or not new:
                 queue += node.get_users()
                 continue
@@ -236,15 +237,12 @@ class PatternEngine:
                 stree.erase(node)
         return last
 
-    def _leaks(self, matched: OrderedDict[str, Node]) -> bool:
-        """Return whether a node outside reads a value of a node inside, other than the root's."""
-        assert self._pattern is not None
-        inside = list(matched.values())
-        return any(
-            user not in inside
-            for name, node in matched.items()
-            if name != self._pattern.name()
-            for user in node.get_users()
+    @staticmethod
+    def _check_match(pattern: PatternNode, match_dict: OrderedDict[str, Node]) -> bool:
+        """Return whether no node outside reads a value of a node inside, other than the root's."""
+        inside = list(match_dict.values())
+        return all(
+            user in inside for name, node in match_dict.items() if name != pattern.name() for user in node.get_users()
         )
 
     def _matched(self, pattern: PatternNode, node: Node) -> Optional[OrderedDict[str, Node]]:

@@ -4,6 +4,7 @@ what comes out computes what is written.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -510,3 +511,24 @@ def test_attributes_of_what_is_called() -> None:
     assert conv.get_attribute("in_channels") == "kept" and conv.get_instance().in_channels == 2
     assert SymbolTree(conv.get_handler().get_belong_symbol_tree()) == tree
     assert Node.create_call_cell(nn.ReLU(), ["x"]).get_handler().get_belong_symbol_tree() is None
+
+
+def test_matches_that_others_read_into() -> None:
+    """A match is whole where only its root is read from outside; the class answers by itself."""
+
+    class Branching(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = nn.ReLU(), nn.Tanh(), nn.Sigmoid()
+
+        def construct(self, x: Any) -> Any:
+            y = self.a(x)
+            z = self.b(y)
+            w = self.c(y)
+            return z + w
+
+    nodes = {node.get_name(): node for node in SymbolTree.create(Branching()).nodes()}
+    root, inner = PatternNode("root", nn.Tanh), PatternNode("inner", nn.ReLU)
+    root.set_inputs([inner])
+    assert not PatternEngine._check_match(root, OrderedDict(root=nodes["b"], inner=nodes["a"]))
+    assert PatternEngine._check_match(root, OrderedDict(root=nodes["b"]))
