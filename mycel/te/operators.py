@@ -103,7 +103,8 @@ class Operator:
             found = self._programs.get(key)
         except TypeError:
             raise TypeError(
-                f"{self.title}: arguments that are no tensors must be numbers, strings, types or tuples of them"
+                f"{self.title}: arguments that are no tensors must be numbers, strings, types or tuples of them; make "
+                "tensors of arrays and lists"
             ) from None
         if found is None:
             found = trace(self.function, self.title, fixed, types)
@@ -168,4 +169,7 @@ def operator(function: Callable[..., Any]) -> Operator:
     >>> product(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
     [[11.0]]
     """
-    return Operator(arguments.instance("operator", "function", function, FunctionType, "a Python function"))
+    found = arguments.instance("operator", "function", function, FunctionType, "a Python function")
+    if found.__name__ == "<lambda>":
+        raise TypeError("operator: function must be defined with def, as an operator is made of statements")
+    return Operator(found)

@@ -244,6 +244,15 @@ def test_sizes_that_do_not_agree() -> None:
         product(ones(2, 3), ones(4, 2))
 
 
+def test_what_is_no_operator() -> None:
+    with pytest.raises(TypeError, match="operator: function must be defined with def"):
+        te.operator(lambda x: x)
+    with pytest.raises(TypeError, match="product: arguments that are no tensors .* make tensors of arrays"):
+        product(np.ones((2, 2)), ones(2, 2))
+    with pytest.raises(TypeError, match="product: missing a required argument: 'b'"):
+        product(ones(2, 2))
+
+
 def test_words_outside() -> None:
     with pytest.raises(TypeError, match="te.exp is a word of operators"):
         te.exp(1.0)
