@@ -67,6 +67,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # What a floating type can hold; 16-bit types of ml_dtypes are among those it knows.
 finfo: Callable[[Any], Any] = ml_dtypes.finfo
 _NUMBERS = (bool, int, float, complex, np.generic, Dim)
+_TERMS = (Tensor, *_NUMBERS)
 
 
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
@@ -106,7 +107,9 @@ def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Check that two operands are tensors, and return them in a common type."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor):
         raise arguments.wrong_type(name, "an operand", "a tensor", y if isinstance(x, Tensor) else x)
-    return _paired(name, x, y)
+    found = _pair(x, y)
+    assert found is not None
+    return found
 
 
 def terms(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -116,12 +119,8 @@ def terms(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """
     if not isinstance(x, Tensor):
         x = term(name, x) if not isinstance(y, Tensor) or not isinstance(x, _NUMBERS) else x
-    if not isinstance(y, (Tensor, *_NUMBERS)):
+    if not isinstance(y, _TERMS):
         raise arguments.wrong_type(name, "an operand", "a tensor or a number", y)
-    return _paired(name, x, y)
-
-
-def _paired(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     found = _pair(x, y)
     if found is None:
         bad = y if isinstance(x, Tensor) else x
