@@ -47,6 +47,7 @@ PAGES = {
     "mycel.communication": "Communication",
     "mycel.parallel": "Parallel training",
     "mycel.rewrite": "Rewriting networks",
+    "mycel.te": "Operators of your own",
     "mycel.profiler": "Profiling",
     "mycel.runtime": "Memory",
     "mycel.hal": "Devices",
