@@ -18,6 +18,7 @@ from mycel.base.remembered import MANY, Remembered
 from mycel.ir.dim_values import substitute
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node, input_node
+from mycel.ir.graph import substitute as replace_nodes
 from mycel.ir.types import TensorType, tensor_type
 from mycel.loops import evaluation
 from mycel.loops import formulas as F
@@ -27,7 +28,7 @@ from mycel.loops.formulas import Formula
 from mycel.loops.legality import outside
 from mycel.loops.programs import Array, For, Program, Set, Where, called, index_of, size_of, with_sizes
 from mycel.prims import shape as S
-from mycel.prims.base import REGISTRY, Primitive, Sample, get_item, register
+from mycel.prims.base import REGISTRY, SERVICES, Primitive, Sample, get_item, register
 from mycel.prims.loop_opening import opened
 from mycel.prims.shape import zeros_like
 
@@ -136,6 +137,14 @@ def _vjp(ct: Any, out: Any, *inputs: Node, program: Program) -> list[Optional[No
     result: list[Optional[Node]] = [None] * len(inputs)
     if not smooth or not given:
         return result
+    if program.derivative is None:
+        free = [input_node(i.type) for i in inputs]
+        found = _expand(*free, program=program)
+        if found is not None:
+            # What has another form is differentiated in that form.
+            made = SERVICES.differentiate(found if isinstance(found, tuple) else (found,), cts, free)
+            images = dict(zip(free, inputs))
+            return [None if n is None else replace_nodes((n,), images)[0] for n in made]
     backward = program.derivative or adjoint(program, partials)
     operands = (*inputs, *outs, *given)
     whole = loops.node(*operands, program=backward)

@@ -162,6 +162,8 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "qr": {"full": _flag},
     "svd": {"full": _flag, "vectors": _flag},
     "fourier": {"axes": _counts, "inverse": _flag},
+    "fourier_half": {"axes": _counts},
+    "fourier_from_half": {"axes": _counts, "size": _is_count},
     "while_grad": {
         "test": _graph,
         "body": _graph,

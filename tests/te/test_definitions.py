@@ -100,3 +100,32 @@ def test_second_derivatives(name: str) -> None:
     found = (ms.grad(lambda x: (gradient(x) * along).sum())(args[0]) * step).sum()
     ends = [float((gradient(args[0] + sign * STEP * step) * along).sum()) for sign in (1, -1)]
     assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.smooth])
+def test_adjoints(name: str) -> None:
+    """The derivative as loops, which operators with another form do without, gives the same."""
+    from mycel.loops.adjoint import adjoint
+    from mycel.loops.evaluation import run
+    from mycel.prims.base import REGISTRY
+    from mycel.prims.loops import partials
+
+    case = CASES[name]
+    args = tensors(case)
+    program = case.operator.program(*args)
+    arrays = [a.asnumpy() for a in args if isinstance(a, ms.Tensor)]
+    results = [np.asarray(r.asnumpy()) for r in listed(case.operator(*args))]
+    rng = np.random.default_rng(1)
+    weights = [rng.standard_normal(r.shape) for r in results]
+    found = run(
+        adjoint(program, partials),
+        [*arrays, *results, *weights],
+        lambda name: REGISTRY[name].reference,  # type: ignore[arg-type,return-value]
+    )
+
+    def total(*args: Any) -> Any:
+        return sum((ms.Tensor(w) * f).sum() for w, f in zip(weights, listed(case.operator(*args))))
+
+    places = tuple(k for k, a in enumerate(args) if isinstance(a, ms.Tensor) and a.dtype == ms.float64)
+    for mine, expected in zip(found, listed(ms.grad(total, places)(*args))):
+        np.testing.assert_allclose(mine, expected.asnumpy(), rtol=1e-8, atol=1e-8)
