@@ -246,15 +246,9 @@ class _Adjoint:
 
         What they overwrite is recorded as `scope` says.
         """
-        wanted = set(names)
         # What these statements need of arrays of inner loops is written by others of them.
-        while True:
-            more = {
-                a.name for s in statements(body) if isinstance(s, For) and written(s.body) & wanted for a in s.private
-            }
-            if more <= wanted:
-                break
-            wanted |= more
+        loops_inside = [s for s in statements(body) if isinstance(s, For) and written(s.body) & names]
+        wanted = names | {a.name for s in loops_inside for a in s.private}
         made: list[Statement] = []
         for s in body:
             if isinstance(s, Set):
@@ -306,22 +300,20 @@ class _Adjoint:
                 if any(parts):
                     made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
             else:
-                inner = self.reversed(s.body, scope, (*loops, s))
-                private = list(s.private)
-                if private:
-                    forward, extra, inner = self.scope(s.body, s.private)
-                    private += [
-                        Array(self.named("d", a.name), a.dtype, a.shape, 0.0)
-                        for a in s.private
-                        if a.name in self.smooth
-                    ]
-                    private += extra
-                    inner = [*forward, *inner]
-                    if scope.changing & written(s.body):
-                        raise AssertionError("private arrays beside memory that changes were spread")
+                inner, private = self.round(s, scope, loops)
                 if inner:
                     made.append(replace(s, body=tuple(inner), backward=not s.backward, private=tuple(private)))
         return made
+
+    def round(self, s: For, scope: _Scope, loops: tuple[For, ...]) -> tuple[list[Statement], list[Array]]:
+        """Return the way back through one iteration of a loop, and what is private to it."""
+        if not s.private:
+            return self.reversed(s.body, scope, (*loops, s)), []
+        if scope.changing & written(s.body):
+            raise AssertionError("private arrays beside memory that changes were spread")
+        forward, extra, inner = self.scope(s.body, s.private)
+        cotangents = [self.cotangent_of(a) for a in s.private if a.name in self.smooth]
+        return [*forward, *inner] if inner else [], [*s.private, *cotangents, *extra]
 
     def passed(self, s: Set, scope: _Scope, loops: tuple[For, ...]) -> list[Statement]:
         """Return what one `Set` does on the way back."""
