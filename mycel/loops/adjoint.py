@@ -25,7 +25,20 @@ from mycel.loops import formulas as F
 from mycel.loops.analysis import is_overwritten, is_settled, reads_in
 from mycel.loops.formulas import Formula
 from mycel.loops.gathering import tidied
-from mycel.loops.programs import Array, For, If, Program, Set, Statement, index_of, mapped, statements, written
+from mycel.loops.programs import (
+    COMBINES,
+    Array,
+    For,
+    If,
+    Program,
+    Set,
+    Statement,
+    each_element,
+    index_of,
+    mapped,
+    statements,
+    written,
+)
 from mycel.loops.spreading import extents, spread
 
 __all__ = ["adjoint"]
@@ -50,14 +63,13 @@ def _plain(program: Program) -> Program:
     Extremes are set too, but for those of arrays that nothing else happens to.
     """
     extremes = _extremes(program)
-    named = {"mul": "mul", "max": "maximum", "min": "minimum"}
 
     def target(s: Set) -> Set:
-        if s.mode not in named or s.mode != "mul" and s.array in extremes:
+        if s.mode in ("set", "add") or s.mode != "mul" and s.array in extremes:
             return s
         dtype = s.value.dtype
         element = F.read(s.array, s.place, dtype)
-        return replace(s, mode="set", value=F.operation(named[s.mode], dtype, element, s.value))
+        return replace(s, mode="set", value=F.operation(COMBINES[s.mode], dtype, element, s.value))
 
     body = mapped(program.body, lambda d: d, None, target)
     changing = written(body)
@@ -213,12 +225,7 @@ class _Adjoint:
 
     def copied(self, source: str, target: str, array: Array) -> Statement:
         """Return the loops that copy an array into another one of its shape."""
-        names = [f"{target}_{k}" for k in range(len(array.shape))]
-        place = tuple([index_of(n) for n in names])
-        made: Statement = Set(target, place, F.read(source, place, array.dtype))
-        for name, extent in reversed(list(zip(names, array.shape))):
-            made = For(name, 0, extent, (made,))
-        return made
+        return each_element(array, target, lambda place: Set(target, place, F.read(source, place, array.dtype)))
 
     # Scopes.
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from mycel.ir.dim_values import evaluate
-from mycel.ir.dims import DimLike
 from mycel.loops.formulas import Formula, Term
-from mycel.loops.programs import Array, For, If, Program, Set, Statement
+from mycel.loops.programs import COMBINES, Array, For, If, Program, Set, Statement
 
 __all__ = ["run"]
 
@@ -65,8 +64,7 @@ class _Runner:
         place = self.place(s.array, s.place, names)
         value = self.value(s.value, names)
         if s.mode != "set":
-            name = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}[s.mode]
-            value = self.operation(name)(array[place], value)
+            value = self.operation(COMBINES[s.mode])(array[place], value)
         array[place] = value
 
     def place(self, name: str, place: Sequence[Term], names: Mapping[str, int]) -> tuple[int, ...]:
@@ -78,13 +76,13 @@ class _Runner:
         return found
 
     def term(self, term: Term, names: Mapping[str, int]) -> int:
-        return int(self.value(term, names)) if isinstance(term, Formula) else _number(term, names)
+        return int(self.value(term, names)) if isinstance(term, Formula) else evaluate(term, names)
 
     def value(self, f: Formula, names: Mapping[str, int]) -> Any:
         if f.kind == "const":
             return f.dtype.numpy.type(f.data)
         if f.kind == "index":
-            return np.int64(_number(f.data, names))
+            return np.int64(evaluate(f.data, names))
         if f.kind == "read":
             return self.arrays[f.data][self.place(f.data, f.place, names)]
         if f.data == "select":
@@ -98,7 +96,3 @@ class _Runner:
         if f.data == "cast":
             return np.asarray(args[0]).astype(f.dtype.numpy)[()]
         return np.asarray(self.operation(f.data)(*args)).astype(f.dtype.numpy)[()]
-
-
-def _number(value: DimLike, names: Mapping[str, int]) -> int:
-    return evaluate(value, names)

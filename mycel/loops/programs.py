@@ -21,6 +21,8 @@ from mycel.ir.dims import Dim, DimLike, symbol
 from mycel.loops.formulas import Formula, Place, Term, replaced
 
 __all__ = [
+    "COMBINES",
+    "NEUTRAL",
     "Agreement",
     "Array",
     "For",
@@ -30,6 +32,7 @@ __all__ = [
     "Statement",
     "Where",
     "called",
+    "each_element",
     "index_of",
     "mapped",
     "size_of",
@@ -39,6 +42,9 @@ __all__ = [
 ]
 
 Where = tuple[str, int]
+# The primitive by which each mode of a `Set` combines, and what leaves the other operand as it is.
+COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
+NEUTRAL = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
 
 
 def size_of(name: str, axis: int) -> Dim:
@@ -189,6 +195,19 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
             yield f"{pad}for{kind} {s.index} in {s.start}..{s.stop}{order}:"
             yield from [f"{pad}    {_declared(a)}" for a in s.private]
             yield from _lines(s.body, depth + 1)
+
+
+def each_element(array: Array, name: str, write: Callable[[Place], Set]) -> Statement:
+    """Return the loops that write each element of an array, by the `Set` that `write` makes of its
+    place.
+
+    The indices are called after `name`.
+    """
+    names = [f"{name}_{k}" for k in range(len(array.shape))]
+    made: Statement = write(tuple([index_of(n) for n in names]))
+    for n, extent in reversed(list(zip(names, array.shape))):
+        made = For(n, 0, extent, (made,))
+    return made
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -10,7 +10,7 @@ from mycel.ir.dims import DimLike
 from mycel.loops import formulas as F
 from mycel.loops.analysis import extremes, highest
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import Array, For, If, Set, Statement, index_of, mapped
+from mycel.loops.programs import Array, For, If, Set, Statement, each_element, index_of, mapped
 
 __all__ = ["extents", "spread"]
 
@@ -90,10 +90,6 @@ def _behind(body: Sequence[Statement], names: set[str], front: Place) -> tuple[S
 
 def _filled(array: Array, front: Place) -> Statement:
     """Return the loops that fill an array whose places have `front` in front."""
-    names = [f"{array.name}_{k}" for k in range(len(array.shape))]
     assert array.fill is not None
-    place = (*front, *[index_of(n) for n in names])
-    made: Statement = Set(array.name, place, F.constant(array.fill, array.dtype))
-    for name, extent in reversed(list(zip(names, array.shape))):
-        made = For(name, 0, extent, (made,))
-    return made
+    value = F.constant(array.fill, array.dtype)
+    return each_element(array, array.name, lambda place: Set(array.name, (*front, *place), value))

@@ -20,7 +20,7 @@ from mycel.loops.distribution import distributed
 from mycel.loops.formulas import Formula, reads_of
 from mycel.loops.gathering import Perfect, perfect
 from mycel.loops.legality import Element, is_inside
-from mycel.loops.programs import Array, For, Program, index_of
+from mycel.loops.programs import COMBINES, NEUTRAL, Array, For, Program, index_of
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
@@ -31,8 +31,6 @@ from mycel.prims.linalg import matmul
 __all__ = ["opened"]
 
 _REDUCES = {"add": R.reduce_sum, "mul": R.reduce_prod, "max": R.reduce_max, "min": R.reduce_min}
-_COMBINES = {"add": E.add, "mul": E.mul, "max": E.maximum, "min": E.minimum}
-_NEUTRAL = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
 
 
 def opened(program: Program, inputs: Sequence[Node]) -> Optional[tuple[Node, ...]]:
@@ -96,11 +94,11 @@ class _Opener:
         before = self.values.get(array.name)
         if write.mode != "set":
             if before is not None:
-                result = _COMBINES[write.mode](before, result)
+                result = REGISTRY[COMBINES[write.mode]](before, result)
             elif array.fill is None:
                 raise _Other
-            elif array.fill != _NEUTRAL[write.mode]:
-                result = _COMBINES[write.mode](result, constant(array.fill, array.dtype))
+            elif array.fill != NEUTRAL[write.mode]:
+                result = REGISTRY[COMBINES[write.mode]](result, constant(array.fill, array.dtype))
         self.values[array.name] = result
 
     @property

@@ -19,7 +19,7 @@ from mycel.base.dtype import DType, promote
 from mycel.ir.dims import Dim, DimLike
 from mycel.loops import formulas as F
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import Agreement, Array, Set, Statement, Where
+from mycel.loops.programs import COMBINES, Agreement, Array, Set, Statement, Where
 from mycel.te.words import Made
 
 __all__ = ["BINARY", "Frame", "Number", "Reference", "Tracer", "shown"]
@@ -344,16 +344,16 @@ def shown(value: Any) -> str:
     return "an array" if isinstance(value, Reference) else type(value).__name__
 
 
-_COMBINED = {"add": "add", "mul": "mul", "maximum": "max", "minimum": "min"}
+_MODES = {primitive: mode for mode, primitive in COMBINES.items()}
 
 
 def _mode_of(array: str, place: Place, value: Formula) -> tuple[str, Formula]:
     """Return (mode, value) of a write whose value combines the element itself with something."""
-    if value.kind == "op" and value.data in _COMBINED and len(value.args) == 2:
+    if value.kind == "op" and value.data in _MODES and len(value.args) == 2:
         for mine, other in (value.args, value.args[::-1]):
             if mine.kind == "read" and mine.data == array and mine.place == place:
                 if all(r.data != array for r in F.reads_of(other)):
-                    return _COMBINED[value.data], other
+                    return _MODES[value.data], other
     if value.kind == "op" and value.data == "sub":
         mine, other = value.args
         if mine.kind == "read" and mine.data == array and mine.place == place:

@@ -61,12 +61,6 @@ def _whole(owner: str, parameter: str, value: Any) -> Any:
     return value if isinstance(value, Dim) else arguments.integer(owner, parameter, value)
 
 
-def _real(owner: str, parameter: str, value: Any) -> float:
-    if not isinstance(value, (float, np.floating)):
-        raise arguments.wrong_type(owner, parameter, "a float", value)
-    return float(value)
-
-
 def _element_type(owner: str, parameter: str, value: Any) -> DType:
     return arguments.instance(owner, parameter, value, DType, "an element type")
 
@@ -78,7 +72,7 @@ def _as_it_is(owner: str, parameter: str, value: Any) -> Any:
 _BY_TYPE: dict[type, Check] = {
     bool: _flag,
     int: _whole,
-    float: _real,
+    float: arguments.real,
     str: arguments.text,
     DType: _element_type,
 }
@@ -148,7 +142,7 @@ def real(
     """
 
     def check(owner: str, parameter: str, value: Any) -> float:
-        return arguments.number(owner, parameter, _real(owner, parameter, value), at_least, above, at_most)
+        return arguments.real(owner, parameter, value, at_least, above, at_most)
 
     return Attribute(check, default)
 
@@ -265,7 +259,7 @@ def numbers(default: Any = NEEDED, count: Optional[int] = None, kinds: Any = tup
         if count is not None and len(value) != count:
             raise arguments.wrong_value(owner, parameter, f"{count} floats", value)
         for v in value:
-            _real(owner, f"each of {parameter}", v)
+            arguments.real(owner, f"each of {parameter}", v)
         return value
 
     return Attribute(check, default)

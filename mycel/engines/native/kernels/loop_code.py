@@ -18,7 +18,7 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.emit import Emitter, choose, compute_type, literal, memory_type
 from mycel.engines.native.kernels.nest import Site
-from mycel.engines.native.kernels.views import View
+from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.llvm.jit import LOOPS_MARK
 from mycel.engines.native.llvm.narrow import narrow, widen
 from mycel.engines.native.math import library as vector_math
@@ -26,11 +26,9 @@ from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike, is_one, product
 from mycel.loops import legality
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import Array, For, If, Set, Statement
+from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement
 
 __all__ = ["write_loops"]
-
-_COMBINED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 
 
 def write_loops(
@@ -234,7 +232,7 @@ class _LoopWriter:
         kind = memory_type(dtype)
         if s.mode != "set":
             before = self.from_memory(e.put(f"load {kind}, ptr {pointer}, align {dtype.itemsize}"), dtype)
-            value = emit.operation(e, _COMBINED[s.mode], False, dtype, [before, value], [dtype, dtype])
+            value = emit.operation(e, COMBINES[s.mode], False, dtype, [before, value], [dtype, dtype])
         e.do(f"store {kind} {self.to_memory(value, dtype)}, ptr {pointer}, align {dtype.itemsize}")
 
     # Elements.
@@ -249,10 +247,10 @@ class _LoopWriter:
             if not proved:
                 self.test(name, axis, number, array.shape[axis])
         if name in self.local:
-            base, strides, offset = self.local[name], _strides(array.shape), "0"
+            base, strides, offset = self.local[name], contiguous_strides(array.shape), "0"
         else:
             view = self.views[name]
-            base, strides = self.word("pointer", view.buffer, id(view.buffer)), list(view.strides)
+            base, strides = self.word("pointer", view.buffer, id(view.buffer)), view.strides
             offset = self.dimension(view.offset)
         total = offset
         for number, stride in zip(numbers, strides):
@@ -337,15 +335,6 @@ class _LoopWriter:
 
 def _has_reads(f: Formula) -> bool:
     return f.kind == "read" or any(map(_has_reads, f.args))
-
-
-def _strides(shape: Sequence[DimLike]) -> list[DimLike]:
-    made: list[DimLike] = []
-    step: DimLike = 1
-    for d in reversed(shape):
-        made.append(step)
-        step = step * d
-    return made[::-1]
 
 
 def _work(s: Statement) -> DimLike:

@@ -38,7 +38,7 @@ from mycel.loops.analysis import extremes, highest, lone_indices, reads_in, step
 from mycel.loops.distribution import distributed
 from mycel.loops.formulas import Formula, Term, reads_of
 from mycel.loops.gathering import Perfect, perfect
-from mycel.loops.programs import Array, For, Program, Statement, with_sizes, written
+from mycel.loops.programs import COMBINES, NEUTRAL, Array, For, Program, Statement, with_sizes, written
 from mycel.loops.spreading import spread
 from mycel.prims.loops import sizes_of
 
@@ -46,9 +46,7 @@ __all__ = ["operator_step"]
 
 # The most bytes of a private array on the stack.
 STACK = 4096
-_NEUTRAL = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
 _REDUCES = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
-_COMBINED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 
 
 def operator_step(steps: StepBuilder, node: Node) -> None:
@@ -353,9 +351,9 @@ class _NestMaker:
             result = reduces[0].result
         if s.mode != "set":
             if first is None:
-                result = self.b.op(_COMBINED[s.mode], dtype, self.b.load(target), result)
-            elif first != _NEUTRAL[s.mode]:
-                result = self.b.op(_COMBINED[s.mode], dtype, self.b.const(first, dtype), result)
+                result = self.b.op(COMBINES[s.mode], dtype, self.b.load(target), result)
+            elif first != NEUTRAL[s.mode]:
+                result = self.b.op(COMBINES[s.mode], dtype, self.b.const(first, dtype), result)
         nest = Nest(self.loops, reduces, [Store(target, result, not reducing)], s.array)
         return nest, self.order(target, rows)
 
@@ -375,7 +373,7 @@ def _is_large(array: Array) -> bool:
 
 
 def _neutral(mode: str, dtype: DType) -> float:
-    value = _NEUTRAL[mode]
+    value = NEUTRAL[mode]
     if dtype.kind in "iu" and mode in ("max", "min"):
         bits = dtype.bits - (dtype.kind == "i")
         return (1 << bits) - 1 if mode == "min" else -(1 << bits) if dtype.kind == "i" else 0
