@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mycel.base.errors import Unsupported
 from tests.te.definitions import convolution, product, softmax
 
 # mypy: disable-error-code="name-defined,no-untyped-def"
-# ruff: noqa: F821
+# ruff: noqa: B007, F821
 
 
 def ones(*shape: int) -> ms.Tensor:
@@ -251,6 +252,36 @@ def test_what_is_no_operator() -> None:
         product(np.ones((2, 2)), ones(2, 2))
     with pytest.raises(TypeError, match="product: missing a required argument: 'b'"):
         product(ones(2, 2))
+
+
+@te.operator
+def endless_sum(x):
+    y = te.zeros((1,))
+    s = 0.0
+    for i, j, k in te.grid(x.shape[0], x.shape[0], x.shape[0]):
+        s = te.sin(s + x[k])
+    y[0] = s
+    return y
+
+
+class Ended(Exception):
+    """Raised by a signal."""
+
+
+def end(*_: Any) -> None:
+    raise Ended
+
+
+def test_signals_are_heard() -> None:
+    """Loops in their order ask on the way whether they are to end; this one would take hours."""
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(Ended):
+            endless_sum(ones(20_000)).asnumpy()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_words_outside() -> None:

@@ -18,6 +18,7 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.emit import Emitter, choose, compute_type, literal, memory_type
 from mycel.engines.native.kernels.nest import Site
+from mycel.engines.native.kernels.values import TICKS
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.llvm.jit import LOOPS_MARK
 from mycel.engines.native.llvm.narrow import narrow, widen
@@ -26,7 +27,7 @@ from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike, is_one, product
 from mycel.loops import legality
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement
+from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement, statements
 
 __all__ = ["write_loops"]
 
@@ -60,6 +61,7 @@ class _LoopWriter:
         self.conditions: list[Formula] = []
         self.entry: list[str] = []
         self.labels = 0
+        self.listens = False
 
     def run(self, statement: Statement) -> Kernel:
         extent: DimLike = 1
@@ -188,6 +190,29 @@ class _LoopWriter:
         e.do(f"{following} = add nsw i64 {count}, 1")
         e.do(f"br label %{head}")
         e.label(leave)
+        if self.loops and not any(isinstance(x, For) for x in statements(s.body)):
+            self.listen(e.put(f"sub i64 {stop}, {start}"))
+
+    def listen(self, rounds: str) -> None:
+        """Write, behind an innermost loop, a test whether the run is to end.
+
+        It runs from time to time, as the numbers of `rounds` add up, and ends the kernel.
+        """
+        e = self.e
+        if not self.listens:
+            self.listens = True
+            self.entry += ["  %ticks = alloca i64", f"  store i64 {TICKS}, ptr %ticks"]
+        left = e.put(f"sub i64 {e.put('load i64, ptr %ticks')}, {rounds}")
+        e.do(f"store i64 {left}, ptr %ticks")
+        ask, stop, on = (self.fresh(n) for n in ("ask", "stop", "on"))
+        e.do(f"br i1 {e.put(f'icmp sgt i64 {left}, 0')}, label %{on}, label %{ask}")
+        e.label(ask)
+        e.do(f"store i64 {TICKS}, ptr %ticks")
+        asks, status = self.word("listen", 0, "listen"), self.word("status", 0, "status")
+        e.do(f"br i1 {e.put(f'call i1 {asks}(ptr {status})')}, label %{stop}, label %{on}")
+        e.label(stop)
+        e.do("ret void")
+        e.label(on)
 
     def declare(self, array: Array) -> None:
         """Give a private array of known size a place on the stack, and fill it."""

@@ -20,7 +20,7 @@ from mycel.engines.native.kernels.schedule import row_work
 from mycel.engines.native.llvm.jit import machine
 from mycel.ir.dims import Dim, is_one, is_zero
 
-__all__ = ["KernelWriter", "Word"]
+__all__ = ["TICKS", "KernelWriter", "Word"]
 
 Word = tuple[str, Any]
 # A row of so many iterations, some 20 milliseconds at least, is worth a question on the way;
