@@ -72,19 +72,13 @@ def as_text(facts: dict[str, Any]) -> str:
         ("cores", f"{cpu['usable']} usable, {cpu['logical']} in all"),
         ("features", " ".join(told) or "none of the known ones"),
         ("code for", native["target"]),
-        ("threads", _threads_text(native)),
+        ("threads", str(native["threads"])),
         ("engines", ", ".join(f"{name} ({known['uses']})" for name, known in facts["engines"].items())),
         ("in use", facts["engine"]),
         ("oneDNN", f"{dense['version']} at {dense['path']}" if dense["found"] else f"not in use: {dense['reason']}"),
         ("cache", f"{cache['directory']} ({cache['files']:,} files, {cache['bytes'] / 1e6:,.1f} MB{unwritable})"),
     ]
     return "\n".join(f"{name:<10}{value}" for name, value in rows)
-
-
-def _threads_text(native: dict[str, Any]) -> str:
-    if native["openmp"]:
-        return f"{native['threads']} (libgomp)"
-    return "1: libgomp.so.1 is not installed, so nothing runs in parallel (Debian, Ubuntu: libgomp1; Fedora: libgomp)"
 
 
 def _version(name: str) -> str:

@@ -119,7 +119,7 @@ def test_engines_share_the_allocator_and_nothing_that_is_kept(tmp_path: Path, mo
         values, modules = done.stdout.splitlines()
         found.append(values)
         assert {p.name.partition("-")[0] for p in (tmp_path / "cache").rglob("*-*") if p.is_dir()} == folders
-        assert (modules == "engine llvm onednn runtime") is (name == "reference")
+        assert (modules == "engine llvm onednn runtime threads") is (name == "reference")
     assert len(set(found)) == 1
 
 

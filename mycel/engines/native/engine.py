@@ -114,9 +114,9 @@ class NativeEngine(HostEngine):
         runtime().set_threads(count)
 
     def default_threads(self) -> int:
-        from mycel.engines.native.runtime.runtime import default_threads, runtime
+        from mycel.engines.native.threads.pool import default_threads
 
-        return default_threads() if runtime().openmp is not None else 1
+        return default_threads()
 
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
         from mycel.engines.native.runtime.runtime import runtime

@@ -10,6 +10,11 @@ here.
 A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force
 when it was created. OpenMP keeps that number per calling thread, so `adopt_threads` must run on
 each thread before it creates or executes primitives.
+
+Where the library runs on OpenMP, what it imports of that is led to our own pool (`threads/`), so
+that one pool serves all steps, and none waits for the threads of another. A library that imports
+more of OpenMP than the pool offers, or has another format, stays with the runtime that it was
+linked with.
 """
 
 from __future__ import annotations
@@ -27,7 +32,11 @@ from pathlib import Path
 from typing import Any
 
 from mycel.base import locks
+from mycel.base.log import logger
 from mycel.base.ownership import Refused, check_code
+from mycel.engines.native.threads.imports import imports, lead
+from mycel.engines.native.threads.pool import pool
+from mycel.engines.native.threads.teams_ir import OPENMP
 
 FILE_NAMES = ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll")
 DISTRIBUTION = "onednn-cpu-gomp"
@@ -170,6 +179,7 @@ class Library:
                 f"oneDNN: {path!r} has no CPU runtime of its own (runtime {self.version.cpu_runtime}); "
                 "use a build for OpenMP, TBB or sequential execution"
             )
+        self.on_pool = self.version.cpu_runtime == RUNTIME_OPENMP and _on_pool(self.c)
         self.engine = self._create("dnnl_engine_create", CPU_ENGINE, 0)
         self.stream = self._create("dnnl_stream_create", self.engine, IN_ORDER)
 
@@ -185,7 +195,9 @@ class Library:
         return f"{self.version.major}.{self.version.minor}.{self.version.patch}"
 
     def address(self, function: str) -> int:
-        """Return the machine address of an exported function."""
+        """Return the machine address of an exported function, or of one of its OpenMP."""
+        if self.on_pool and function in OPENMP:
+            return pool().address[OPENMP[function]]
         address = ctypes.cast(getattr(self.c, function), ctypes.c_void_p).value
         assert address is not None
         return address
@@ -196,9 +208,29 @@ class Library:
 
     @property
     def has_openmp(self) -> bool:
-        """Whether the OpenMP runtime that this oneDNN was linked with is accessible."""
+        """Whether the number of threads of this oneDNN can be set: by our pool or its OpenMP."""
         # Looking a name up in the library also searches the libraries that it was linked with.
-        return bool(self.version.cpu_runtime == RUNTIME_OPENMP and hasattr(self.c, "omp_set_num_threads"))
+        return self.version.cpu_runtime == RUNTIME_OPENMP and (self.on_pool or hasattr(self.c, "omp_set_num_threads"))
+
+    def set_threads(self, count: int) -> None:
+        """Let the calling thread's later plans and regions have `count` threads."""
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address("omp_set_num_threads"))(count)
+
+    def max_threads(self) -> int:
+        """Return how many threads the calling thread's plans and regions have."""
+        return int(ctypes.CFUNCTYPE(ctypes.c_int)(self.address("omp_get_max_threads"))())
+
+
+def _on_pool(c: ctypes.CDLL) -> bool:
+    """Lead a library's imports of OpenMP to our pool; return whether that was possible."""
+    places = imports(c)
+    if places is None:
+        return False
+    wanted = [name for name in places if name.startswith(("GOMP_", "GOACC_", "omp_", "kmp_", "__kmpc_"))]
+    if not wanted or any(name not in OPENMP for name in wanted):
+        return False
+    address = pool().address
+    return lead(places, {name: address[OPENMP[name]] for name in wanted})
 
 
 def candidates() -> Iterator[str]:
@@ -339,13 +371,17 @@ def set_num_threads(count: int) -> None:
             "set"
         )
     _requested_threads = count
+    own = _own_openmp()
+    if own is not None:
+        # A team smaller than was asked for would leave out a part of the work.
+        own.omp_set_dynamic(0)
     adopt_threads()
 
 
 def adopt_threads() -> None:
     """Set the calling thread's number of threads to that of `set_num_threads`."""
     if _requested_threads is not None:
-        library().c.omp_set_num_threads(ctypes.c_int(_requested_threads))
+        library().set_threads(_requested_threads)
 
 
 @contextmanager
@@ -368,10 +404,41 @@ def threads(count: int) -> Iterator[None]:
         adopt_threads()
 
 
+_PAUSE_HARD = 2
+
+
+def _before_fork() -> None:
+    """Free the pool of an OpenMP of its own, for whose threads a child would wait for ever."""
+    found = _own_openmp()
+    pause = getattr(found, "omp_pause_resource_all", None)
+    if pause is not None:
+        pause(_PAUSE_HARD)
+
+
+@locks.in_child
+def _in_child() -> None:
+    found = _own_openmp()
+    if found is not None and not hasattr(found, "omp_pause_resource_all"):
+        logger.warning(
+            "libgomp before GCC 9 does not work in a process that was forked after it was used: products and "
+            "convolutions of oneDNN may never end; start processes with multiprocessing's 'spawn' method"
+        )
+
+
+def _own_openmp() -> ctypes.CDLL | None:
+    """Return the library where it runs on threads of the OpenMP that it was linked with."""
+    found = _loaded
+    return found.c if isinstance(found, Library) and found.has_openmp and not found.on_pool else None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
 def max_threads() -> int:
     """Return how many threads a plan uses that the calling thread builds now."""
     found = library()
     if found.has_openmp:
         adopt_threads()
-        return int(found.c.omp_get_max_threads())
+        return found.max_threads()
     return 1 if found.version.cpu_runtime == RUNTIME_SEQUENTIAL else os.cpu_count() or 1

@@ -8,7 +8,7 @@ from llvmlite import binding
 
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.onednn import library as dense_library
-from mycel.engines.native.runtime import runtime
+from mycel.engines.native.threads.pool import default_threads, thread_limit
 
 __all__ = ["facts"]
 
@@ -24,11 +24,9 @@ def facts() -> dict[str, Any]:
         target = jit.processor()[0]
     except ValueError as error:
         target = f"nothing: {error}"
-    openmp = runtime.openmp()
     return {
         "uses": "LLVM " + ".".join(map(str, binding.llvm_version_info)),
         "target": target,
-        "openmp": openmp is not None,
-        "threads": 1 if openmp is None else min(runtime.default_threads(), openmp.omp_get_thread_limit()),
+        "threads": min(default_threads(), thread_limit()),
         "onednn": dense,
     }

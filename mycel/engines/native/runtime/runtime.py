@@ -2,16 +2,11 @@
 
 `builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no
 more than one of Python's own.
-
-A forked child has one thread, but the memory that it inherits still counts the threads of libgomp's
-pool, and the first parallel step would wait for them for ever. So the thread that forks frees its
-pool first, and parent and child each make a new one when they need it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, Optional
@@ -28,8 +23,9 @@ from mycel.engines.native.runtime.recursion_ir import RECURSION
 from mycel.engines.native.runtime.repeat_ir import REPEAT_IR
 from mycel.engines.native.runtime.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.runtime.tape_ir import TAPE, TAPE_SYMBOLS
+from mycel.engines.native.threads.pool import default_threads, pool, thread_limit
 
-__all__ = ["Runtime", "default_threads", "openmp", "runtime"]
+__all__ = ["Runtime", "runtime"]
 
 _PYTHON = (
     "PyCapsule_New",
@@ -72,55 +68,18 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-def openmp() -> Optional[Any]:
-    """Return libgomp, whose thread pool oneDNN uses as well; None where it is not installed."""
-    from ctypes.util import find_library
-
-    for name in ("libgomp.so.1", find_library("gomp")):
-        if name:
-            try:
-                return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-            except OSError:
-                continue
-    return None
-
-
-_SERIAL = """
-define void @GOMP_parallel(ptr %f, ptr %data, i32 %n, i32 %flags) {
-  call void %f(ptr %data)
-  ret void
-}
-define i32 @omp_get_thread_num() {
-  ret i32 0
-}
-define i32 @omp_get_num_threads() {
-  ret i32 1
-}
-"""
-
-
 class Runtime:
     """The linked runtime, one for the process."""
 
     def __init__(self) -> None:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
-        self.openmp = openmp()
+        self.pool = pool()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
         names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
         if checking.is_on():
             text, names = checking.poisoned(text), (*names, "mycel_poison")
-        if self.openmp is None:
-            for line in (
-                "void @GOMP_parallel(ptr, ptr, i32, i32)",
-                "i32 @omp_get_thread_num()",
-                "i32 @omp_get_num_threads()",
-            ):
-                text = text.replace(f"declare {line}\n", "")
-            text += _SERIAL
-        else:
-            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
-                symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
+        symbols["pool_share"] = self.pool.address["pool_share"]
         (code,) = jit.compile_objects([text])
         self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
@@ -182,32 +141,23 @@ class Runtime:
 
     def set_threads(self, count: int) -> None:
         """Use `count` threads (0: `default_threads`), here and in the dense library."""
-        if self.openmp is None:
-            count = 1
-        else:
-            # A team smaller than was asked for would leave out a part of the dense library's work.
-            count = min(count or default_threads(), self.openmp.omp_get_thread_limit())
-            self.openmp.omp_set_dynamic(0)
+        # A team smaller than was asked for would leave out a part of the dense library's work.
+        count = min(count or default_threads(), thread_limit())
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(count)
         self.threads = count
         self.begun = count == 1
-        if self.openmp is not None:
-            from mycel.engines.native.onednn import library as dense_library
+        from mycel.engines.native.onednn import library as dense_library
 
-            self.openmp.omp_set_num_threads(count)
-            if dense_library.available() and dense_library.library().has_openmp:
-                dense_library.set_num_threads(count)
+        if dense_library.available() and dense_library.library().has_openmp:
+            dense_library.set_num_threads(count)
 
     def begin_team(self) -> None:
-        """Start the threads of parallel steps where the process's addresses are limited.
-
-        If that is impossible use one thread, as libgomp would end the process.
-        """
+        """Start the threads of parallel steps; use those alone that the system lets start."""
         self.begun = True
-        left = addresses_left()
-        if left is None or self.threads == 1 or self.openmp is None:
+        if self.threads == 1:
             return
-        if left < self.threads * THREAD_BYTES:
+        left = addresses_left()
+        if left is not None and left < self.threads * THREAD_BYTES:
             logger.warning(
                 "there are %d MiB of addresses left (ulimit -v), too few for %d threads: computing on one",
                 left >> 20,
@@ -215,35 +165,19 @@ class Runtime:
             )
             self.set_threads(1)
             return
-        # Each thread of the team frees nothing, once.
-        free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)
-        self.openmp.GOMP_parallel(free, None, ctypes.c_uint(self.threads), ctypes.c_uint(0))
+        started = self.pool.start(self.threads)
+        if started < self.threads:
+            logger.warning("the system starts no more than %d of %d threads: using these", started, self.threads)
+            self.set_threads(started)
+            self.begun = True
 
-    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        """Return a function that runs an empty task on `count` threads and waits for them.
-
-        Returns None where there is no pool of threads.
-        """
-        if self.openmp is None:
-            return None
-        parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
-            ctypes.cast(self.openmp.GOMP_parallel, ctypes.c_void_p).value or 0
+    def sharing(self, count: int) -> Callable[[], Any]:
+        """Return a function that runs an empty task on `count` threads and waits for them."""
+        share = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, ctypes.c_void_p)(
+            self.pool.address["pool_share"]
         )
-        # A function without effects stands for the work.
-        nothing = ctypes.cast(self.openmp.omp_get_thread_num, ctypes.c_void_p)
-        return lambda: parallel(nothing, None, count, 0)
-
-    def serial_from_now_on(self) -> None:
-        """Run generated code on one thread.
-
-        This child process has lost the other threads, and its libgomp cannot make new ones.
-        """
-        ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(1)
-        logger.warning(
-            "libgomp before GCC 9 does not work in a process that was forked after it was used: products and "
-            "convolutions of oneDNN may "
-            "never end; start processes with multiprocessing's 'spawn' method"
-        )
+        nothing = self.pool.address["team_loop_end"]
+        return lambda: share(nothing, None, 0, count, count, count, None)
 
     def _on_change(self, options: dict[str, Any]) -> None:
         if "runtime_num_threads" in options:
@@ -256,43 +190,14 @@ class Runtime:
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
 
 
-def default_threads() -> int:
-    """Return the number of threads used where none is set.
-
-    It is the first number in OMP_NUM_THREADS, or that of usable cores.
-
-    >>> default_threads() >= 1
-    True
-    """
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdigit() and int(asked):
-        return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-_OMP_PAUSE_HARD = 2
-
-
-def _before_fork() -> None:
-    pause = getattr(_runtime[0].openmp, "omp_pause_resource_all", None) if _runtime else None
-    if pause is not None:
-        pause(_OMP_PAUSE_HARD)
-
-
 @locks.in_child
 def _in_child() -> None:
     if _runtime:
         _runtime[0].hear(threading.get_ident())
-    if _runtime and _runtime[0].threads > 1 and not hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
-        _runtime[0].serial_from_now_on()
 
 
 _runtime: list[Runtime] = []
 _lock = locks.lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
 
 
 def runtime() -> Runtime:

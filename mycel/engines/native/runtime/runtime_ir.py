@@ -101,9 +101,7 @@ declare i32 @clock_gettime(i32, ptr)
 declare i64 @pthread_self()
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-declare i32 @omp_get_num_threads()
+declare void @pool_share(ptr, ptr, i64, i64, i64, i64, ptr)
 @PyExc_TypeError = external global ptr
 @wrong_count = private constant [46 x i8] c"a compiled program got the wrong inputs count\00"
 """

@@ -18,55 +18,33 @@ define void @mycel_set_threads(i32 %n) {
   ret void
 }
 
-; one thread's share of a step
-define internal void @part(ptr %step) {
-  call void @part_from(ptr %step, i64 0)
+; what one thread did of a step, into the log
+define internal void @note_part(ptr %args, i64 %from, i64 %to) {
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %tell, label %done
+tell:
+  call void @note(ptr %log, i64 2, ptr %args, i64 %from, i64 %to)
+  br label %done
+done:
   ret void
 }
 
-; one thread's share of a piece: a function, its arguments, a length and where that begins
-define internal void @part_of_piece(ptr %piece) {
-  %p3 = getelementptr i64, ptr %piece, i64 3
-  %first = load i64, ptr %p3
-  call void @part_from(ptr %piece, i64 %first)
-  ret void
-}
-
-define internal void @part_from(ptr %step, i64 %first) alwaysinline {
-  %t32 = call i32 @omp_get_thread_num()
-  %n32 = call i32 @omp_get_num_threads()
-  %t = zext i32 %t32 to i64
-  %n = zext i32 %n32 to i64
+; [first, first + length) of a step on `n` threads; there are `fit` grains
+define internal void @shared(ptr %step, i64 %first, i64 %length, i64 %n, i64 %fit) {
   %f = load ptr, ptr %step
   %p1 = getelementptr i64, ptr %step, i64 1
   %args = load ptr, ptr %p1
-  %p2 = getelementptr i64, ptr %step, i64 2
-  %extent = load i64, ptr %p2
-  %t1 = add i64 %t, 1
-  %b0 = mul i64 %extent, %t
-  %b1 = udiv i64 %b0, %n
-  %begin = add i64 %first, %b1
-  %e0 = mul i64 %extent, %t1
-  %e1 = udiv i64 %e0, %n
-  %end = add i64 %first, %e1
   %log = load ptr, ptr @log
   %logs = icmp ne ptr %log, null
-  br i1 %logs, label %timed, label %plain
-plain:
-  call void %f(ptr %args, i64 %begin, i64 %end)
-  ret void
-timed:
-  %from = call i64 @now()
-  call void %f(ptr %args, i64 %begin, i64 %end)
-  %to = call i64 @now()
-  call void @note(ptr %log, i64 2, ptr %args, i64 %from, i64 %to)
+  %note = select i1 %logs, ptr @note_part, ptr null
+  call void @pool_share(ptr %f, ptr %args, i64 %first, i64 %length, i64 %n, i64 %fit, ptr %note)
   ret void
 }
 
 ; a step of more than `PIECES` grains, so many at a time, as long as nobody ends the run
 define internal void @mycel_pieces(ptr %step, ptr %status) {
 entry:
-  %piece = alloca [4 x i64]
   %f = load ptr, ptr %step
   %p1 = getelementptr i64, ptr %step, i64 1
   %args = load ptr, ptr %p1
@@ -77,11 +55,6 @@ entry:
   %most = mul i64 %grain, PIECES
   %all32 = load i32, ptr @threads
   %all = zext i32 %all32 to i64
-  %q1 = getelementptr i64, ptr %piece, i64 1
-  %q2 = getelementptr i64, ptr %piece, i64 2
-  %q3 = getelementptr i64, ptr %piece, i64 3
-  store ptr %f, ptr %piece
-  store ptr %args, ptr %q1
   br label %loop
 loop:
   %first = phi i64 [ 0, %entry ], [ %end, %on ]
@@ -89,16 +62,13 @@ loop:
   %less = icmp ult i64 %rest, %most
   %length = select i1 %less, i64 %rest, i64 %most
   %end = add i64 %first, %length
-  store i64 %length, ptr %q2
-  store i64 %first, ptr %q3
   %fit = udiv i64 %length, %grain
   %few = icmp ult i64 %fit, %all
   %n = select i1 %few, i64 %fit, i64 %all
   %many = icmp ugt i64 %n, 1
   br i1 %many, label %several, label %one
 several:
-  %n32 = trunc i64 %n to i32
-  call void @GOMP_parallel(ptr @part_of_piece, ptr %piece, i32 %n32, i32 0)
+  call void @shared(ptr %step, i64 %first, i64 %length, i64 %n, i64 %fit)
   br label %ask
 one:
   call void %f(ptr %args, i64 %first, i64 %end)
@@ -183,8 +153,7 @@ share:
   %many = icmp ugt i64 %n, 1
   br i1 %many, label %several, label %one
 several:
-  %n32 = trunc i64 %n to i32
-  call void @GOMP_parallel(ptr @part, ptr %step, i32 %n32, i32 0)
+  call void @shared(ptr %step, i64 0, i64 %extent, i64 %n, i64 %fit)
   br label %long
 one:
   %work = phi i64 [ 0, %start ], [ %fit, %share ]

@@ -110,18 +110,24 @@ def test_memory_and_runs_are_noted() -> None:
 
 def test_the_parts_of_a_step_belong_to_its_threads() -> None:
     x = ms.Tensor(np.ones(1 << 20, np.float32))
-    before = runtime().threads
+    before, most = runtime().threads, 0
     try:
         ms.set_context(runtime_num_threads=2)
-        with tracing() as trace:
-            x + x
+        # Who comes too late for a step has no part of it.
+        for _ in range(200):
+            with tracing() as trace:
+                x + x
+            (event,) = trace.events
+            parts = trace.of(PART)
+            assert 1 <= len(parts) <= 2
+            assert all(event.begin <= b <= e <= event.end for _, _, b, e, _ in parts.tolist())
+            assert len({t for *_, t in parts.tolist()}) == len(parts)
+            most = max(most, len(parts))
+            if most == 2:
+                break
     finally:
         ms.set_context(runtime_num_threads=before)
-    (event,) = trace.events
-    parts = trace.of(PART)
-    assert len(parts) == min(2, runtime().openmp is not None and 2 or 0)
-    assert all(event.begin <= b <= e <= event.end for _, _, b, e, _ in parts.tolist())
-    assert len({t for *_, t in parts.tolist()}) == len(parts)
+    assert most == 2
 
 
 def test_threads_share_a_trace() -> None:

@@ -1,0 +1,1 @@
+"""Threads that share work: the pool, and the dense library's teams on it."""
