@@ -1,11 +1,16 @@
-"""What needs fresh processes: first steps with empty and with filled caches, peak memory, and one
-thread against more.
+"""What needs fresh processes: first steps with empty and with filled caches, peak memory, one
+thread against more, and steps while another program uses a core.
 """
 
 from __future__ import annotations
 
+import statistics
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,7 @@ from cases import CASES
 from compare import OURS, Plan, modes_of, start
 from report import duration, simple_table
 
-__all__ = ["first_steps", "scaling"]
+__all__ = ["disturbed", "first_steps", "scaling"]
 
 
 def _caches(folder: Path) -> dict[str, str]:
@@ -97,3 +102,68 @@ def scaling(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str
     ]
     heads = ["work", "framework", "1 thread", f"{plan.threads} threads", "speedup"]
     return rows, simple_table("Threads", heads, lines)
+
+
+# A program that never rests, on one core where that can be chosen.
+_BUSY = """
+import os
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+while True:
+    pass
+"""
+# Seconds until frameworks are taken to have noticed that a core is busy, or free again.
+_SETTLED = 0.5
+
+
+@contextmanager
+def _busy_core() -> Iterator[None]:
+    with subprocess.Popen([sys.executable, "-c", _BUSY]) as other:
+        try:
+            time.sleep(_SETTLED)
+            yield
+        finally:
+            other.kill()
+    time.sleep(_SETTLED)
+
+
+def disturbed(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
+    """Return training steps by themselves and while another program keeps one of the cores busy.
+
+    With two threads on two cores nobody can do better than 1.33 times the undisturbed step.
+    """
+    rows = []
+    for name in names:
+        for framework, mode in modes_of(plan, CASES[name]):
+            row: dict[str, Any] = {"case": name, "framework": framework, "mode": mode}
+            worker = start(plan, framework, mode)
+            try:
+                answer = worker.facts if "error" in worker.facts else worker.ask(prepare=name, **{"pass": "step"})
+                found: dict[str, list[float]] = {"alone": [], "shared": []}
+                for _ in range(plan.rounds):
+                    if "error" in answer:
+                        break
+                    answer = worker.ask(measure=name, budget=plan.budget, **{"pass": "step"})
+                    found["alone"].append(answer.get("seconds", 0.0))
+                    with _busy_core():
+                        shared = worker.ask(measure=name, budget=plan.budget, **{"pass": "step"})
+                    found["shared"].append(shared.get("seconds", 0.0))
+            finally:
+                worker.end()
+            if "error" in answer:
+                row["error"] = answer["error"]
+            else:
+                row |= {kind: statistics.median(times) for kind, times in found.items()}
+                row["slowdown"] = row["shared"] / row["alone"]
+            rows.append(row)
+    lines = [
+        [CASES[r["case"]].title, f"{r['framework']} {r['mode']}"]
+        + ([r["error"], "", ""] if "error" in r else _slowed(r))
+        for r in rows
+    ]
+    heads = ["work", "framework", "alone", "one core busy", "times slower"]
+    return rows, simple_table("With another program on a core", heads, lines)
+
+
+def _slowed(row: dict[str, Any]) -> list[str]:
+    return [duration(row["alone"]), duration(row["shared"]), f"{row['slowdown']:.2f}"]

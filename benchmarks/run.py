@@ -11,9 +11,9 @@ ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 
 `--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it;
 `--store` writes them there. `--first` and `--scaling` measure first steps with memory, and threads,
-of the networks in fresh processes; `--curves STEPS` compares their losses with PyTorch's in float32
-and in float64, and those of two processes. Results go to benchmarks/results/latest.json and
-latest.md, and to the screen.
+of the networks in fresh processes; `--disturbed` their steps while another program keeps one core
+busy; `--curves STEPS` compares their losses with PyTorch's in float32 and in float64, and those of
+two processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 from cases import CASES, Case
 from compare import OURS, Plan, Worker, compare, modes_of, start
 from curves import curves
-from extras import first_steps, scaling
+from extras import disturbed, first_steps, scaling
 from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +62,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--best", action="store_true", help="ratios of least times, for a busy machine")
     parser.add_argument("--first", action="store_true", help="first steps and memory of the networks, and nothing else")
     parser.add_argument("--scaling", action="store_true", help="one thread against --threads, and nothing else")
+    parser.add_argument(
+        "--disturbed", action="store_true", help="steps with and without another program on a core, and nothing else"
+    )
     parser.add_argument(
         "--curves", type=int, default=0, metavar="STEPS", help="loss curves over so many steps, and nothing else"
     )
@@ -166,6 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif options.scaling:
         result["scaling"], text = scaling(plan, chosen)
         rows = result["scaling"]
+    elif options.disturbed:
+        result["disturbed"], text = disturbed(plan, chosen)
+        rows = result["disturbed"]
     elif options.curves:
         result["curves"], text = curves(plan, chosen, options.curves)
         rows = result["curves"]
