@@ -130,6 +130,7 @@ def _busy_core() -> Iterator[None]:
 def disturbed(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
     """Return training steps by themselves and while another program keeps one of the cores busy.
 
+    Medians of means: many short steps pass between two turns of the other program, and one waits.
     With two threads on two cores nobody can do better than 1.33 times the undisturbed step.
     """
     rows = []
@@ -144,10 +145,10 @@ def disturbed(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], s
                     if "error" in answer:
                         break
                     answer = worker.ask(measure=name, budget=plan.budget, **{"pass": "step"})
-                    found["alone"].append(answer.get("seconds", 0.0))
+                    found["alone"].append(answer.get("mean", 0.0))
                     with _busy_core():
                         shared = worker.ask(measure=name, budget=plan.budget, **{"pass": "step"})
-                    found["shared"].append(shared.get("seconds", 0.0))
+                    found["shared"].append(shared.get("mean", 0.0))
             finally:
                 worker.end()
             if "error" in answer:

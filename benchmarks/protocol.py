@@ -3,7 +3,7 @@
 A worker runs one framework in one mode. Requests name a case and a pass ("forward", "backward" or
 "step"): {"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with that first run's
 time, which includes compilation, and with what it computed (`check`); {"measure": CASE, "pass":
-PASS, "budget": SECONDS} answers with the median time of a repetition, and the least, from
+PASS, "budget": SECONDS} answers with the median time of a repetition, the least and the mean, from
 repetitions for about that long; {"release": CASE} forgets it; {"memory": true} answers with the
 bytes at the process's peak since it greeted. What fails is answered with {"error": TEXT}, and the
 worker goes on.
@@ -73,8 +73,8 @@ def serve(side: Side, cases: Mapping[str, Any]) -> None:
                 check = work.check() if request.get("check", True) else []
                 answer({"first": first, "check": check, "parameters": work.parameters})
             elif "measure" in request:
-                typical, best = _measure(prepared[request["measure"], request["pass"]], request["budget"])
-                answer({"seconds": typical, "best": best})
+                typical, best, mean = _measure(prepared[request["measure"], request["pass"]], request["budget"])
+                answer({"seconds": typical, "best": best, "mean": mean})
             elif "release" in request:
                 for key in [key for key in prepared if key[0] == request["release"]]:
                     del prepared[key]
@@ -88,13 +88,13 @@ def serve(side: Side, cases: Mapping[str, Any]) -> None:
             answer({"error": f"{type(error).__name__}: {lines[0][:300] if lines else ''}"})
 
 
-def _measure(work: Prepared, budget: float) -> tuple[float, float]:
-    """Return the median and the least time of a repetition."""
+def _measure(work: Prepared, budget: float) -> tuple[float, float, float]:
+    """Return the median, the least and the mean time of a repetition."""
     if work.timed is not None:
         count = 100
         while (spent := work.timed(count)) < budget / 4:
             count *= 4
-        return spent / count, spent / count
+        return spent / count, spent / count, spent / count
     times: list[float] = []
     spent = 0.0
     while not times or (spent < budget and len(times) < 1000):
@@ -102,7 +102,7 @@ def _measure(work: Prepared, budget: float) -> tuple[float, float]:
         work.repeat()
         times.append(time.perf_counter() - started)
         spent += times[-1]
-    return statistics.median(times), min(times)
+    return statistics.median(times), min(times), spent / len(times)
 
 
 def _memory(field: str) -> int:

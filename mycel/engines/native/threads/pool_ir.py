@@ -36,10 +36,12 @@ _SEATS, _SEAT = 48, 32
 _TEAM_BYTES = 8 * (_SEATS + _SEAT * MOST_THREADS)
 
 # Nanoseconds: how long a helper spins for work and a caller for the end; how long a caller spins
-# where others use the cores; which gap of the clock says that they do; how long spinning is then
+# where others use the cores; which gap of the clock says that something else ran, which that it was a program, and how soon a
+# second one says so (the kernel's own threads run shortly and seldom); how long spinning is then
 # left off.
 HELPER_SPINS, CALLER_SPINS, BRIEF = 2_000_000, 300_000, 20_000
-GAP, CALM_LEAST, CALM_MOST = 400_000, 50_000_000, 200_000_000
+GAP, LONG_GAP, OFTEN = 400_000, 3_000_000, 20_000_000
+CALM_LEAST, CALM_MOST = 100_000_000, 400_000_000
 # Clock readings are so many pauses apart.
 PAUSES = 16
 # A share has at most so many items for each thread.
@@ -61,6 +63,7 @@ _POOL = r"""
 @free_mutex = internal global [16 x i64] zeroinitializer
 @seat_key = internal global i64 0
 @calm_until = internal global i64 0
+@last_gap = internal global i64 0
 @calm_for = internal global i64 CALM_LEAST
 @helper_spins = internal global i64 HELPER_SPINS
 @caller_spins = internal global i64 CALLER_SPINS
@@ -147,9 +150,16 @@ define void @pool_spin(i64 %helper, i64 %caller) {
   ret void
 }
 
-; another program was seen on the cores
-define internal void @seen(i64 %now) {
+; something else ran on this core for `gap` nanoseconds: another program, if that was long or is often
+define internal void @seen(i64 %now, i64 %gap) {
 entry:
+  %before = atomicrmw xchg ptr @last_gap, i64 %now monotonic
+  %apart = sub i64 %now, %before
+  %often = icmp slt i64 %apart, OFTEN
+  %long = icmp sgt i64 %gap, LONG_GAP
+  %program = or i1 %often, %long
+  br i1 %program, label %judge, label %done
+judge:
   %until = load atomic i64, ptr @calm_until monotonic, align 8
   %known = icmp slt i64 %now, %until
   br i1 %known, label %done, label %set
@@ -187,7 +197,7 @@ look:
   %long = icmp sgt i64 %gap, GAP
   br i1 %long, label %jumped, label %judge
 jumped:
-  call void @seen(i64 %now)
+  call void @seen(i64 %now, i64 %gap)
   br label %judge
 judge:
   %until = load atomic i64, ptr @calm_until monotonic, align 8
@@ -541,6 +551,8 @@ def pool_text(triple: str, futex: bool = True) -> str:
         "PARTS": PARTS,
         "BRIEF": BRIEF,
         "GAP": GAP,
+        "LONG_GAP": LONG_GAP,
+        "OFTEN": OFTEN,
         "MONOTONIC": 1 if linux else 6,
         "SET_MASK": 2 if linux else 3,
         "BEGIN_SLEEP": "" if call else "call void @begin_sleep()",
