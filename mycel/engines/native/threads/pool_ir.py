@@ -42,6 +42,9 @@ _TEAM_BYTES = 8 * (_SEATS + _SEAT * MOST_THREADS)
 HELPER_SPINS, CALLER_SPINS, BRIEF = 2_000_000, 300_000, 20_000
 GAP, LONG_GAP, OFTEN = 400_000, 3_000_000, 20_000_000
 CALM_LEAST, CALM_MOST = 100_000_000, 400_000_000
+# In a calm team a share of fewer grains, of some 20 microseconds each, is done by the caller: waking
+# a helper takes as long.
+WORTH_WAKING = 8
 # Clock readings are so many pauses apart.
 PAUSES = 16
 # A share has at most so many items for each thread.
@@ -464,6 +467,16 @@ done:
 ; a thread; `note` is told of each thread's time, or null
 define void @pool_share(ptr %f, ptr %args, i64 %first, i64 %extent, i64 %n, i64 %grains, ptr %note) {
 entry:
+  %until = load atomic i64, ptr @calm_until monotonic, align 8
+  %never = icmp eq i64 %until, 0
+  br i1 %never, label %take, label %clock
+clock:
+  %now = call i64 @time()
+  %calm = icmp slt i64 %now, %until
+  %short = icmp ult i64 %grains, WORTH_WAKING
+  %alone = and i1 %calm, %short
+  br i1 %alone, label %plain, label %take
+take:
   %team = call ptr @taken_team()
   %none = icmp eq ptr %team, null
   br i1 %none, label %plain, label %staff
@@ -549,6 +562,7 @@ def pool_text(triple: str, futex: bool = True) -> str:
         "PAUSES": PAUSES,
         "PAUSE": pause,
         "PARTS": PARTS,
+        "WORTH_WAKING": WORTH_WAKING,
         "BRIEF": BRIEF,
         "GAP": GAP,
         "LONG_GAP": LONG_GAP,

@@ -109,7 +109,7 @@ def test_memory_and_runs_are_noted() -> None:
 
 
 def test_the_parts_of_a_step_belong_to_its_threads() -> None:
-    x = ms.Tensor(np.ones(1 << 20, np.float32))
+    x = ms.Tensor(np.ones(1 << 22, np.float32))
     before, most = runtime().threads, 0
     try:
         ms.set_context(runtime_num_threads=2)
