@@ -13,11 +13,12 @@ left the caller shuts the gate, and waits until the last helper has left.
 
 Who waits spins for a while and then sleeps. Spinning is worth it only on a core of one's own: with
 another program on the core it uses up the share that the work would need, and the helper is not
-running when there is work. A thread that spins sees that the clock has jumped, which says that
-another program ran meanwhile. From then on the team is *calm*: helpers sleep as soon as there is no
-work, and callers spin no longer than `BRIEF`. That lasts `CALM_LEAST` nanoseconds, and twice as
-long each time that it is found again soon after, at most `CALM_MOST`. A helper that is woken on the
-caller's core, where it would only take turns with the caller, leaves that core (`sleep_ir`).
+running when there is work. A thread that spins sees that the clock has jumped, far or twice, which
+says that another program ran meanwhile. From then on the team is *calm*: helpers sleep as soon as
+there is no work, callers spin no longer than `BRIEF`, and short work is the caller's alone. That
+lasts `CALM_LEAST` nanoseconds, and twice as long each time that it is found again soon after, at
+most `CALM_MOST`. A helper that is woken on the caller's core, where it would only take turns with
+the caller, leaves that core (`sleep_ir`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ _SEATS, _SEAT = 48, 32
 _TEAM_BYTES = 8 * (_SEATS + _SEAT * MOST_THREADS)
 
 # Nanoseconds: how long a helper spins for work and a caller for the end; how long a caller spins
-# where others use the cores; which gap of the clock says that something else ran, which that it was a program, and how soon a
-# second one says so (the kernel's own threads run shortly and seldom); how long spinning is then
-# left off.
+# where others use the cores.
 HELPER_SPINS, CALLER_SPINS, BRIEF = 2_000_000, 300_000, 20_000
+# Which gap of the clock says that something else ran, which that it was a program, and how soon a
+# second gap says so: the kernel's own threads run shortly and seldom.
 GAP, LONG_GAP, OFTEN = 400_000, 3_000_000, 20_000_000
+# How long spinning is then left off.
 CALM_LEAST, CALM_MOST = 100_000_000, 400_000_000
-# In a calm team a share of fewer grains, of some 20 microseconds each, is done by the caller: waking
-# a helper takes as long.
+# In a calm team a share of fewer grains, of some 20 microseconds each, is done by the caller, as
+# waking a helper takes as long.
 WORTH_WAKING = 8
 # Clock readings are so many pauses apart.
 PAUSES = 16
