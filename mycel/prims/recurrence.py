@@ -1,20 +1,21 @@
 """Recurrences whose state enters through a product, and their derivatives.
 
-    recurrence(p, w, h, *rest; mode, reverse, masked)
+    recurrence(p, w, b, h, *rest; mode, reverse, masked)
     recurrence_grad(w, h, *rest, *kept, *cts; mode, reverse, masked, given)
 
 `p` (time, batch, gates * hidden) is the part of the gates that does not depend on the state h
-(batch, hidden), and `w` (gates * hidden, hidden) the weights of the state. With q = h @ w.T, split
-into the gates, a step of a mode is
+(batch, hidden), `w` (gates * hidden, hidden) the weights of the state, and `b` a bias. With q = h @
+w.T, split into the gates, and p and q with their biases, a step of a mode is
 
     tanh, relu   h' = tanh(p + q), or relu
-    gru          r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z);  m = q_n + b
-                 n = tanh(p_n + r * m);  h' = n + z * (h - n)
+    gru          r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z)
+                 n = tanh(p_n + r * m), m = q_n;  h' = n + z * (h - n)
     lstm         i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of p + q
                  c' = f * c + i * g;  h' = o * tanh(c')
 
-`rest` is the state c of an LSTM or the bias b (hidden,) of a GRU, and where `masked` a boolean
-(time, batch): where it does not hold, states stay. `reverse` goes from the last time to the first.
+The bias has (hidden,) for each gate; that of a GRU for m, r, z and p_n. `rest` is the state c of an
+LSTM, and where `masked` a boolean (time, batch): where it does not hold, states stay. `reverse` goes
+from the last time to the first.
 The results are the states h after each step (time, batch, hidden), and the last h; then
 
     lstm         the last c, the states c after each step, and the gates i, f, g, o at all times
@@ -22,8 +23,8 @@ The results are the states h after each step (time, batch, hidden), and the last
 
 which only the derivative reads (`KEPT`). It goes back over the times and gives the cotangents of
 what goes into the gates, (time, batch, gates * hidden), from which those of `p` and `w` are single
-products over all times. In a GRU the cotangents of m, r, z and p_n, in this order, are four such
-parts: what meets `w` is the first three, what belongs to `p` the last three.
+products over all times. In a GRU there are four such parts, those of m, r, z and p_n: what meets
+`w` is the first three, what belongs to `p` the last three.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from mycel.prims.control import while_loop
 from mycel.prims.linalg import matmul, swap_last
 from mycel.prims.reduce import reduce_sum
 
-__all__ = ["GATES", "KEPT", "recurrence", "recurrence_grad"]
+__all__ = ["GATES", "KEPT", "PARTS", "given_to_grad", "recurrence", "recurrence_grad"]
 
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 # The results that only the derivative reads, by number; and the parts of the gates' cotangents.
@@ -104,18 +105,19 @@ def _cut(x: Any, count: int) -> list[Any]:
     return [x[:, k * size : (k + 1) * size] for k in range(count)]
 
 
-def _step(a: _Algebra, mode: str, p: Any, w: Any, h: Any, extra: Any) -> tuple[Any, ...]:
+def _step(a: _Algebra, mode: str, p: Any, w: Any, b: Any, h: Any, extra: Any) -> tuple[Any, ...]:
     """Return the next h, and c and the gates that the derivative reads.
 
-    `p` and `w` are the operands at one time, already transposed, `h` is the state and `extra` the
-    state c or the bias of a GRU.
+    `p`, `w` and the row `b` are the operands at one time, `w` already transposed, `h` is the state
+    and `extra` the state c of an LSTM.
     """
     q = a.matmul(h, w)
     if mode == "gru":
-        (pr, pz, pn), (qr, qz, qn) = _cut(p, 3), _cut(q, 3)
-        r, z, m = a.sigmoid(pr + qr), a.sigmoid(pz + qz), qn + extra
-        n = a.tanh(pn + r * m)
+        (pr, pz, pn), (qr, qz, qn), (bm, br, bz, bn) = _cut(p, 3), _cut(q, 3), _cut(b, 4)
+        r, z, m = a.sigmoid(pr + (qr + br)), a.sigmoid(pz + (qz + bz)), qn + bm
+        n = a.tanh((pn + bn) + r * m)
         return n + z * (h - n), a.join([r, z, n, m])
+    q = q + b
     if mode == "lstm":
         i, f, g, o = _cut(p + q, 4)
         i, f, g, o = a.sigmoid(i), a.sigmoid(f), a.tanh(g), a.sigmoid(o)
@@ -154,24 +156,24 @@ def _back(a: _Algebra, mode: str, dh: Any, dc: Any, before: Any, now: Any, gates
 
 
 def _infer(
-    p: TensorType, w: TensorType, h: TensorType, *rest: TensorType, mode: str, reverse: bool, masked: bool
+    p: TensorType, w: TensorType, b: TensorType, h: TensorType, *rest: TensorType, mode: str, reverse: bool, masked: bool
 ) -> tuple[TensorType, ...]:
     if mode not in GATES:
         raise ValueError(f"recurrence: mode must be one of {', '.join(GATES)}, not {mode!r}")
-    if (p.rank, w.rank, h.rank) != (3, 2, 2):
-        raise ShapeError(f"recurrence: takes (time, batch, gates), a matrix and a state (batch, hidden), not {p}, {w}, {h}")
+    if (p.rank, w.rank) != (3, 2):
+        raise ShapeError(f"recurrence: takes parts (time, batch, gates) and a matrix, not {p} and {w}")
     (time, batch, columns), (rows, hidden) = p.shape, w.shape
-    dtype = same_dtype("recurrence", p, w, h, *rest[: mode in ("lstm", "gru")])
+    cells = rest[: mode == "lstm"]
+    dtype = same_dtype("recurrence", p, w, b, h, *cells)
     need_kind("recurrence", "f", p)
-    wanted = [((batch, hidden), h)] + [((batch, hidden) if mode == "lstm" else (hidden,), t) for t in rest[: mode in ("lstm", "gru")]]
-    wanted += [((time, batch), t) for t in rest[len(wanted) - 1 :]]
-    if len(rest) != (mode in ("lstm", "gru")) + masked or (masked and rest[-1].dtype is not bool_):
-        raise TypeError(f"recurrence: {mode} takes other operands than {', '.join(map(str, rest)) or 'none'}")
-    fits = same(rows, GATES[mode] * hidden) and same(columns, rows)
-    if not fits or not all(len(s) == t.rank and all(map(same, s, t.shape)) for s, t in wanted):
-        raise ShapeError(
-            f"recurrence: sizes of {mode} do not fit: {p}, weights {w} and {', '.join(str(t) for _, t in wanted)}"
-        )
+    wanted = [(GATES[mode] * hidden, hidden), (PARTS[mode] * hidden,), *[(batch, hidden)] * (1 + len(cells))]
+    wanted += [(time, batch)] * masked
+    found = (w, b, h, *rest)
+    if len(found) != len(wanted) or (masked and rest[-1].dtype is not bool_):
+        raise TypeError(f"recurrence: {mode} takes other operands than {', '.join(map(str, found))}")
+    fits = [t.rank == len(s) and all(map(same, t.shape, s)) for t, s in zip(found, wanted)]
+    if not all(fits) or not same(columns, rows):
+        raise ShapeError(f"recurrence: sizes of {mode} do not fit: {', '.join(map(str, (p, *found)))}")
     states, last = tensor_type((time, batch, hidden), dtype), tensor_type((batch, hidden), dtype)
     kept = tensor_type((time, batch, 4 * hidden), dtype)
     if mode == "lstm":
@@ -225,13 +227,13 @@ def _times(time: int, reverse: bool) -> range:
     return range(time - 1, -1, -1) if reverse else range(time)
 
 
-def _reference(p: Any, w: Any, h: Any, *rest: Any, mode: str, reverse: bool, masked: bool) -> Any:
+def _reference(p: Any, w: Any, b: Any, h: Any, *rest: Any, mode: str, reverse: bool, masked: bool) -> Any:
     (time, batch, _), hidden = p.shape, w.shape[1]
-    extra, mask = rest[0] if mode in ("lstm", "gru") else None, rest[-1] if masked else None
+    extra, mask = rest[0] if mode == "lstm" else None, rest[-1] if masked else None
     states = np.zeros((time, batch, hidden), p.dtype)
     cells, gates = np.zeros_like(states), np.zeros((time, batch, 4 * hidden), p.dtype)
     for t in _times(time, reverse):
-        new, *kept = _step(_ARRAYS, mode, p[t], w.T, h, extra)
+        new, *kept = _step(_ARRAYS, mode, p[t], w.T, b[None], h, extra)
         if kept:
             gates[t] = kept[-1]
         shown = None if mask is None else mask[t][:, None]
@@ -332,7 +334,7 @@ def _over_time(
 
 
 def _expand(
-    p: Node, w: Node, h: Node, *rest: Node, mode: str, reverse: bool, masked: bool
+    p: Node, w: Node, b: Node, h: Node, *rest: Node, mode: str, reverse: bool, masked: bool
 ) -> tuple[Node, ...]:
     (time, batch, _), hidden = p.shape, w.shape[1]
     lstm = mode == "lstm"
@@ -340,8 +342,7 @@ def _expand(
     kept = [] if mode in ("tanh", "relu") else [S.full((time, batch, 4 * hidden), 0, p.dtype)]
 
     def step(k: Any, t: Any, now: list[Node], given: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-        extra = now[1] if lstm else given[2] if mode == "gru" else None
-        new, *more = _step(_NODES, mode, _at(given[0], t), given[1], now[0], extra)
+        new, *more = _step(_NODES, mode, _at(given[0], t), given[1], given[2], now[0], now[-1])
         after = [new, more[0]] if lstm else [new]
         if masked:
             shown = _column(_at(given[-1], t))
@@ -349,7 +350,8 @@ def _expand(
         return after, [*after, *more[-1:]]
 
     first = [h, rest[0]] if lstm else [h]
-    fixed = [p, swap_last(w), *rest[lstm:]]
+    row = S.reshape(b, (1, b.shape[0]))
+    fixed = [p, swap_last(w), row, *rest[lstm:]]
     empty = [states, states, *kept] if lstm else [states, *kept]
     found = _over_time(time, reverse, first, fixed, empty, step)
     if lstm:
@@ -402,18 +404,16 @@ def _vjp(
         made = SERVICES.differentiate(_expand(*free, **params), ct, free)
         images = dict(zip(free, inputs))
         return [None if n is None else substitute((n,), images)[0] for n in made]
-    p, w, h, *rest = inputs
+    w, _, h, *rest = inputs[1:]
     lstm = mode == "lstm"
     cts = [ct[k] for k in range(3 if lstm else 2)]
     operands = [w, h, *(rest[:1] if lstm else []), *(rest[-1:] if masked else []), out[0], *[out[k] for k in KEPT[mode]]]
     given = tuple([c is not None for c in cts])
     whole = recurrence_grad.node(*operands, *[c for c in cts if c is not None], **params, given=given)
     parts, hidden = get_item(whole, 0), w.shape[1]
-    dw = _weight_gradient(mode, parts, out[0], h, reverse)
-    result: list[Optional[Node]] = [parts, dw, get_item(whole, 1)]
-    if mode == "gru":
-        result[0] = S.slice_axis(parts, 2, hidden, 4 * hidden)
-        result.append(reduce_sum(S.slice_axis(parts, 2, 0, hidden), axes=(0, 1), keepdims=False))
+    dp = S.slice_axis(parts, 2, hidden, 4 * hidden) if mode == "gru" else parts
+    db = reduce_sum(parts, axes=(0, 1), keepdims=False)
+    result = [dp, _weight_gradient(mode, parts, out[0], h, reverse), db, get_item(whole, 1)]
     if lstm:
         result.append(get_item(whole, 2))
     return (*result, None) if masked else result
@@ -475,8 +475,8 @@ def _samples(grad: bool) -> tuple[Sample, ...]:
             shapes += [*([all_] if lstm else []), *kept, all_, *([] if masked else [state])]
             params["given"] = (True, not masked, False) if lstm else (True, not masked)
         else:
-            extra = [state] if lstm else [(hidden,)] if mode == "gru" else []
-            shapes = [(time, batch, GATES[mode] * hidden), (GATES[mode] * hidden, hidden), state, *extra, *mask]
+            shapes = [(time, batch, GATES[mode] * hidden), (GATES[mode] * hidden, hidden), (PARTS[mode] * hidden,), state]
+            shapes += [*([state] if lstm else []), *mask]
         # Gates lie between -1 and 1, and so do products of many of them.
         found.append(Sample(tuple(shapes), params, domain=(-0.9, 0.9)))
     return tuple(found)

@@ -66,10 +66,10 @@ def recurrence(
 
     `p` (time, batch, gates * hidden) is the part of the steps that does not depend on states, and
     `states` are the first ones (batch, hidden). `mode` is "tanh", "relu", "gru" or "lstm", whose
-    states are (h, c); `w_hh` is the weight (gates * hidden, hidden) of the states. A GRU has a `bias`
-    (hidden,) that the reset gate multiplies; the other biases belong to `p`. Where the boolean `mask`
-    (time, batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards.
-    16-bit floats are computed in float32.
+    states are (h, c); `w_hh` is the weight (gates * hidden, hidden) of the states, and `bias` that of
+    all gates, for a GRU in the order of `prims.recurrence`. Where the boolean `mask` (time, batch)
+    does not hold, states stay and outputs are 0. With `reverse` time runs backwards. 16-bit floats
+    are computed in float32.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import recurrence
@@ -79,9 +79,9 @@ def recurrence(
     ([1.0, 2.0, 3.0], [[3.0]])
     """
     given, kind = p.dtype, D.float32 if p.dtype.itemsize == 2 else p.dtype
-    operands = [cast(x, kind) for x in (p, w_hh, *states)]
-    if mode == "gru":
-        operands.append(zeros((states[0].shape[1],), kind) if bias is None else cast(bias, kind))
+    if bias is None:
+        bias = zeros((R.PARTS[mode] * states[0].shape[1],), kind)
+    operands = [cast(x, kind) for x in (p, w_hh, bias, *states)]
     masks = [] if mask is None else [mask]
     outputs, *rest = apply(R.recurrence, *operands, *masks, mode=mode, reverse=reverse, masked=mask is not None)
     if mask is not None:
@@ -112,12 +112,11 @@ def layer(
     [[4.0]]
     """
     w_ih, w_hh, *biases = weights
-    bias = inner = None
-    if biases:
-        bias, other = biases
-        if mode == "gru":
-            count = take_slice(other, 0, 0, 2 * (other.shape[0] // 3))
-            inner = take_slice(other, 0, count.shape[0], other.shape[0])
-            other = run(S.CONCAT, count, zeros((inner.shape[0],), inner.dtype), axis=0)
-        bias = bias + other
-    return recurrence(mode, dense(x, w_ih, bias), states, w_hh, inner, mask, reverse)
+    bias = None
+    if biases and mode == "gru":
+        size = biases[0].shape[0] // 3
+        ih, hh = ((take_slice(b, 0, 0, 2 * size), take_slice(b, 0, 2 * size, 3 * size)) for b in biases)
+        bias = run(S.CONCAT, hh[1], ih[0] + hh[0], ih[1], axis=0)
+    elif biases:
+        bias = biases[0] + biases[1]
+    return recurrence(mode, dense(x, w_ih), states, w_hh, bias, mask, reverse)

@@ -3,8 +3,9 @@
 The weights are packed before: a *panel* has, for each row of the product, the `vectors` vectors
 that lie side by side in registers. On the way forward these are one vector of each gate, for the
 same elements of the state, so that the gates meet where the product ends; on the way back they are
-neighbouring elements. A tile of few rows of the batch, as many as registers hold, goes over a
-panel; its sums lie on the stack while the gates of its rows are computed.
+neighbouring elements. Tiles of few rows of the batch, as many as registers hold, go over a part
+of a panel that a near cache holds; their sums lie on the stack between parts, and while the gates
+of their rows are computed.
 
 Rows of the batch do not meet. So one kernel takes a share of the rows through all times
 (``by_columns=False``); where there are few rows for much weight, a kernel takes the panels of one
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Optional
 
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels.codegen import NAME
@@ -32,6 +34,9 @@ _NUMBERS = ("time", "batch", "hidden", "first", "step", "ticks", "panels", "p_of
 # In which order the weights' rows meet cotangents is in `prims.recurrence`.
 _GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 _PARTS = {"tanh": 1, "relu": 1, "gru": 4, "lstm": 4}
+# Tiles whose sums lie on the stack at once; rows of a panel that stay in a near cache meanwhile; and
+# how many rows ahead weights are fetched.
+TILES, DEEP, AHEAD = 8, 512, 16
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def names_of_words(form: Form) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names += ["mask"] if form.masked else []
         names += [n for n, there in zip(("ct_states", "ct_h", "ct_c"), form.given) if there]
         return _NUMBERS, (*names, "parts", "dh", *(["dc"] if lstm else []))
-    names += ["p", "weights", "h0", *(["c0"] if lstm else ["bias"] if gated else [])]
+    names += ["p", "weights", "bias", "h0", *(["c0"] if lstm else [])]
     names += ["mask"] if form.masked else []
     names += ["states", "h", *(["c"] if lstm else [])]
     kept = (["cells"] if lstm else []) + (["gates"] if gated else []) if form.keeps else []
@@ -106,7 +111,7 @@ class _Writer:
         self.base = {n: c.load("ptr", "%words", str(start + k), "i64") for k, n in enumerate(buffers)}
         # Sums, and beside them one vector of the weights and one element of the state.
         self.rows = max((_registers() - form.vectors - 2) // form.vectors, 1)
-        self.scratch = c.slot(self.element, self.rows * form.vectors * self.lanes)
+        self.scratch = c.slot(self.element, TILES * self.rows * form.vectors * self.lanes)
 
     # Values.
 
@@ -192,38 +197,72 @@ class _Writer:
 
     # Loops.
 
-    def tiles(self, start: str, end: str) -> Iterator[tuple[str, str]]:
-        """Write the block for each tile of rows; yield its first row and its number of rows."""
+    def blocks(self, start: str, end: str) -> Iterator[tuple[str, str]]:
+        """Write the block for each block of rows; yield its first row and its number of rows."""
+        yield from self._parts(start, end, TILES * self.rows)
+
+    def _parts(self, start: str, end: str, most: int) -> Iterator[tuple[str, str]]:
         c = self.code
-        with c.loop(start, end, self.rows) as row:
-            left = c.op("sub i64", end, row)
-            few = c.put(f"icmp slt i64 {left}, {self.rows}")
-            yield row, c.put(f"select i1 {few}, i64 {left}, i64 {self.rows}")
+        with c.loop(start, end, most) as first:
+            left = c.op("sub i64", end, first)
+            few = c.put(f"icmp slt i64 {left}, {most}")
+            yield first, c.put(f"select i1 {few}, i64 {left}, i64 {most}")
 
-    def product(self, a: str, gap: str, panel: str, depth: str, count: str) -> None:
-        """Write the sums of a tile of `count` rows, `gap` elements apart from `a` on, to scratch.
+    def product(
+        self, a: str, gap: str, panel: str, depth: str, count: str, first: Optional[Sequence[str]] = None
+    ) -> None:
+        """Write the sums of a block of `count` rows, `gap` elements apart from `a` on, to scratch.
 
-        `panel` is the address of the weights, `depth` the number of their rows.
+        `panel` is the address of the weights, `depth` the number of their rows, and `first` has the
+        vectors that the sums of each row begin with; zeros without it.
         """
-        c = self.code
-        for rows in range(self.rows, 0, -1):
-            with c.when(c.put(f"icmp eq i64 {count}, {rows}")):
-                self._product(rows, a, gap, panel, depth)
+        c, vectors = self.code, self.form.vectors
+        begin = first or ["zeroinitializer"] * vectors
+        if first is None:
+            # Nothing may be multiplied.
+            with c.when(c.put(f"icmp eq i64 {depth}, 0")):
+                with c.loop("0", c.op("mul i64", count, vectors)) as k:
+                    self.store("zeroinitializer", self.place(self.scratch, (k, str(self.lanes))), "")
+        for start, length in self._parts("0", depth, DEEP):
+            weights = self.place(panel, (start, str(vectors * self.lanes)))
+            for row, rows in self._parts("0", count, self.rows):
+                lines = self.place(a, (row, gap), (start, "1"))
+                sums = self.place(self.scratch, (row, str(vectors * self.lanes)))
+                for most in range(self.rows, 0, -1):
+                    with c.when(c.put(f"icmp eq i64 {rows}, {most}")):
+                        self._tile(most, lines, gap, weights, (start, length), sums, begin)
 
-    def _product(self, rows: int, a: str, gap: str, panel: str, depth: str) -> None:
+    def _tile(
+        self, rows: int, a: str, gap: str, weights: str, part: tuple[str, str], sums: str, begin: Sequence[str]
+    ) -> None:
+        """Write the sums of a tile of `rows` rows with another part of a panel.
+
+        The elements of the rows begin at `a`, `gap` apart, and the `weights` are those of the part,
+        of which the first row and the number of rows are given. `sums` is where the sums lie, which
+        before the first part are `begin`.
+        """
+        start, depth = part
         c, vectors = self.code, range(self.form.vectors)
         lines = [self.place(a, (str(m), gap)) if m else a for m in range(rows)]
-        sums = [[c.variable(self.vector, "zeroinitializer") for _ in vectors] for _ in lines]
+        places = [[str((m * len(vectors) + v) * self.lanes) for v in vectors] for m in range(rows)]
+        totals = [[c.variable(self.vector, v) for v in begin] for _ in lines]
+        with c.when(c.put(f"icmp ne i64 {start}, 0")):
+            for own, kept in zip(totals, places):
+                for total, k in zip(own, kept):
+                    c.store(self.vector, self.load(sums, "", k), total)
         with c.loop("0", depth) as k:
-            at = c.at(self.element, panel, c.op("mul i64", k, self.form.vectors * self.lanes))
+            at = c.at(self.element, weights, c.op("mul i64", k, len(vectors) * self.lanes))
+            for v in vectors:
+                later = c.at(self.element, at, str((AHEAD * len(vectors) + v) * self.lanes))
+                c.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 3, i32 1)")
             factors = [self.load(at, "", str(v * self.lanes)) for v in vectors]
-            for line, own in zip(lines, sums):
+            for line, own in zip(lines, totals):
                 x = self.splat(c.load(self.element, line, k))
                 for total, factor in zip(own, factors):
                     c.store(self.vector, self.add(c.load(self.vector, total), self.mul(x, factor)), total)
-        for m, own in enumerate(sums):
-            for v, total in enumerate(own):
-                self.store(c.load(self.vector, total), self.scratch, "", str((m * len(own) + v) * self.lanes))
+        for own, kept in zip(totals, places):
+            for total, k in zip(own, kept):
+                self.store(c.load(self.vector, total), sums, "", k)
 
     def sum_of(self, row: str, vector: str) -> str:
         """Return a vector of the sums in scratch."""
@@ -266,7 +305,8 @@ class _Writer:
         body = c.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "")
         head, _, rest = body.partition(") {")
         kind, bits = f"v{self.lanes}{self.short}", machine().vector_bytes * 8
-        declares = "" if self.form.whole else (
+        declares = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
+        declares += "" if self.form.whole else (
             f"declare {self.vector} @llvm.masked.load.{kind}.p0(ptr, i32, {self.flags}, {self.vector})\n"
             f"declare void @llvm.masked.store.{kind}.p0({self.vector}, ptr, i32, {self.flags})\n"
         )
@@ -296,8 +336,14 @@ def forward_text(form: Form) -> str:
             weights = w.place(base["weights"], (c.op("mul i64", panel, hidden), str(gates * w.lanes)))
             column = c.op("mul i64", panel, w.lanes)
             mask = w.lanes_below(column)
-            for row, count in w.tiles(first_row, end_row):
-                w.product(w.place(before, (row, hidden)), hidden, weights, hidden, count)
+            bias = [
+                w.load(w.place(base["bias"], (column, "1")), mask, "0" if not k else c.op("mul i64", hidden, k))
+                for k in range(_PARTS[form.mode])
+            ]
+            # The parts of a GRU are those of the new state, twice, around the gates.
+            begin = [bias[1], bias[2], bias[0]] if form.mode == "gru" else bias
+            for row, count in w.blocks(first_row, end_row):
+                w.product(w.place(before, (row, hidden)), hidden, weights, hidden, count, begin)
                 with c.loop("0", count) as m:
                     at = c.op("add i64", row, m)
                     element = (c.op("mul i64", at, hidden), "1"), (column, "1")
@@ -305,7 +351,10 @@ def forward_text(form: Form) -> str:
                     parts = [w.load(line, mask, "0" if not k else c.op("mul i64", hidden, k)) for k in range(gates)]
                     sums = [w.sum_of(m, str(k)) for k in range(gates)]
                     old = w.place(before, *element)
-                    h, c_new, kept = _gates_forward(w, parts, sums, old, mask, column, w.place(cell, *element) if cell else "")
+                    if form.mode == "gru":
+                        parts[2] = w.add(parts[2], bias[3])
+                    inner = w.place(cell, *element) if cell else ""
+                    h, c_new, kept = _gates_forward(w, parts, sums, old, inner, mask)
                     shown = w.shown(time, at)
                     if shown:
                         h = w.choose(shown, h, w.load(old, mask))
@@ -333,17 +382,17 @@ def _keep(w: _Writer, kept: Sequence[str], time: str, all_: str, row: str, colum
 
 
 def _gates_forward(
-    w: _Writer, parts: Sequence[str], sums: Sequence[str], old: str, mask: str, column: str, cell: str
+    w: _Writer, parts: Sequence[str], sums: Sequence[str], old: str, cell: str, mask: str
 ) -> tuple[str, str, Sequence[str]]:
     """Return the next h, the next c of an LSTM, and what is kept.
 
     `parts` and `sums` are the two addends of the gates, `old` and `cell` the addresses of h and c
-    before the step, `mask` the lanes in use and `column` their first element.
+    before the step, and `mask` has the lanes in use.
     """
     mode = w.form.mode
     if mode == "gru":
         r, z = (w.call("sigmoid", w.add(parts[k], sums[k])) for k in range(2))
-        m = w.add(sums[2], w.load(w.place(w.base["bias"], (column, "1")), mask))
+        m = sums[2]
         n = w.call("tanh", w.add(parts[2], w.mul(r, m)))
         return w.add(n, w.mul(z, w.sub(w.load(old, mask), n))), "", (r, z, n, m)
     total = [w.add(p, s) for p, s in zip(parts, sums)]
@@ -396,7 +445,7 @@ def backward_text(form: Form) -> str:
         earlier = c.put(f"select i1 {final}, ptr {base['c0' if form.mode == 'lstm' else 'h0']}, ptr {earlier}")
         with c.loop(first_panel, end_panel) as panel:
             weights = w.place(base["weights"], (c.op("mul i64", panel, depth), str(form.vectors * w.lanes)))
-            for row, count in w.tiles(first_row, end_row):
+            for row, count in w.blocks(first_row, end_row):
                 w.product(w.place(met, (row, width)), width, weights, long, count)
                 with c.loop("0", count) as m:
                     at = c.op("add i64", row, m)

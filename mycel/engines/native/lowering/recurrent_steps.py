@@ -42,7 +42,7 @@ LISTENS = 1 << 24
 def recurrence_step(steps: StepBuilder, node: Node) -> None:
     """Add the steps of a recurrence."""
     mode, masked = node.params["mode"], node.params["masked"]
-    p, w, h, *rest = (steps.view(i) for i in node.inputs)
+    p, w, b, h, *rest = (steps.view(i) for i in node.inputs)
     time, batch, hidden = node.type[0].shape
     dtype, gates = p.buffer.dtype, GATES[mode]
     if p.strides[2] != 1:
@@ -51,12 +51,11 @@ def recurrence_step(steps: StepBuilder, node: Node) -> None:
     form = Form(mode, dtype, masked, _whole(hidden, lanes_of(dtype)), gates, False, keeps=keeps)
     results = new_views(node.type, "recurrence")
     places = {"p": p, "weights": _packed(steps, w, gates), "h0": steps.contiguous(h), "states": results[0]}
-    places |= {"h": results[1]}
+    places |= {"h": results[1], "bias": steps.contiguous(b)}
     if mode in ("lstm", "gru"):
-        places["c0" if mode == "lstm" else "bias"] = steps.contiguous(rest[0])
         places["gates"] = results[-1]
     if mode == "lstm":
-        places |= {"c": results[2], "cells": results[3]}
+        places |= {"c0": steps.contiguous(rest[0]), "c": results[2], "cells": results[3]}
     if masked:
         places["mask"] = steps.contiguous(rest[-1])
     written = ["states", "h", "c"] + (["cells", "gates"] if keeps else [])
