@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from mycel.base.dtype import DType
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
 from mycel.engines.native.llvm.jit import machine
@@ -317,6 +318,7 @@ class _Writer:
 # The way forward.
 
 
+@Remembered("kernels of recurrences", SOME).calls
 def forward_text(form: Form) -> str:
     """Return the text of the kernel of a recurrence."""
     w = _Writer(form)
@@ -421,6 +423,7 @@ def _unchanged(w: _Writer) -> None:
 # The way back.
 
 
+@Remembered("kernels of derivatives of recurrences", SOME).calls
 def backward_text(form: Form) -> str:
     """Return the text of the kernel of a recurrence's derivative.
 
