@@ -69,7 +69,8 @@ class _Step(Cell):
                 raise ValueError(
                     f"{owner}: a state must be of shape {(x.shape[0], self.hidden_size)}, not {state.shape}"
                 )
-        return step(self.mode, ops.dense(x, self.weight_ih, self.bias_ih), states, self.weight_hh, self.bias_hh)
+        biases = (self.bias_ih, self.bias_hh) if self.has_bias else ()
+        return step(self.mode, x, states, (self.weight_ih, self.weight_hh, *biases))
 
     def extend_repr(self) -> str:
         """Return the arguments."""

@@ -6,7 +6,6 @@ one primitive (`prims.recurrence`), so that the graph does not grow with their n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Optional
 
 from mycel.base import dtype as D
@@ -32,19 +31,25 @@ def _gate(x: Tensor, i: int, count: int) -> Tensor:
     return take_slice(x, 1, i * size, (i + 1) * size)
 
 
-def step(mode: str, p: Tensor, states: Sequence[Tensor], w_hh: Tensor, b_hh: Optional[Tensor]) -> States:
+@fused
+def step(mode: str, x: Tensor, states: States, weights: States) -> States:
     """Return the next states.
 
-    `p` = x @ w_ih.T + b_ih is (batch, gates * hidden), and `states` are (batch, hidden); `w_hh`
-    (gates * hidden, hidden) and `b_hh` are the weight and the bias of the states. `mode` is that of
-    `recurrence`.
+    `x` is (batch, inputs), and `states` are (batch, hidden); `weights` are those of `layer`, and
+    `mode` is that of `recurrence`.
+
+    >>> import mycel as ms
+    >>> from mycel.ops.sequences.recurrence import step
+    >>> ones = ms.ops.ones((1, 1))
+    >>> step("relu", ones, (ones,), (ones, ones))[0].tolist()
+    [[2.0]]
     """
-    h = states[0]
-    q = dense(h, w_hh, b_hh)
+    w_ih, w_hh, *biases = weights
+    p, q = dense(x, w_ih, *biases[:1]), dense(states[0], w_hh, *biases[1:])
     if mode == "gru":
         r, z = sigmoid(_gate(p, 0, 3) + _gate(q, 0, 3)), sigmoid(_gate(p, 1, 3) + _gate(q, 1, 3))
         n = tanh(_gate(p, 2, 3) + r * _gate(q, 2, 3))
-        return (n + z * (h - n),)
+        return (n + z * (states[0] - n),)
     total = p + q
     if mode == "lstm":
         i, f, g, o = (_gate(total, k, 4) for k in range(4))
