@@ -14,9 +14,8 @@ w.T, split into the gates, and p and q with their biases, a step of a mode is
                  c' = f * c + i * g;  h' = o * tanh(c')
 
 The bias has (hidden,) for each gate; that of a GRU for m, r, z and p_n. `rest` is the state c of an
-LSTM, and where `masked` a boolean (time, batch): where it does not hold, states stay. `reverse` goes
-from the last time to the first.
-The results are the states h after each step (time, batch, hidden), and the last h; then
+LSTM, and where `masked` a boolean (time, batch): where it does not hold, states stay. `reverse`
+goes from the last time to the first. The results are the states h after each step (time, batch, hidden), and the last h; then
 
     lstm         the last c, the states c after each step, and the gates i, f, g, o at all times
     gru          r, z, n, m at all times
@@ -42,7 +41,18 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.prims.base import SERVICES, Number, Primitive, Sample, constant, get_item, need_kind, outputs_of, register, same_dtype
+from mycel.prims.base import (
+    SERVICES,
+    Number,
+    Primitive,
+    Sample,
+    constant,
+    get_item,
+    need_kind,
+    outputs_of,
+    register,
+    same_dtype,
+)
 from mycel.prims.control import while_loop
 from mycel.prims.linalg import matmul, swap_last
 from mycel.prims.reduce import reduce_sum
@@ -156,7 +166,14 @@ def _back(a: _Algebra, mode: str, dh: Any, dc: Any, before: Any, now: Any, gates
 
 
 def _infer(
-    p: TensorType, w: TensorType, b: TensorType, h: TensorType, *rest: TensorType, mode: str, reverse: bool, masked: bool
+    p: TensorType,
+    w: TensorType,
+    b: TensorType,
+    h: TensorType,
+    *rest: TensorType,
+    mode: str,
+    reverse: bool,
+    masked: bool,
 ) -> tuple[TensorType, ...]:
     if mode not in GATES:
         raise ValueError(f"recurrence: mode must be one of {', '.join(GATES)}, not {mode!r}")
@@ -303,8 +320,8 @@ def _over_time(
     """Return the final state of a loop over the times, and what its steps give, by time.
 
     ``step(k, t, state, fixed)`` returns the next state and a list of results, for the number `k` of
-    the step and its time `t`. `empty` are zeros for all times of the results, `length` is the number
-    of times and `reverse` the order of the times.
+    the step and its time `t`. It begins with `state`, and `fixed` stays. `empty` are zeros for all
+    times of the results, `length` is the number of times, and `reverse` begins with the last.
     """
     count = len(state)
     if isinstance(length, int) and length <= STRAIGHT:
@@ -394,10 +411,8 @@ def _grad_expand(*operands: Node, mode: str, reverse: bool, masked: bool, given:
 # Derivatives.
 
 
-def _vjp(
-    ct: Any, out: Any, *inputs: Node, mode: str, reverse: bool, masked: bool
-) -> Sequence[Optional[Node]]:
-    params = {"mode": mode, "reverse": reverse, "masked": masked}
+def _vjp(ct: Any, out: Any, *inputs: Node, mode: str, reverse: bool, masked: bool) -> Sequence[Optional[Node]]:
+    params: dict[str, Any] = {"mode": mode, "reverse": reverse, "masked": masked}
     if any(ct[k] is not None for k in KEPT[mode]):
         # Derivatives of derivatives: what is kept is differentiated like any other result.
         free = [input_node(i.type) for i in inputs]
@@ -407,7 +422,14 @@ def _vjp(
     w, _, h, *rest = inputs[1:]
     lstm = mode == "lstm"
     cts = [ct[k] for k in range(3 if lstm else 2)]
-    operands = [w, h, *(rest[:1] if lstm else []), *(rest[-1:] if masked else []), out[0], *[out[k] for k in KEPT[mode]]]
+    operands = [
+        w,
+        h,
+        *(rest[:1] if lstm else []),
+        *(rest[-1:] if masked else []),
+        out[0],
+        *[out[k] for k in KEPT[mode]],
+    ]
     given = tuple([c is not None for c in cts])
     whole = recurrence_grad.node(*operands, *[c for c in cts if c is not None], **params, given=given)
     parts, hidden = get_item(whole, 0), w.shape[1]
@@ -422,8 +444,8 @@ def _vjp(
 def _weight_gradient(mode: str, parts: Node, states: Node, h: Node, reverse: bool) -> Node:
     """Return the cotangent of the weights: one product of all times.
 
-    `parts` are the cotangents of the gates, `states` the states after each step and `h` is the first
-    one.
+    `parts` are the cotangents of the gates, `states` the states after each step and `h` is the
+    first one; `mode` and `reverse` are those of the recurrence.
     """
     time, batch, hidden = states.shape
     rows = GATES[mode] * hidden
@@ -475,7 +497,12 @@ def _samples(grad: bool) -> tuple[Sample, ...]:
             shapes += [*([all_] if lstm else []), *kept, all_, *([] if masked else [state])]
             params["given"] = (True, not masked, False) if lstm else (True, not masked)
         else:
-            shapes = [(time, batch, GATES[mode] * hidden), (GATES[mode] * hidden, hidden), (PARTS[mode] * hidden,), state]
+            shapes = [
+                (time, batch, GATES[mode] * hidden),
+                (GATES[mode] * hidden, hidden),
+                (PARTS[mode] * hidden,),
+                state,
+            ]
             shapes += [*([state] if lstm else []), *mask]
         # Gates lie between -1 and 1, and so do products of many of them.
         found.append(Sample(tuple(shapes), params, domain=(-0.9, 0.9)))

@@ -71,10 +71,10 @@ def recurrence(
 
     `p` (time, batch, gates * hidden) is the part of the steps that does not depend on states, and
     `states` are the first ones (batch, hidden). `mode` is "tanh", "relu", "gru" or "lstm", whose
-    states are (h, c); `w_hh` is the weight (gates * hidden, hidden) of the states, and `bias` that of
-    all gates, for a GRU in the order of `prims.recurrence`. Where the boolean `mask` (time, batch)
-    does not hold, states stay and outputs are 0. With `reverse` time runs backwards. 16-bit floats
-    are computed in float32.
+    states are (h, c); `w_hh` is the weight (gates * hidden, hidden) of the states, and `bias` that
+    of all gates, for a GRU in the order of `prims.recurrence`. Where the boolean `mask` (time,
+    batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards. 16-bit
+    floats are computed in float32.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import recurrence
@@ -106,8 +106,8 @@ def layer(
     """Return all outputs (time, batch, hidden) and the last states of a layer.
 
     `x` is (time, batch, inputs); `weights` are w_ih (gates * hidden, inputs), w_hh (gates * hidden,
-    hidden) and, where the layer has biases, b_ih and b_hh (gates * hidden,). `mode`, `states`, `mask`
-    and `reverse` are those of `recurrence`.
+    hidden) and, where the layer has biases, b_ih and b_hh (gates * hidden,). `mode`, `states`,
+    `mask` and `reverse` are those of `recurrence`.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import layer

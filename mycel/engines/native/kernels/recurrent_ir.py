@@ -35,8 +35,8 @@ _NUMBERS = ("time", "batch", "hidden", "first", "step", "ticks", "panels", "p_of
 # In which order the weights' rows meet cotangents is in `prims.recurrence`.
 _GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 _PARTS = {"tanh": 1, "relu": 1, "gru": 4, "lstm": 4}
-# Tiles whose sums lie on the stack at once; rows of a panel that stay in a near cache meanwhile; and
-# how many rows ahead weights are fetched.
+# Tiles whose sums lie on the stack at once; rows of a panel that stay in a near cache meanwhile;
+# and how many rows ahead weights are fetched.
 TILES, DEEP, AHEAD = 8, 512, 16
 
 
@@ -307,9 +307,13 @@ class _Writer:
         head, _, rest = body.partition(") {")
         kind, bits = f"v{self.lanes}{self.short}", machine().vector_bytes * 8
         declares = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
-        declares += "" if self.form.whole else (
-            f"declare {self.vector} @llvm.masked.load.{kind}.p0(ptr, i32, {self.flags}, {self.vector})\n"
-            f"declare void @llvm.masked.store.{kind}.p0({self.vector}, ptr, i32, {self.flags})\n"
+        declares += (
+            ""
+            if self.form.whole
+            else (
+                f"declare {self.vector} @llvm.masked.load.{kind}.p0(ptr, i32, {self.flags}, {self.vector})\n"
+                f"declare void @llvm.masked.store.{kind}.p0({self.vector}, ptr, i32, {self.flags})\n"
+            )
         )
         widths = f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}\n'
         return f"{head}) #0 {{{rest}\n{library.definitions(self.functions)}{declares}{widths}"
@@ -491,10 +495,10 @@ def _gates_backward(
 ) -> None:
     """Write the cotangents of the gates of one vector, and what goes on beside the product.
 
-    `dh` is the cotangent of h without that of all states, `places` are those of the state after the
-    step and before it, `time` is the offset of the time's states, and `element` that of the vector in
-    them, which is in `row` and begins at `column`. `mask` has the lanes in use, `shown` tells whether
-    the step is one of the sequence, and `begins` whether it is the first one back.
+    `dh` is the cotangent of h without that of all states, `places` are those of the state after
+    the step and before it, `time` is the offset of the time's states, and `element` that of the
+    vector in them, which is in `row` and begins at `column`. `mask` has the lanes in use, `shown`
+    tells whether the step is one of the sequence, and `begins` whether it is the first one back.
     """
     c, base, mode, hidden = w.code, w.base, w.form.mode, w.number["hidden"]
     if "ct_states" in base:

@@ -24,7 +24,6 @@ from mycel.ir.dims import DimLike, product
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
-from mycel.prims.base import constant
 from mycel.prims.recurrence import GATES, KEPT, given_to_grad
 
 __all__ = ["recurrence_grad_step", "recurrence_step"]
@@ -162,9 +161,9 @@ def _run(
 ) -> None:
     """Add the steps that run a kernel through all times.
 
-    `node` is what it computes, `form` its form, `places` have its operands by name, and `written` are
-    the names of those that it writes. `sizes` are those of time, batch and state, and `reverse` tells
-    whether it begins with the last time.
+    `node` is what it computes, `form` its form, `places` have its operands by name, and `written`
+    are the names of those that it writes. `sizes` are those of time, batch and state, and `reverse`
+    tells whether it begins with the last time.
     """
     time, batch, hidden = sizes
     across = form.vectors * lanes_of(form.dtype) if form.backward else lanes_of(form.dtype)
