@@ -15,7 +15,8 @@ w.T, split into the gates, and p and q with their biases, a step of a mode is
 
 The bias has (hidden,) for each gate; that of a GRU for m, r, z and p_n. `rest` is the state c of an
 LSTM, and where `masked` a boolean (time, batch): where it does not hold, states stay. `reverse`
-goes from the last time to the first. The results are the states h after each step (time, batch, hidden), and the last h; then
+goes from the last time to the first. The results are the states h after each step (time, batch,
+hidden), and the last h; then
 
     lstm         the last c, the states c after each step, and the gates i, f, g, o at all times
     gru          r, z, n, m at all times

@@ -177,7 +177,7 @@ def test_gradients_along_a_direction(seed: int) -> None:
 
 
 def test_rows_do_not_depend_on_their_batch() -> None:
-    """Threads share rows of large batches and panels of weights of small ones, with the same bits."""
+    """Threads share rows of large batches, and panels of weights of small ones: same bits."""
     rng = np.random.default_rng(0)
     time, batch, hidden = 3, 50, 512
     p = rng.normal(size=(time, batch, 4 * hidden)).astype(np.float32)
