@@ -215,7 +215,10 @@ class _Given(NamedTuple):
 
 
 def given_to_grad(operands: Sequence[Any], mode: str, masked: bool, given: Sequence[bool]) -> _Given:
-    """Return the operands of `recurrence_grad` by name."""
+    """Return the operands of `recurrence_grad` by name.
+
+    `mode`, `masked` and `given` are its parameters.
+    """
     rest = list(operands)
     w, h = rest.pop(0), rest.pop(0)
     lstm = mode == "lstm"

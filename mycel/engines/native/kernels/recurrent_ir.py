@@ -167,6 +167,7 @@ class _Writer:
         return base if total == "0" else c.at(self.element, base, total)
 
     def load(self, place: str, mask: str, offset: str = "0") -> str:
+        """Return a vector, `offset` elements behind `place`; "" as a mask stands for all lanes."""
         c = self.code
         place = place if offset == "0" else c.at(self.element, place, offset)
         if not mask:
@@ -177,6 +178,7 @@ class _Writer:
         )
 
     def store(self, value: str, place: str, mask: str, offset: str = "0") -> None:
+        """Write a vector `value`, in the lanes of `mask`, `offset` elements behind `place`."""
         c = self.code
         place = place if offset == "0" else c.at(self.element, place, offset)
         if not mask:
