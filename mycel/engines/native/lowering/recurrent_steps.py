@@ -28,12 +28,12 @@ from mycel.prims.recurrence import GATES, KEPT, given_to_grad
 
 __all__ = ["recurrence_grad_step", "recurrence_step"]
 
-# Multiplications for each operation by which the work of kernels is counted, and the operations of
-# a state's gates.
-PRODUCTS, GATE = 24, 40
+# Multiplications, and bytes of weights, for each operation by which the work of kernels is counted,
+# and the operations of a gate.
+PRODUCTS, BYTES, GATE = 24, 16, 40
 # Threads share panels where the rows of the batch are fewer than this for each megabyte of weights,
 # and one time is worth a second thread.
-FEW, MEGABYTE, WORTH = 12, 1 << 20, 1 << 18
+FEW, MEGABYTE, WORTH = 12, 1 << 20, 1 << 17
 # Operations after which signals are looked for: some milliseconds of one core.
 LISTENS = 1 << 24
 
@@ -168,7 +168,7 @@ def _run(
     time, batch, hidden = sizes
     across = form.vectors * lanes_of(form.dtype) if form.backward else lanes_of(form.dtype)
     panels = -(-hidden // across)
-    each = _of_one_time(batch, hidden, GATES[form.mode])
+    each = _of_one_time(batch, hidden, GATES[form.mode], form.dtype.itemsize)
     by_columns = _shares_panels(sizes, GATES[form.mode], form.dtype.itemsize, each)
     if by_columns:
         form = Form(**{**form.__dict__, "by_columns": True})
@@ -214,9 +214,11 @@ def _counting(rounds: int) -> tuple[Graph, Graph]:
     return graphs[0], graphs[1]
 
 
-def _of_one_time(batch: DimLike, hidden: DimLike, gates: int) -> DimLike:
-    """Return the work of one time."""
-    return batch * hidden * (hidden * gates // PRODUCTS + gates * GATE)
+def _of_one_time(batch: DimLike, hidden: DimLike, gates: int, itemsize: int) -> DimLike:
+    """Return the work of one time, which reads all weights: `gates` of `itemsize` bytes each."""
+    counted = batch * hidden * (hidden * gates // PRODUCTS + gates * GATE)
+    read = hidden * hidden * (gates * itemsize) // BYTES
+    return max(counted, read) if isinstance(counted, int) and isinstance(read, int) else counted
 
 
 def _shares_panels(sizes: tuple[DimLike, ...], gates: int, itemsize: int, each: DimLike) -> bool:
