@@ -113,6 +113,9 @@ _mode = _one_of("set", "add", "mul", "min", "max")
 _conv = {"strides": _counts, "padding": _pairs, "dilation": _counts, "groups": _is_size}
 _window = {"window": _sizes, "strides": _counts, "padding": _pairs}
 
+_flags = _tuple_of(_flag)
+_recurrence = {"mode": _one_of("tanh", "relu", "gru", "lstm"), "reverse": _flag, "masked": _flag}
+
 _bounded = {"bounds": _one_of(*BOUNDS)}
 # What a file may leave out.
 _OPTIONAL = frozenset(_bounded)
@@ -173,6 +176,8 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "free": _counts,
         "keep": _one_of("all", "root"),
     },
+    "recurrence": _recurrence,
+    "recurrence_grad": {**_recurrence, "given": _flags},
     "moments": {"axes": _counts},
     "softmax": {"axis": _is_count},
     "log_softmax": {"axis": _is_count},

@@ -29,7 +29,8 @@ from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dropout
 from mycel.ops._operands import input_of, one_by_one
-from mycel.ops.sequences.recurrence import GATES, recurrence, step
+from mycel.ops.sequences.recurrence import GATES, step
+from mycel.ops.sequences.recurrence import layer as one_layer
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 
@@ -68,7 +69,8 @@ class _Step(Cell):
                 raise ValueError(
                     f"{owner}: a state must be of shape {(x.shape[0], self.hidden_size)}, not {state.shape}"
                 )
-        return step(self.mode, ops.dense(x, self.weight_ih, self.bias_ih), states, self.weight_hh, self.bias_hh)
+        biases = (self.bias_ih, self.bias_hh) if self.has_bias else ()
+        return step(self.mode, x, states, (self.weight_ih, self.weight_hh, *biases))
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -282,11 +284,10 @@ class _Recurrent(Cell):
     def _run(self, x: Tensor, states: tuple[Tensor, ...], index: int, mask: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         suffix = f"_l{index // 2}{'_reverse' if index % 2 else ''}" if self.bidirectional else f"_l{index}"
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
-        weights: list[Any] = [cast(getattr(self, name + suffix), x.dtype) for name in names]
-        w_ih, w_hh, b_ih, b_hh = weights if self.has_bias else (*weights, None, None)
+        weights = tuple(cast(getattr(self, name + suffix), x.dtype) for name in names)
         first = tuple(state[index] for state in states)
         reverse = self.bidirectional and index % 2 == 1
-        output, *last = recurrence(self.mode, ops.dense(x, w_ih, b_ih), first, w_hh, b_hh, mask, reverse)
+        output, *last = one_layer(self.mode, x, first, weights, mask, reverse)
         return output, tuple(last)
 
     def extend_repr(self) -> str:

@@ -180,6 +180,10 @@ class StepBuilder:
         self.relaid = {key: pair for key, pair in self.relaid.items() if pair[0].buffer is not place.buffer}
         return place
 
+    def is_read(self, node: Node, index: int) -> bool:
+        """Return whether the graph reads a result of a node that has several."""
+        return any(user.params["index"] == index for user in self._items.get(node, ()))
+
     def bind(self, node: Node, values: Sequence[View]) -> None:
         """Set the places of a node's results."""
         if not isinstance(node.type, tuple):

@@ -8,6 +8,7 @@ from mycel.engines.native.lowering.assembling_steps import concat_step, pad_step
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.control_steps import call_step, cond_step, while_step
 from mycel.engines.native.lowering.ordering_steps import search_step, sort_step, top_step
+from mycel.engines.native.lowering.recurrent_steps import recurrence_grad_step, recurrence_step
 from mycel.engines.native.lowering.scan_steps import SCANS, scan_step
 from mycel.engines.native.lowering.scatter_steps import put_along_step, scatter_nd_step, take_add_step
 from mycel.engines.native.lowering.tape_steps import while_grad_step
@@ -38,6 +39,8 @@ STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "cond": cond_step,
     "while_loop": while_step,
     "while_grad": while_grad_step,
+    "recurrence": recurrence_step,
+    "recurrence_grad": recurrence_grad_step,
     "loops": _operator_step,
     "recursion": call_step,
     "recur": call_step,

@@ -11,6 +11,13 @@ from mycel.ops.sequences.recurrence import step
 __all__: list[str] = []
 
 
+def _weights(w_ih: Tensor, w_hh: Tensor, *biases: Optional[Tensor]) -> tuple[Tensor, ...]:
+    """Return weights and biases as one tuple, without biases where there are none."""
+    if all(b is None for b in biases):
+        return w_ih, w_hh
+    return w_ih, w_hh, *[ops.zeros((w.shape[0],), w.dtype) if b is None else b for b, w in zip(biases, (w_ih, w_hh))]
+
+
 def _rnn_tanh_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]
 ) -> Tensor:
@@ -19,7 +26,7 @@ def _rnn_tanh_cell(
     `inputs` and `hidden` are the inputs and the state, `w_ih`, `w_hh`, `b_ih` and `b_hh` the
     weights and biases of either.
     """
-    return step("tanh", ops.dense(inputs, w_ih, b_ih), (hidden,), w_hh, b_hh)[0]
+    return step("tanh", inputs, (hidden,), _weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def _rnn_relu_cell(
@@ -30,7 +37,7 @@ def _rnn_relu_cell(
     `inputs` and `hidden` are the inputs and the state, `w_ih`, `w_hh`, `b_ih` and `b_hh` the
     weights and biases of either.
     """
-    return step("relu", ops.dense(inputs, w_ih, b_ih), (hidden,), w_hh, b_hh)[0]
+    return step("relu", inputs, (hidden,), _weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def _gru_cell(
@@ -41,7 +48,7 @@ def _gru_cell(
     `inputs` and `hidden` are the inputs and the state, `w_ih`, `w_hh`, `b_ih` and `b_hh` the
     weights and biases of either.
     """
-    return step("gru", ops.dense(inputs, w_ih, b_ih), (hidden,), w_hh, b_hh)[0]
+    return step("gru", inputs, (hidden,), _weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def _lstm_cell(
@@ -57,4 +64,4 @@ def _lstm_cell(
     `inputs` are the inputs, `hidden` is the pair of state and memory, `w_ih`, `w_hh`, `b_ih` and
     `b_hh` are the weights and biases of either.
     """
-    return step("lstm", ops.dense(inputs, w_ih, b_ih), tuple(hidden), w_hh, b_hh)
+    return step("lstm", inputs, tuple(hidden), _weights(w_ih, w_hh, b_ih, b_hh))
