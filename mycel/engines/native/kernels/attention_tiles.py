@@ -229,8 +229,8 @@ class Tiles:
                 total = self.intrinsic(c, "fmuladd", old, factors[i], new) if scaled else self.op(c, "fadd", old, new)
                 self.store(c, total, "%c", at)
         c.do("ret void")
-        given = "ptr %a, i64 %ar, i64 %ak, ptr %b, i64 %bk, ptr %c, i64 %cr, i64 %terms, i64 %keep, ptr %factor"
-        return c.function("void", name, given)
+        arguments = "ptr %a, i64 %ar, i64 %ak, ptr %b, i64 %bk, ptr %c, i64 %cr, i64 %terms, i64 %keep, ptr %factor"
+        return c.function("void", name, arguments)
 
     def turned(self, c: Code, rows: list[str]) -> list[str]:
         """Return the columns of a square of vectors."""
