@@ -22,7 +22,7 @@ from mycel.ir.dims import DimLike, is_one, product, same
 from mycel.ir.graph import Graph, Node, at, substitute
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.attention import attention
+from mycel.prims.attention import attention, attention_grad
 from mycel.prims.base import Primitive, broadcast_shapes
 from mycel.prims.elementwise import SELECT
 from mycel.prims.linalg import matmul, swap_last
@@ -30,11 +30,13 @@ from mycel.prims.normalization import softmax
 from mycel.transforms.rewrite import Visit, rewrite, use_counts
 from mycel.transforms.rules import uniform
 
-__all__ = ["Found", "attention_of", "with_attention"]
+__all__ = ["Found", "attention_of", "pays_to_differentiate", "with_attention"]
 
 # Heads of more features are left to products of matrices.
 MOST_FEATURES = 256
 MOST_STEPS = 12
+# Up to so many keys the weights are kept for the derivative, also where a band leaves half of them.
+FEW, FEW_IN_BAND = 256, 64
 # Adding so low a number to a score gives that number.
 LOW = -1e30
 IsOwn = Callable[[Node], bool]
@@ -52,7 +54,7 @@ def with_attention(graph: Graph) -> Graph:
     """Return the graph with each attention in it as the primitive; the graph itself without one."""
 
     def start(inner: Graph) -> Visit:
-        if not any(n.prim is softmax for n in inner.nodes):
+        if not any(n.prim in (softmax, attention, attention_grad) for n in inner.nodes):
             return lambda old, new: new
         uses, results = use_counts(inner), set(inner.outputs)
         image: dict[Node, Node] = {}
@@ -62,6 +64,8 @@ def with_attention(graph: Graph) -> Graph:
                 found = attention_of(old, lambda n: uses[n] == 1 and n not in results)
                 if found is not None:
                     new = substitute([found.result], {n: image.get(n, n) for n in found.leaves})[0]
+            elif old.prim in (attention, attention_grad):
+                new = _with_band(new)
             if new is not old:
                 image[old] = new
             return new
@@ -83,6 +87,17 @@ def attention_of(node: Node, is_own: IsOwn) -> Optional[Found]:
             return _Match(is_own).product(node)
         except _NoMatch:
             return None
+
+
+def pays_to_differentiate(found: Found) -> bool:
+    """Return whether the derivative of the primitive is better than that of what it replaces.
+
+    It computes weights again, which short rows have at hand in little memory.
+    """
+    whole = found.result.inputs[0] if found.result.prim is S.RESHAPE else found.result
+    node = whole.inputs[0]
+    keys = node.inputs[1].shape[-2]
+    return type(keys) is not int or keys > (FEW_IN_BAND if node.params["band"] else FEW)
 
 
 def _may_be(node: Node) -> bool:
@@ -112,9 +127,7 @@ class _Match:
         self.scale = 1.0
         self.factors: list[tuple[Primitive, Node]] = []
         self.biases: list[Node] = []
-        self.drops: list[Node] = []
-        self.low: Optional[DimLike] = None
-        self.high: Optional[DimLike] = None
+        self.terms: list[tuple[Node, bool]] = []
         self.fill: Optional[float] = None
         self.kept: Optional[Node] = None
         self.keep = 1.0
@@ -185,12 +198,20 @@ class _Match:
                 raise _NoMatch
         raise _NoMatch
 
+    def settle(self, node: Node) -> None:
+        """Take the shape of `node` for that of scores, unless masks of another one are known."""
+        if not same(tuple(node.shape), self.shape):
+            self.need(self.kept is None and not (self.biases or self.terms or self.factors))
+            self.need(_is_same(_ends(tuple(node.shape)), _ends(self.shape)))
+            self.shape = tuple(node.shape)
+
     def masked(self, node: Node) -> Node:
         """Read select(drop, fill, scores) or select(keep, scores, fill); return the scores."""
         condition, x, y = node.inputs
         dropped = uniform(x) is not None
         fill, inner = uniform(x if dropped else y), y if dropped else x
-        self.need(fill is not None and same(tuple(inner.shape), tuple(node.shape)) and _full(node, self.shape))
+        self.need(fill is not None and same(tuple(inner.shape), tuple(node.shape)))
+        self.settle(node)
         self.need(not self.biases and not self.factors and self.scale == 1.0)
         self.drop(condition, dropped, float(fill))
         return inner
@@ -198,21 +219,15 @@ class _Match:
     def drop(self, condition: Node, dropped: bool, fill: float) -> None:
         self.need(not math.isnan(fill) and self.fill in (None, fill))
         self.fill = fill
-        for term, value in _terms(condition, dropped):
-            band = _band(term, value)
-            if band is None:
-                self.drops.append(self.leaf(term) if value else E.logical_not(self.leaf(term)))
-            else:
-                low, high = band
-                self.low = low if self.low is None else self.low if low is None else max(low, self.low)
-                self.high = high if self.high is None else self.high if high is None else min(high, self.high)
+        self.terms += _terms(condition, dropped)
 
     def biased(self, node: Node) -> Node:
         """Read scores + bias or scores - bias; return the scores."""
         x, y = node.inputs
         if node.prim is E.add and not _leads_to_product(x):
             x, y = y, x
-        self.need(same(tuple(x.shape), tuple(node.shape)) and _full(node, self.shape) and _leads_to_product(x))
+        self.need(same(tuple(x.shape), tuple(node.shape)) and _leads_to_product(x))
+        self.settle(node)
         mask = y if node.prim is E.add else E.neg(y)
         if y.prim is SELECT and node.prim is E.add and not self.biases and not self.factors and self.scale == 1.0:
             condition, a, b = y.inputs
@@ -231,13 +246,14 @@ class _Match:
         x, y = node.inputs
         if node.prim is E.mul and not _leads_to_product(x):
             x, y = y, x
-        self.need(same(tuple(x.shape), tuple(node.shape)) and _full(node, self.shape))
+        self.need(same(tuple(x.shape), tuple(node.shape)))
         number = uniform(y)
         if number is not None:
             self.need(float(number) != 0.0 or node.prim is E.mul)
             self.scale = self.scale * float(number) if node.prim is E.mul else self.scale / float(number)
         else:
             self.need(all(is_one(d) for d in y.shape[-2:]))
+            self.settle(node)
             assert node.prim is not None
             self.factors.insert(0, (node.prim, self.leaf(y)))
         return x
@@ -267,10 +283,12 @@ class _Match:
         if not same(tuple(k.shape[:-2]), tuple(v.shape[:-2])):
             both = broadcast_shapes(k.shape[:-2], v.shape[:-2])
             k, v = (S.broadcast_to(x, (*both, *x.shape[-2:])) for x in (k, v))
-        masks = {"bias": _sum(self.biases), "drop": _any(self.drops), "kept": self.kept}
+        low, high, drop = _ends_of(self.terms)
+        self.leaves += [term for term, _ in self.terms]
+        masks = {"bias": _sum(self.biases), "drop": drop, "kept": self.kept}
         given = [m for m in masks.values() if m is not None]
         self.need(all(_fits(tuple(m.shape), self.shape) for m in given))
-        band = None if self.low is None and self.high is None else (self.low, self.high)
+        band = None if low is None and high is None else (low, high)
         return attention.outputs(
             q,
             k,
@@ -291,11 +309,6 @@ def _ends(shape: Shape) -> Shape:
 def _is_same(a: Shape, b: Shape, by: Callable[[Shape], Any] = tuple) -> bool:
     """Return whether two shapes, or what `by` gives for them, are certainly the same."""
     return bool(same(by(a), by(b)))
-
-
-def _full(node: Node, shape: Shape) -> bool:
-    """Return whether a node has the last two axes of scores of a shape, and as many elements."""
-    return _is_same(_ends(tuple(node.shape)), _ends(shape)) and _is_same(tuple(node.shape), shape, product)
 
 
 def _fits(mask: Shape, scores: Shape) -> bool:
@@ -334,6 +347,39 @@ def _any(nodes: list[Node]) -> Optional[Node]:
 
 
 # Masks that compare positions.
+
+
+def _with_band(node: Node) -> Node:
+    """Return an application of the primitive whose mask is a band, as far as it is one."""
+    p = node.params
+    if "drop" not in p["operands"] or p["band"] is not None:
+        return node
+    place = len(node.inputs) - len(p["operands"]) + p["operands"].index("drop")
+    low, high, rest = _ends_of(_terms(node.inputs[place], True))
+    if low is None and high is None:
+        return node
+    inputs, operands = list(node.inputs), list(p["operands"])
+    inputs[place : place + 1] = [rest] if rest is not None else []
+    if rest is None:
+        operands.remove("drop")
+    assert node.prim is not None
+    with at(node.where):
+        return node.prim.node(*inputs, **{**p, "operands": tuple(operands), "band": (low, high)})
+
+
+def _ends_of(terms: list[tuple[Node, bool]]) -> tuple[Optional[DimLike], Optional[DimLike], Optional[Node]]:
+    """Return the band that terms leave, and the other terms as one mask."""
+    low: Optional[DimLike] = None
+    high: Optional[DimLike] = None
+    others = []
+    for term, value in terms:
+        band = _band(term, value)
+        if band is None:
+            others.append(term if value else E.logical_not(term))
+            continue
+        low = band[0] if low is None else low if band[0] is None else max(band[0], low)
+        high = band[1] if high is None else high if band[1] is None else min(band[1], high)
+    return low, high, _any(others)
 
 
 def _terms(node: Node, value: bool) -> list[tuple[Node, bool]]:

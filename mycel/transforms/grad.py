@@ -22,7 +22,7 @@ from mycel.prims.control import while_loop
 from mycel.prims.linalg import matmul
 from mycel.prims.loop_gradient import loop_vjp
 from mycel.prims.shape import broadcast_to, zeros_like
-from mycel.transforms.attention import attention_of
+from mycel.transforms.attention import attention_of, pays_to_differentiate
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
 
@@ -94,7 +94,7 @@ def vjp(
         if value is None:
             continue
         attended = attention_of(node, lambda n: n not in stop and uses()[n] == 1) if node.prim is matmul else None
-        if attended is not None:
+        if attended is not None and pays_to_differentiate(attended):
             made = vjp([attended.result], [value], attended.leaves)
             for source, contribution in zip(attended.leaves, made):
                 accumulate(source, contribution)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel.base import dtype as D
-from mycel.ir.dims import is_zero
+from mycel.ir.dims import is_one, is_zero
 from mycel.ir.graph import Node, at
 from mycel.prims import elementwise as E
 from mycel.prims.attention import attention, attention_grad
@@ -16,11 +16,15 @@ MOST = 256
 
 
 def has_kernel(node: Node) -> bool:
-    """Return whether an attention or its derivative has a kernel."""
+    """Return whether an attention or its derivative has a kernel.
+
+    That of one query is reading keys and values once, as products with a vector do.
+    """
     shift = 0 if node.prim is attention else 1
     q, k, v = (i.type for i in node.inputs[shift : shift + 3])
     return (
         all(type(d) is int and 0 < d <= MOST for d in (q.shape[-1], v.shape[-1]))
+        and not is_one(q.shape[-2])
         and not any(is_zero(d) for t in (q, k, v) for d in t.shape)
         and q.dtype in (D.float32, D.float64)
     )
