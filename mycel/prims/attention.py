@@ -161,7 +161,11 @@ def _grad_reference(
 
 
 class _Scores:
-    """The scores of an attention in primitives, and what its masks do to them."""
+    """The scores of an attention in primitives, and what its masks do to them.
+
+    `q`, `k` and `masks` are its operands; `scale`, `operands`, `band`, `fill` and `keep` its
+    parameters.
+    """
 
     def __init__(
         self, q: Node, k: Node, masks: Nodes, scale: float, operands: Any, band: Band, fill: float, keep: float

@@ -407,13 +407,14 @@ def _band(node: Node, value: bool) -> Optional[tuple[Optional[DimLike], Optional
 
     Returns None for other conditions.
     """
-    if node.prim not in _ORDERS or node.inputs[0].dtype.kind != "i":
+    order = None if node.prim is None else _ORDERS.get(node.prim)
+    if order is None or node.inputs[0].dtype.kind != "i":
         return None
     left, right = (_position(i, node.type.rank) for i in node.inputs)
     if left is None or right is None:
         return None
     keys, queries, rest = (a - b for a, b in zip(left, right))
-    sign, strict = _ORDERS[node.prim]
+    sign, strict = order
     if not value:
         sign, strict = -sign, not strict
     # sign * (keys * j + queries * i + rest) > 0, or >= 0.

@@ -13,7 +13,8 @@ The derivative goes through the same blocks with the statistics of the rows:
 
 Here the lanes of dV and dK are features, so that blocks of queries and cotangents are kept as they
 are too. A thread takes whole blocks of queries on the way forward, and on the way back all queries
-of some keys; so results do not depend on the number of threads.
+of some keys, during which it asks whether the run is to end; so results do not depend on the number
+of threads.
 
 Where a band leaves out blocks of keys, they are visited only if a row has no score above `fill`
 that makes their weights zero.
@@ -34,6 +35,8 @@ __all__ = ["KEYS", "Form", "Mask", "backward_text", "block_of", "forward_text", 
 
 # Keys in a block: a multiple of the rows of each tile.
 KEYS = 96
+# From so many keys on a block of queries takes long enough to ask whether to go on.
+MANY_KEYS = 512
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ class _Kernel:
             pointer = self.c.load("ptr", "%words", str(len(names) + k), "i64")
             self.base[name] = self.at(pointer, self.n[f"{name}_first"], name)
         scale = self.c.load("i64", "%words", str(len(names) + len(operands)))
+        self.words = len(names) + len(operands) + 1
         double = self.c.put(f"bitcast i64 {scale} to double")
         narrow = self.t.kind == "f32"
         self.scale = self.c.put(f"fptrunc double {double} to float") if narrow else double
@@ -166,7 +170,7 @@ class _Kernel:
     def turn_rows(
         self, name: str, base: str, start: str, count: str, columns: int, target: str, width: int, scale: str
     ) -> None:
-        """Write rows of an operand from `start` on transposed, times a number.
+        """Write rows of the operand `name` from `start` on transposed, times `scale`.
 
         `base` is the address of its matrix, which has `columns`; `count` rows are there, and
         `target` receives rows of `width` vectors.
@@ -211,7 +215,10 @@ class _Kernel:
         return found
 
     def mask_at(self, m: Mask, place: str, j: str, width: int) -> list[str]:
-        """Return what a mask has for key `j` of a block: numbers, or for flags truth values."""
+        """Return what the mask `m` has for key `j` of a block: numbers, or for flags truth values.
+
+        `place` is where what it has for the block begins, and rows are `width` vectors.
+        """
         c, t = self.c, self.t
         made = []
         if m.is_row:
@@ -244,7 +251,11 @@ class _Kernel:
                 t.store(c, x, self.scores, self.add(row, g * t.lanes))
 
     def apply_band(self, start: str, count: str, first: str, keys: str, width: int) -> None:
-        """Replace the scores of a block outside of the band, if it has any."""
+        """Replace the scores of a block outside of the band, if it has any.
+
+        The block has `count` queries from `start`, `keys` keys from `first` and rows of `width`
+        vectors.
+        """
         form, c, t, n = self.form, self.c, self.t, self.n
         if not (form.low or form.high):
             return
@@ -345,7 +356,10 @@ class _Forward(_Kernel):
         return self.t.text(c)
 
     def block(self, planes: dict[str, str], start: str, count: str, width: int) -> None:
-        """Write the attention of a block of queries."""
+        """Write the attention of `count` queries from `start`, which fit into `width` vectors.
+
+        `planes` are the addresses of the operands' matrices.
+        """
         c, t, n, form = self.c, self.t, self.n, self.form
         lanes, line = t.lanes, width * t.lanes
         self.turn_rows("q", planes["q"], start, count, form.features, self.queries, width, self.scale)
@@ -381,7 +395,7 @@ class _Forward(_Kernel):
         """Turn a block of scores into weights, with what they do to the statistics of rows.
 
         `places` are those of masks for the `keys`; `peaks` and `totals` are slots of the largest
-        scores and the sums.
+        scores and the sums. Rows are `width` vectors.
         """
         c, t = self.c, self.t
         lanes, line = t.lanes, width * t.lanes
@@ -433,6 +447,15 @@ class _Backward(_Kernel):
         self.plain_q = self.c.slot(self.t.vector, self.width * self.d // self.t.lanes)
         self.plain_ct = self.c.slot(self.t.vector, self.width * self.e // self.t.lanes)
         self.factors = self.room(1)
+        for k in range(2):
+            place = self.c.at("i64", "%words", str(self.words + k))
+            self.c.do(f"%w{k} = load ptr, ptr {place}")
+
+    def listen(self) -> None:
+        """Write a test, where there are many keys, whether the run is to end."""
+        c = self.c
+        with c.when(c.put(f"icmp sge i64 {self.n['keys']}, {MANY_KEYS}")):
+            c.leave_if(c.put("call i1 %w1(ptr %w0)"), "void")
 
     def text(self) -> str:
         c, n, form = self.c, self.n, self.form
@@ -451,13 +474,14 @@ class _Backward(_Kernel):
                 inner = self.split(number, shared)
                 planes = {name: self.plane(name, inner, base) for name, base in outer.items()}
                 with c.loop("0", n["queries"], self.width) as start:
+                    self.listen()
                     left = self.least(self.sub(n["queries"], start), self.width)
                     for width in self.by_width(left):
                         self.block(planes, start, left, width)
         return self.t.text(c)
 
     def plain(self, name: str, base: str, start: str, count: str, columns: int, target: str, scale: str) -> None:
-        """Copy rows of an operand into whole vectors, times a number.
+        """Copy rows of the operand `name` into whole vectors at `target`, times `scale`.
 
         `base` is the address of its matrix, which has `columns`; there are `count` rows from
         `start`.
@@ -473,7 +497,11 @@ class _Backward(_Kernel):
                 t.store(c, value, target, self.add(self.mul(i, wide), column))
 
     def block(self, planes: dict[str, str], start: str, count: str, width: int) -> None:
-        """Write what a block of queries adds to the cotangents."""
+        """Write what `count` queries from `start`, which fit into `width` vectors, add to the
+        cotangents.
+
+        `planes` are the addresses of the operands' matrices.
+        """
         c, t, n, form = self.c, self.t, self.n, self.form
         lanes, line = t.lanes, width * t.lanes
         self.turn_rows("q", planes["q"], start, count, form.features, self.turned_q, width, self.scale)
@@ -548,7 +576,8 @@ class _Backward(_Kernel):
         """Turn scores into weights, and the cotangents of weights into those of scores.
 
         `places` are those of masks for the `keys`; `peaks`, `shares` and `deltas` have the largest
-        scores, the inverse sums and the sums of cotangent times result of the rows.
+        scores, the inverse sums and the sums of cotangent times result of the rows, which are
+        `width` vectors.
         """
         c, t, form = self.c, self.t, self.form
         kept = [m for m in form.masks if m.name == "kept"]

@@ -97,7 +97,11 @@ class Tiles:
         return c.put(f"icmp slt <{self.lanes} x i64> <{steps}>, {self.splat(c, count, 'i64')}")
 
     def masked_load(self, c: Code, place: str, mask: str, element: str = "") -> str:
-        """Return a vector of which lanes outside of `mask` are zeros."""
+        """Return the vector at `place`, of which lanes outside of `mask` are zeros.
+
+        `c` is the function that is written, `element` the type of the elements, where it is
+        another.
+        """
         element = element or self.element
         kind = f"<{self.lanes} x {element}>"
         short = {"float": "f32", "double": "f64"}.get(element, element)
@@ -107,7 +111,7 @@ class Tiles:
         return c.put(f"call {kind} @{name}(ptr {place}, i32 {align}, {self.mask} {mask}, {kind} zeroinitializer)")
 
     def masked_store(self, c: Code, value: str, place: str, mask: str) -> None:
-        """Write the lanes of `value` in `mask`."""
+        """Write, in the function `c`, the lanes of `value` that are in `mask` to `place`."""
         name = f"llvm.masked.store.v{self.lanes}{self.kind}.p0"
         self.declares.add(f"declare void @{name}({self.vector}, ptr, i32, {self.mask})")
         c.do(f"call void @{name}({self.vector} {value}, ptr {place}, i32 {self.bytes}, {self.mask} {mask})")
@@ -116,6 +120,7 @@ class Tiles:
         return c.load(self.vector, base, index, self.element, self.bytes)
 
     def store(self, c: Code, value: str, base: str, index: str = "0") -> None:
+        """Write, in the function `c`, `value` from the element `index` after `base` on."""
         c.store(self.vector, value, base, index, self.element, self.bytes)
 
     def larger(self, c: Code, a: str, b: str) -> str:
@@ -124,9 +129,11 @@ class Tiles:
         return self.select(c, greater, a, b)
 
     def select(self, c: Code, mask: str, a: str, b: str) -> str:
+        """Return, in the function `c`, the lanes of `a` in `mask` and of `b` elsewhere."""
         return c.put(f"select {self.mask} {mask}, {self.vector} {a}, {self.vector} {b}")
 
     def op(self, c: Code, name: str, a: str, b: str) -> str:
+        """Return the result of the instruction `name` in the function `c` on vectors `a` and `b`."""
         return c.put(f"{name} {self.vector} {a}, {b}")
 
     def any(self, c: Code, mask: str) -> str:
@@ -167,7 +174,7 @@ class Tiles:
         keep: Operand = 0,
         factor: str = "null",
     ) -> None:
-        """Add `rows` rows of A times a panel of B, of `width` vectors, to C.
+        """Add `rows` rows of A times a panel of B, of `width` vectors, to C, in the function `c`.
 
         `a` is the address of A with the strides of its rows and columns, `b` and `out` those of B
         and C with the strides of their rows; there are `terms` columns of A. Where `keep` is 0 the
@@ -260,7 +267,7 @@ class Tiles:
         scale: str,
         flags: bool = False,
     ) -> None:
-        """Write a square block of a matrix transposed, times a number.
+        """Write a square block of a matrix transposed, times `scale`, in the function `c`.
 
         `source` is its address with the stride of its rows, which are contiguous, and `size` how
         many rows and columns there are from there; `target` is where the transpose begins, with the
@@ -300,7 +307,8 @@ class Tiles:
         target: tuple[str, Operand],
         factor: str,
     ) -> None:
-        """Write a square block transposed, times a number for each row of the result.
+        """Write a square block transposed, times a number for each row of the result, in the
+        function `c`.
 
         `source` is its address with the stride of its rows; `target` is where the result begins,
         with the stride of its rows, and `size` how many rows and columns it has from there. The

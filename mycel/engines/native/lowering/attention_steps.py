@@ -22,7 +22,11 @@ FAR = 1 << 30
 
 
 class _Operands:
-    """The operands of a kernel as words: numbers first, then addresses, then the scale."""
+    """The operands of a kernel as words: numbers first, then addresses, then the scale.
+
+    `steps` is the builder, `node` the attention or its derivative, with queries `q` and keys `k`;
+    `values` is the number of features of values.
+    """
 
     def __init__(self, steps: StepBuilder, node: Node, q: Node, k: Node, values: int) -> None:
         p = node.params
@@ -160,6 +164,7 @@ def attention_grad_step(steps: StepBuilder, node: Node) -> None:
         given.add(view)
     extent = product(d for a, d in enumerate(given.lead) if a not in given.shared)
     work = product(given.lead) * q.shape[-2] * k.shape[-2] * (1 + (3 * q.shape[-1] + 2 * v.shape[-1]) // 16)
-    kernel = Kernel(backward_text(given.form), given.words(p["scale"]), extent, work)
+    words = [*given.words(p["scale"]), ("status", 0), ("listen", 0)]
+    kernel = Kernel(backward_text(given.form), words, extent, work)
     steps.step(kernel, reads, [v.buffer for v in results], node)
     steps.bind(node, results)
