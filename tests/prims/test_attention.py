@@ -12,7 +12,7 @@ from mycel import ops
 from mycel.core.eager import apply
 from mycel.prims.attention import attention, attention_grad
 
-SIZES = (1, 2, 5, 16, 17, 33, 64, 65, 97, 130)
+SIZES = (1, 5, 12, 16, 17, 33, 64, 65, 97, 130)
 FEATURES = (1, 3, 8, 16, 20, 64, 80)
 
 
@@ -101,9 +101,9 @@ def test_16_bit_floats_are_rounded_once(dtype: Any) -> None:
 def test_rows_without_scores_give_nan() -> None:
     """All scores are -inf in the first row, and those of the first block of keys in the second."""
     t = 230
-    drop = np.zeros((2, t), bool)
+    drop = np.zeros((12, t), bool)
     drop[0], drop[1, :200] = True, True
-    q, k = np.ones((2, 4), np.float32), np.ones((t, 4), np.float32)
+    q, k = np.ones((12, 4), np.float32), np.ones((t, 4), np.float32)
     v = np.arange(t, dtype=np.float32)[:, None]
     params = {"scale": 1.0, "operands": ("drop",), "band": None, "fill": -np.inf, "keep": 1.0}
     found: Any = apply(attention, *map(ms.Tensor, (q, k, v, drop)), **params)

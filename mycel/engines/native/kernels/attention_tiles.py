@@ -133,7 +133,7 @@ class Tiles:
         return c.put(f"select {self.mask} {mask}, {self.vector} {a}, {self.vector} {b}")
 
     def op(self, c: Code, name: str, a: str, b: str) -> str:
-        """Return the result of the instruction `name` in the function `c` on vectors `a` and `b`."""
+        """Return what the instruction `name` gives for vectors `a` and `b`, in the function `c`."""
         return c.put(f"{name} {self.vector} {a}, {b}")
 
     def any(self, c: Code, mask: str) -> str:

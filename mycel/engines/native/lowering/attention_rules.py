@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel.base import dtype as D
-from mycel.ir.dims import is_one, is_zero
+from mycel.ir.dims import is_zero
 from mycel.ir.graph import Node, at
 from mycel.prims import elementwise as E
 from mycel.prims.attention import attention, attention_grad
@@ -13,18 +13,20 @@ __all__ = ["ATTENTION", "has_kernel", "widened_attention"]
 ATTENTION = (attention, attention_grad)
 # The most features of a head, for which a kernel has room.
 MOST = 256
+# The fewest queries for which lanes are full enough.
+FEWEST = 12
 
 
 def has_kernel(node: Node) -> bool:
     """Return whether an attention or its derivative has a kernel.
 
-    That of one query is reading keys and values once, as products with a vector do.
+    With few queries most lanes would be empty, and products read keys and values once as well.
     """
     shift = 0 if node.prim is attention else 1
     q, k, v = (i.type for i in node.inputs[shift : shift + 3])
     return (
         all(type(d) is int and 0 < d <= MOST for d in (q.shape[-1], v.shape[-1]))
-        and not is_one(q.shape[-2])
+        and not (type(q.shape[-2]) is int and q.shape[-2] < FEWEST)
         and not any(is_zero(d) for t in (q, k, v) for d in t.shape)
         and q.dtype in (D.float32, D.float64)
     )
