@@ -26,7 +26,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base.dtype import DType, bool_, float32, int64
-from mycel.base.errors import ShapeError
+from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
@@ -49,6 +49,8 @@ from mycel.prims.reduce import reduce_max, reduce_sum
 
 __all__ = ["OPERANDS", "attention", "attention_grad", "computed_in"]
 
+# The largest end of a band.
+FURTHEST = 1 << 62
 OPERANDS = ("bias", "drop", "kept")
 Band = Optional[tuple[Optional[DimLike], Optional[DimLike]]]
 Nodes = Sequence[Node]
@@ -79,11 +81,21 @@ def _check(name: str, q: TensorType, k: TensorType, v: TensorType, masks: Sequen
 
 
 def _infer(
-    q: TensorType, k: TensorType, v: TensorType, *masks: Any, operands: Any, fill: float, keep: float, **_: Any
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    *masks: Any,
+    operands: Any,
+    band: Band,
+    fill: float,
+    keep: float,
+    **_: Any,
 ) -> Any:
     _check("attention", q, k, v, masks, operands)
     if not 0.0 < keep <= 1.0:
         raise ValueError(f"attention: keep must be in (0, 1], not {keep!r}")
+    if any(type(end) is int and abs(end) > FURTHEST for end in band or ()):
+        raise SizeError(f"attention: the ends of the band {band} are beyond all positions")
     if math.isnan(fill) or math.isfinite(fill) and abs(fill) > np.finfo(computed_in(q.dtype).numpy).max:
         raise ValueError(f"attention: fill {fill!r} is no score of {computed_in(q.dtype).name}")
     statistic = tensor_type((*q.shape[:-1], 1), computed_in(q.dtype))
