@@ -240,7 +240,7 @@ class _Comparing:
 
 
 # Operations that staging adds by itself.
-_JOINING = (E.identity, E._SELECT, E.cast, E.stop_gradient)
+_JOINING = (E.identity, E.SELECT, E.cast, E.stop_gradient)
 
 
 def _values_of(t: Tensor) -> np.ndarray[Any, Any]:

@@ -102,7 +102,7 @@ def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLi
             known = isinstance(size, int) and entry._buf is not None and entry._node is None
             entry = entry if entry.dtype in (D.int32, D.int64) else cast(limited(entry), D.int64)
             entry = entry if known else apply(I.checked, entry, axis=axis, size=size)
-            starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
+            starts.append(apply(E.SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
             sizes.append(1)
         else:
             starts.append(scalar(0, D.int32))
@@ -383,7 +383,7 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
     mask = _whole_mask(x, index)
     if mask is not None and value.ndim == 0:
         extra = (1,) * (x.ndim - mask.ndim)
-        return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)
+        return apply(E.SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)
     entries = expanded(index, x.ndim)
     if any(isinstance(e, Tensor) and e.ndim == 0 for e in entries) and not any(
         isinstance(e, (Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries

@@ -349,7 +349,7 @@ def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], valu
     spread = eager.apply(S.PAD, value, scalar(0, x.dtype), **layout)
     ones = eager.apply(S.BROADCAST_TO, scalar(True, D.bool_), shape=tuple(whole))
     here = eager.apply(S.PAD, ones, scalar(False, D.bool_), **layout)
-    return eager.apply(E._SELECT, here, spread, x)
+    return eager.apply(E.SELECT, here, spread, x)
 
 
 # Movements that give views.

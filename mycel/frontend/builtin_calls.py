@@ -74,7 +74,7 @@ def _choose(a: Any, b: Any, better: Any) -> Any:
             "max() and min() compare single values; use ops.maximum, ops.minimum, or the tensor's own max() and min()"
         )
     x, y = operands
-    return eager.apply(E._SELECT, eager.apply(better, y, x), y, x)
+    return eager.apply(E.SELECT, eager.apply(better, y, x), y, x)
 
 
 def _quantifier(name: str) -> Special:

@@ -537,7 +537,7 @@ def _emit(
         stage.adopt(result)
         return result
     if not inside:
-        result = [E._SELECT(test, a, b) for a, b in joiner.pairs]
+        result = [E.SELECT(test, a, b) for a, b in joiner.pairs]
         stage.adopt(result)
         return result
     operands = list(dict.fromkeys([*found[0][0], *found[1][0]]))

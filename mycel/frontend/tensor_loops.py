@@ -72,7 +72,7 @@ def without(f: Any, signal: Any, code: int) -> Any:
     if kinds == {0}:
         return None
     zero = f.stage.literal(0, D.int32)
-    return Dynamic(eager.apply(E._SELECT, code_equals(f, signal.code, code), zero, signal.code), kinds, signal.value)
+    return Dynamic(eager.apply(E.SELECT, code_equals(f, signal.code, code), zero, signal.code), kinds, signal.value)
 
 
 def next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:

@@ -187,7 +187,7 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
 def select(condition: Tensor, x: Any, y: Any) -> Tensor:
     """Choose `x` where the condition holds, else `y`, in their common type."""
     a, b = terms("where", x, y)
-    return apply(E._SELECT, condition, a, b)
+    return apply(E.SELECT, condition, a, b)
 
 
 def axis_of(name: str, axis: Any, rank: int) -> int:

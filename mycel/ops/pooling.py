@@ -186,7 +186,7 @@ def dilated_max(
             best, where = part, cast(iota(part.shape, 0, D.int32) * 0, D.int32)
             continue
         better = run(E.gt, part, best)
-        where = run(E._SELECT, better, broadcast(constant_like(place, where), where.shape), where)
+        where = run(E.SELECT, better, broadcast(constant_like(place, where), where.shape), where)
         best = run(E.maximum, best, part)
     assert best is not None and where is not None
     return best, _flat_positions(x, _wide_places(x, where), window, strides, pairs, dilation)

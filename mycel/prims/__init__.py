@@ -1,6 +1,7 @@
 """The primitives, one record each, and their registry; importing the package fills it."""
 
 from mycel.prims import (
+    attention,
     block,
     complex,
     control,
@@ -29,6 +30,7 @@ from mycel.prims.base import REGISTRY, Primitive
 __all__ = [
     "REGISTRY",
     "Primitive",
+    "attention",
     "block",
     "complex",
     "control",

@@ -87,7 +87,7 @@ def _cond_vjp(ct: Sequence[Optional[Node]], out: Any, pred: Node, *operands: Nod
 
 def _cond_expand(pred: Node, *operands: Node, true: Graph, false: Graph) -> tuple[Node, ...]:
     pairs = zip(inline(true, operands), inline(false, operands))
-    return tuple(a if a is b else E._SELECT(pred, a, b) for a, b in pairs)
+    return tuple(a if a is b else E.SELECT(pred, a, b) for a, b in pairs)
 
 
 def _cond_reference(pred: Any, *operands: Any, true: Graph, false: Graph) -> tuple[Any, ...]:

@@ -412,18 +412,18 @@ def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
 def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Optional[Node], ...]:
     return (
         None,
-        unbroadcast(_SELECT(condition, ct, zero_like(ct)), x),
-        unbroadcast(_SELECT(condition, zero_like(ct), ct), y),
+        unbroadcast(SELECT(condition, ct, zero_like(ct)), x),
+        unbroadcast(SELECT(condition, zero_like(ct), ct), y),
     )
 
 
-_SELECT: Primitive = register(
+SELECT: Primitive = register(
     Primitive(
         "select",
         _select_infer,
         lambda condition, x, y: np.asarray(np.where(condition, x, y), x.dtype),
         _select_vjp,
-        lambda size, values, axes, **p: batch_elementwise(_SELECT, size, values, axes, p),
+        lambda size, values, axes, **p: batch_elementwise(SELECT, size, values, axes, p),
         samples=(
             Sample(((2, 3), (2, 3), (2, 3)), dtypes=("bool", "*", "*")),
             Sample(((3,), (), (2, 1)), dtypes=("bool", "*", "*")),
@@ -444,7 +444,7 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
     like = x.dtype if isinstance(x, Node) else y.dtype
     chosen = [v if isinstance(v, Node) else constant(v, like) for v in (x, y)]
-    return _SELECT(condition, *chosen)
+    return SELECT(condition, *chosen)
 
 
 def zero_like(x: Node) -> Node:

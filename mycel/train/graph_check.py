@@ -36,6 +36,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
 from mycel.ir.verify import verify
+from mycel.prims.attention import OPERANDS
 from mycel.prims.base import GET_ITEM, Literal, Primitive
 from mycel.prims.control import call, while_loop
 from mycel.prims.custom import Rule, custom, kept_call
@@ -115,6 +116,16 @@ _window = {"window": _sizes, "strides": _counts, "padding": _pairs}
 
 _flags = _tuple_of(_flag)
 _recurrence = {"mode": _one_of("tanh", "relu", "gru", "lstm"), "reverse": _flag, "masked": _flag}
+_real = _instance(float)
+_attention: dict[str, Callable[[Any], bool]] = {
+    "scale": _real,
+    "operands": _tuple_of(_one_of(*OPERANDS)),
+    "band": lambda v: (
+        v is None or (type(v) is tuple and len(v) == 2 and all(end is None or _is_offset(end) for end in v))
+    ),
+    "fill": _real,
+    "keep": _real,
+}
 
 _bounded = {"bounds": _one_of(*BOUNDS)}
 # What a file may leave out.
@@ -179,6 +190,8 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "recurrence": _recurrence,
     "recurrence_grad": {**_recurrence, "given": _flags},
     "moments": {"axes": _counts},
+    "attention": _attention,
+    "attention_grad": _attention,
     "softmax": {"axis": _is_count},
     "log_softmax": {"axis": _is_count},
     "sort": {"axis": _is_count, "descending": _flag},

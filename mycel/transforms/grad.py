@@ -19,8 +19,10 @@ from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
 from mycel.prims.complex import conjugate
 from mycel.prims.control import while_loop
+from mycel.prims.linalg import matmul
 from mycel.prims.loop_gradient import loop_vjp
 from mycel.prims.shape import broadcast_to, zeros_like
+from mycel.transforms.attention import attention_of, pays_to_differentiate
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
 
@@ -72,6 +74,15 @@ def vjp(
         else:
             ct[node] = _sum(ct[node], value) if node in ct else value
 
+    counts: dict[Node, int] = {}
+
+    def uses() -> dict[Node, int]:
+        """Return how often each node is used."""
+        if not counts:
+            for user in (*[i for n in order if n not in stop for i in n.inputs], *outputs):
+                counts[user] = counts.get(user, 0) + 1
+        return counts
+
     for output, cotangent in zip(outputs, cotangents):
         accumulate(output, cotangent)
     for node in reversed(order):
@@ -81,6 +92,12 @@ def vjp(
             continue
         value: Any = parts.get(node) if isinstance(node.type, tuple) else ct.get(node)
         if value is None:
+            continue
+        attended = attention_of(node, lambda n: n not in stop and uses()[n] == 1) if node.prim is matmul else None
+        if attended is not None and pays_to_differentiate(attended):
+            made = vjp([attended.result], [value], attended.leaves)
+            for source, contribution in zip(attended.leaves, made):
+                accumulate(source, contribution)
             continue
         with at(node.where and node.where.derivative_of(node.op)):
             found = None if own is None else own(node, value)

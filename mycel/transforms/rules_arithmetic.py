@@ -164,7 +164,7 @@ def _pow(node: Node, context: Context) -> Optional[Node]:
         if not _is_above_minus_infinity(x, 6):
             # (-inf) ** 0.5 is inf.
             low = context.make(E.eq, x, constant(-math.inf, x.dtype))
-            root = context.make(E._SELECT, low, constant(math.inf, x.dtype), root)
+            root = context.make(E.SELECT, low, constant(math.inf, x.dtype), root)
         return context.broadcast(root, node.shape)
     if _is(value, -0.5) and _is_above_zero(x):
         return context.broadcast(context.make(E.rsqrt, x), node.shape)
@@ -273,7 +273,7 @@ def _logical(node: Node, context: Context) -> Optional[Node]:
     return context.broadcast(rest, node.shape) if bool(value) is neutral else full(node, not neutral, context)
 
 
-@rule(E._SELECT)
+@rule(E.SELECT)
 def _select(node: Node, context: Context) -> Optional[Node]:
     condition, x, y = node.inputs
     value = uniform(condition)
@@ -281,7 +281,7 @@ def _select(node: Node, context: Context) -> Optional[Node]:
         return context.broadcast(x if value else y, node.shape)
     if x is y:
         return context.broadcast(x, node.shape)
-    return E._SELECT.node(condition.inputs[0], y, x) if condition.prim is E.logical_not else None
+    return E.SELECT.node(condition.inputs[0], y, x) if condition.prim is E.logical_not else None
 
 
 @rule(E.cast)

@@ -198,7 +198,7 @@ class _Batch:
             return a
         x, y = (v[0] if v[1] is None else self._front(v) for v in (a, b))
         rank = (a if a[1] is None else b)[0].type.rank - (a[1] is not None and b[1] is not None)
-        return E._SELECT(self._aligned(chosen, rank), x, y), 0
+        return E.SELECT(self._aligned(chosen, rank), x, y), 0
 
     def _masked(self, chosen: Node, value: Value, example: Optional[Node]) -> Value:
         """Return an operand whose derivative is zero except for the chosen examples.

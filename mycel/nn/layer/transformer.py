@@ -29,6 +29,7 @@ from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.ops._operands import input_of, one_by_one
+from mycel.ops.attention.scores import attend
 
 __all__ = [
     "MultiheadAttention",
@@ -138,13 +139,14 @@ class MultiheadAttention(Cell):
         elif self.batch_first:
             query, key, value = (ops.transpose(x, (1, 0, 2)) if x.ndim == 3 else x for x in (query, key, value))
         self._check(query, key, value)
-        out, weights = self._attend(query, key, value, key_padding_mask, attn_mask)
+        out, weights = self._attend(query, key, value, key_padding_mask, attn_mask, need_weights)
         if single:
-            out, weights = ops.squeeze(out, 1), ops.squeeze(weights, 0)
+            out = ops.squeeze(out, 1)
         elif self.batch_first:
             out = ops.transpose(out, (1, 0, 2))
-        if not need_weights:
+        if weights is None:
             return out, None
+        weights = ops.squeeze(weights, 0) if single else weights
         return out, ops.mean(weights, -3) if average_attn_weights else weights
 
     def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -177,8 +179,19 @@ class MultiheadAttention(Cell):
         return [ops.dense(x, w, b) for x, w, b in zip(inputs, weights, biases)]
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, padding: MaybeTensor, attn_mask: MaybeTensor
-    ) -> tuple[Tensor, Tensor]:
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding: MaybeTensor,
+        attn_mask: MaybeTensor,
+        need_weights: bool,
+    ) -> tuple[Tensor, MaybeTensor]:
+        """Return the attention (length, batch, features), and its weights if they are needed.
+
+        `query`, `key` and `value` are (length, batch, features); `padding` and `attn_mask` are
+        masks, in the forms of the module docstring.
+        """
         n, batch, e = query.shape
         heads, d = self.num_heads, self.head_dim
         q, k, v = self._project((query, key, value))
@@ -194,19 +207,25 @@ class MultiheadAttention(Cell):
             more += 1
         # (batch, heads, length, d)
         q, k, v = (ops.transpose(ops.reshape(x, (x.shape[0], batch, heads, d)), (1, 2, 0, 3)) for x in (q, k, v))
-        scores = ops.matmul(q * (1 / math.sqrt(d)), ops.swapaxes(k, -1, -2))
-        mask = self._mask(scores, key.shape[0], padding, attn_mask)
-        if mask is not None:
-            scores = scores + (ops.pad(mask, (0, more)) if more else mask)
-        weights = ops.softmax(scores, -1)
-        if self.training and self.dropout:
-            weights = ops.dropout(weights, self.dropout, True)
-        out = ops.reshape(ops.transpose(ops.matmul(weights, v), (2, 0, 1, 3)), (n, batch, e))
-        return self.out_proj(out), weights
+        mask = self._mask(q, key.shape[0], padding, attn_mask)
+        mask = ops.pad(mask, (0, more)) if more and mask is not None else mask
+        dropped = self.dropout if self.training else 0.0
+        weights = None
+        if need_weights or dropped == 1.0:
+            scores = ops.matmul(q * (1 / math.sqrt(d)), ops.swapaxes(k, -1, -2))
+            weights = ops.softmax(scores if mask is None else scores + mask, -1)
+            if dropped:
+                weights = ops.dropout(weights, dropped, True)
+            out = ops.matmul(weights, v)
+        else:
+            out = attend(q, k, v, 1 / math.sqrt(d), bias=mask, keep_prob=1.0 - dropped)
+        out = ops.reshape(ops.transpose(out, (2, 0, 1, 3)), (n, batch, e))
+        return self.out_proj(out), weights if need_weights else None
 
-    def _mask(self, scores: Tensor, keys: Any, padding: MaybeTensor, attn_mask: MaybeTensor) -> MaybeTensor:
+    def _mask(self, q: Tensor, keys: Any, padding: MaybeTensor, attn_mask: MaybeTensor) -> MaybeTensor:
+        """Return the masks as one that is added to scores of `q`, or None without any."""
         owner = "MultiheadAttention"
-        batch, heads, n, _ = scores.shape
+        batch, heads, n, _ = q.shape
         total: MaybeTensor = None
         if attn_mask is not None:
             if attn_mask.shape not in ((n, keys), (batch * heads, n, keys)):
@@ -214,12 +233,12 @@ class MultiheadAttention(Cell):
                     f"{owner}: attn_mask must be {(n, keys)} or {(batch * heads, n, keys)}, not of shape "
                     f"{attn_mask.shape}"
                 )
-            total = _added(owner, "attn_mask", attn_mask, scores)
+            total = _added(owner, "attn_mask", attn_mask, q)
             total = ops.reshape(total, (1, 1, n, keys) if total.ndim == 2 else (batch, heads, n, keys))
         if padding is not None:
             if padding.shape != (batch, keys):
                 raise ValueError(f"{owner}: key_padding_mask must be {(batch, keys)}, not of shape {padding.shape}")
-            hidden = ops.reshape(_added(owner, "key_padding_mask", padding, scores), (batch, 1, 1, keys))
+            hidden = ops.reshape(_added(owner, "key_padding_mask", padding, q), (batch, 1, 1, keys))
             total = hidden if total is None else total + hidden
         return total
 

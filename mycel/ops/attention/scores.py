@@ -12,15 +12,17 @@ from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.common.generator import seeded_generator
+from mycel.core.eager import apply
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import reduction
 from mycel.ops._operands import constant_like, permuted, reshaped, run, select, wide
 from mycel.ops.random import draw
+from mycel.prims import attention as A
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
-from mycel.prims import normalization as N
 from mycel.prims import random as P
 
+LOWEST = -math.ldexp(1.0 - math.ldexp(1.0, -24), 128)
 Stats = tuple[Tensor, Tensor, Tensor]
 
 
@@ -46,7 +48,7 @@ def weighted(p: Tensor, v: Tensor) -> Tensor:
 
 def lowest(x: Tensor) -> Tensor:
     """Return the smallest finite number of the type of `x`."""
-    return constant_like(-math.ldexp(1.0 - math.ldexp(1.0, -24), 128) if x.dtype is D.float32 else -1.0e300, x)
+    return constant_like(LOWEST if x.dtype is D.float32 else -1.0e300, x)
 
 
 def attend(
@@ -68,13 +70,10 @@ def attend(
     `bias_first`. `drop` is True where scores are dropped. `keep_prob` is the probability with which
     dropout keeps a weight, and `kept` its mask, which is drawn if it is None.
     """
-    s = _biased(scores_of(q, k), scale, bias, bias_first)
+    out, _, _ = _attended(q, k, v, scale, bias, drop, bias_first, keep_prob, kept)
     if drop is None:
-        p = run(N.softmax, s, axis=3)
-    else:
-        p = run(N.softmax, select(drop, lowest(s), s), axis=3)
-        p = select(reduction.all(drop, -1, True), constant_like(0.0, p), p)
-    return cast(weighted(_thinned(p, keep_prob, kept), v), q.dtype)
+        return out
+    return select(reduction.all(drop, -1, True), constant_like(0.0, out), out)
 
 
 def attend_with_statistics(
@@ -95,9 +94,12 @@ def attend_with_statistics(
     `q`, `k`, `v`, `scale`, `bias`, `drop`, `bias_first`, `keep_prob` and `kept` are those of
     `attend`. Of a row without scores the statistics are the smallest finite number and 0.
     """
-    p, peak, total = exponentials(_biased(scores_of(q, k), scale, bias, bias_first), drop)
-    out = weighted(_thinned(p, keep_prob, kept), v) / nonzero(total)
-    return cast(out, q.dtype), peak, total
+    out, peak, total = _attended(q, k, v, scale, bias, drop, bias_first, keep_prob, kept)
+    if drop is None:
+        return out, peak, total
+    empty = reduction.all(drop, -1, True)
+    out, total = (select(empty, constant_like(0.0, x), x) for x in (out, total))
+    return out, peak, total
 
 
 def exponentials(s: Tensor, drop: Optional[Tensor]) -> Stats:
@@ -118,19 +120,62 @@ def nonzero(total: Tensor) -> Tensor:
     return select(run(E.eq, total, constant_like(0.0, total)), constant_like(1.0, total), total)
 
 
-def _biased(s: Tensor, scale: float, bias: Optional[Tensor], first: bool) -> Tensor:
-    """Return scores times `scale`, with a bias added before that if `first`, else after it."""
-    factor = constant_like(float(scale), s)
-    if bias is None:
-        return s * factor
-    bias = cast(bias, s.dtype)
-    return (s + bias) * factor if first else s * factor + bias
+def _attended(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    bias: Optional[Tensor],
+    drop: Optional[Tensor],
+    bias_first: bool,
+    keep_prob: float,
+    kept: Optional[Tensor],
+) -> Stats:
+    """Return what the primitive gives for the operands of `attend`.
+
+    A row of scores that are dropped as a whole has weights that are all the same.
+    """
+    b, n, s, d = q.shape
+    m, t = k.shape[1], k.shape[2]
+    kind = D.float32 if q.dtype.itemsize == 2 else q.dtype
+    masks: dict[str, Tensor] = {}
+    if bias is not None:
+        bias = cast(bias, kind)
+        masks["bias"] = bias * constant_like(float(scale), bias) if bias_first else bias
+    if drop is not None:
+        masks["drop"] = drop
+    if keep_prob != 1.0:
+        if kept is None:
+            kept = draw(P.bernoulli, (b, n, s, t), seeded_generator(None), probability=keep_prob)
+        masks["kept"] = kept
+    # Heads that share keys are an axis of their own; where each has one query, they are its rows.
+    shared = (b, m, n // m, s) if n != m and s != 1 else (b, m, n // m) if n != m else (b, n, s)
+    if n != m:
+        q = reshaped(q, (*shared, d))
+        masks = {w: _shared(x, m, n // m, s == 1) for w, x in masks.items()}
+        if s != 1:
+            k, v = (reshaped(x, (b, m, 1, *x.shape[2:])) for x in (k, v))
+    found = apply(
+        A.attention,
+        q,
+        k,
+        v,
+        *masks.values(),
+        scale=float(scale),
+        operands=tuple(masks),
+        band=None,
+        fill=LOWEST if kind is D.float32 else -1.0e300,
+        keep=float(keep_prob),
+    )
+    out, peak, total = (reshaped(x, (b, n, s, x.shape[-1])) for x in found)
+    return out, peak, total
 
 
-def _thinned(p: Tensor, keep_prob: float, kept: Optional[Tensor]) -> Tensor:
-    """Return weights after dropout by the mask `kept`, or by a mask that is drawn."""
-    if keep_prob == 1.0:
-        return p
-    if kept is None:
-        kept = draw(P.bernoulli, p.shape, seeded_generator(None), probability=keep_prob)
-    return select(kept, p * constant_like(1.0 / keep_prob, p), constant_like(0.0, p))
+def _shared(mask: Tensor, m: int, group: int, rows: bool) -> Tensor:
+    """Return a mask of (batch, heads, queries, keys) with an axis for the heads that share keys.
+
+    There are `m` groups of `group` heads; with `rows` each has one query, and its heads are rows.
+    """
+    *lead, heads, queries, keys = (1,) * (4 - mask.ndim) + tuple(mask.shape)
+    axes = (1, 1) if heads == 1 else (m, group)
+    return reshaped(mask, (*lead, *axes, keys) if rows else (*lead, *axes, queries, keys))

@@ -160,7 +160,7 @@ def _fractional(
         starts = cast(run(E.trunc, (place + u) * step), D.int64) - cast(run(E.trunc, u * step), D.int64)
         last = as_tensor(np.arange(n).reshape(1, n) == n - 1)
         starts = run(
-            E._SELECT, broadcast(last, starts.shape), broadcast(as_tensor(d - w, D.int64), starts.shape), starts
+            E.SELECT, broadcast(last, starts.shape), broadcast(as_tensor(d - w, D.int64), starts.shape), starts
         )
         shape = [rows, *(1,) * (2 * rank)]
         shape[1 + k] = n

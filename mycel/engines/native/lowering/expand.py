@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Optional
 
 from mycel.engines.native.kernels import emit
+from mycel.engines.native.lowering.attention_rules import ATTENTION, has_kernel, widened_attention
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
 from mycel.engines.native.lowering.step_rules import STEP_RULES
@@ -29,6 +30,8 @@ def is_claimed(node: Node) -> bool:
     name, prim = node.op, node.prim
     if prim in (conv, conv_grad_input, conv_grad_weight):
         return is_dense(node) or (prim is conv and node.params["groups"] == 1 and bool(node.type.size))
+    if prim in ATTENTION:
+        return has_kernel(node)
     if prim is SIZE:
         return isinstance(node.params["dim"], Dim)
     return (
@@ -58,6 +61,9 @@ def expand(graph: Graph) -> Graph:
             continue
         if is_dense(node) and not is_native(node.dtype):
             image[node] = widened(node, inputs)
+            continue
+        if node.prim in ATTENTION and node.inputs[0].dtype.itemsize == 2:
+            outs[node], image[node] = expand(Graph(inputs, widened_attention(node, inputs))).outputs, node
             continue
         opened = None if node.prim.expand is None or is_claimed(node) and not node.prim.opens else _open(node, inputs)
         if opened is not None:

@@ -30,6 +30,7 @@ from mycel.ir.dims import DimLike, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
+from mycel.prims.index import take_add
 from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["LARGEST", "Fusion", "Unit"]
@@ -84,7 +85,7 @@ class Fusion:
         """Put a node into a group or into a separate unit."""
         if is_view(node) or node.op in NUMBERS or node.prim is GET_ITEM:
             return
-        if isinstance(node.type, TensorType) and node.type.size == 0:
+        if isinstance(node.type, TensorType) and node.type.size == 0 and node.prim is not take_add:
             return
         empty = any(isinstance(i.type, TensorType) and i.type.size == 0 for i in node.inputs)
         if not empty and not is_dense(node) and is_fusible(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mycel.engines.native.lowering.assembling_steps import concat_step, pad_step
+from mycel.engines.native.lowering.attention_rules import ATTENTION
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.control_steps import call_step, cond_step, while_step
 from mycel.engines.native.lowering.ordering_steps import search_step, sort_step, top_step
@@ -14,6 +15,7 @@ from mycel.engines.native.lowering.scatter_steps import put_along_step, scatter_
 from mycel.engines.native.lowering.tape_steps import while_grad_step
 from mycel.engines.native.lowering.window_steps import window_scatter_step
 from mycel.ir.graph import Node
+from mycel.prims.attention import attention
 
 __all__ = ["STEP_RULES"]
 
@@ -23,6 +25,12 @@ def _operator_step(steps: StepBuilder, node: Node) -> None:
     from mycel.engines.native.lowering.operator_steps import operator_step
 
     operator_step(steps, node)
+
+
+def _attention_step(steps: StepBuilder, node: Node) -> None:
+    from mycel.engines.native.lowering.attention_steps import attention_grad_step, attention_step
+
+    (attention_step if node.prim is attention else attention_grad_step)(steps, node)
 
 
 STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
@@ -42,6 +50,7 @@ STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "recurrence": recurrence_step,
     "recurrence_grad": recurrence_grad_step,
     "loops": _operator_step,
+    **{prim.name: _attention_step for prim in ATTENTION},
     "recursion": call_step,
     "recur": call_step,
 }

@@ -16,6 +16,7 @@ from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.prims.linalg import matmul
+from mycel.transforms.attention import with_attention
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.reductions import split_reductions
@@ -59,7 +60,7 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 
 def prepared(graph: Graph) -> Graph:
     """Return the graph as it is lowered: expanded to nodes that have code, and optimized."""
-    opened = complex_pairs(expand(graph))
+    opened = complex_pairs(expand(with_attention(graph)))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)
     return split_reductions(opened)

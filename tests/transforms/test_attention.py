@@ -1,0 +1,154 @@
+"""Attention that programs write themselves is recognised, and means the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import ops
+from mycel.engines.select import engine
+from mycel.prims.attention import attention, attention_grad
+from mycel.transforms.attention import FEW
+
+B, H, S, D = 2, 3, 24, 8
+RNG = np.random.default_rng(1)
+
+
+def tensor(*shape: int) -> Any:
+    return ms.Tensor(RNG.standard_normal(shape).astype(np.float32))
+
+
+MASK = ms.Tensor((RNG.random((S, S)) < 0.7) | np.eye(S, dtype=bool))
+BIAS, HEAT = tensor(H, S, S), tensor(H, 1, 1)
+PADDING = ms.Tensor(((RNG.random((B, 1, 1, S)) < 0.2) * -1e4).astype(np.float32))
+
+
+def scores(q: Any, k: Any) -> Any:
+    return ops.matmul(q, k.swapaxes(-1, -2))
+
+
+def plain(q: Any, k: Any, v: Any) -> Any:
+    return ops.matmul(ops.softmax(scores(q, k) / D**0.5, -1), v)
+
+
+def masked(q: Any, k: Any, v: Any) -> Any:
+    return ops.softmax(ops.masked_fill(scores(q, k) / D**0.5, MASK == 0, -1e9), -1) @ v
+
+
+def biased(q: Any, k: Any, v: Any) -> Any:
+    return ops.softmax(scores(q / D**0.5, k) + BIAS + PADDING, -1) @ v
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    i = ops.arange(S)
+    return ops.softmax(ops.where(i[None, :] > i[:, None], -np.inf, scores(q, k) * 0.3), -1) @ v
+
+
+def causal_sum(q: Any, k: Any, v: Any) -> Any:
+    mask = ops.triu(ops.full((S, S), -float("inf"), dtype=ms.float32), 1)
+    p = ops.softmax(scores(q, k) / ops.sqrt(ops.cast(ms.Tensor(8), ms.float32)) + mask + PADDING, -1)
+    return ops.bmm(p.reshape(B * H, S, S), v.reshape(B * H, S, D))
+
+
+def joined(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.reshape(B * H, S, D) for x in (q, k, v))
+    s = ops.bmm(q, k.swapaxes(-1, -2)).reshape(B, H, S, S) + PADDING
+    s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones((S, S), ms.bool_))), -1e9)
+    return ops.bmm(ops.softmax(s.reshape(B * H, S, S), -1), v)
+
+
+def window(q: Any, k: Any, v: Any) -> Any:
+    i = ops.arange(S)
+    near = ops.logical_and(i[None, :] <= i[:, None], i[None, :] > i[:, None] - 5)
+    return ops.softmax(ops.where(near, scores(q, k), -1e30), -1) @ v
+
+
+def einsum(q: Any, k: Any, v: Any) -> Any:
+    s = ops.einsum("bhqd,bhkd->bhqk", q, k) * 0.3
+    return ops.einsum("bhqk,bhkd->bhqd", ops.softmax(s, -1), v)
+
+
+def shared_keys(q: Any, k: Any, v: Any) -> Any:
+    return ops.softmax((scores(q, k[:, :1]) + BIAS) * HEAT, -1) @ v[:, :1]
+
+
+def dropout(q: Any, k: Any, v: Any) -> Any:
+    return ops.matmul(ops.dropout(ops.softmax(scores(q, k), -1), 0.3, True), v)
+
+
+def weights_used(q: Any, k: Any, v: Any) -> Any:
+    p = ops.softmax(scores(q, k), -1)
+    return ops.matmul(p, v) + p.mean()
+
+
+def other_axis(q: Any, k: Any, v: Any) -> Any:
+    return ops.softmax(scores(q, k), -2) @ v
+
+
+def mask_inside(q: Any, k: Any, v: Any) -> Any:
+    return ops.softmax(ops.masked_fill(scores(q, k), MASK == 0, -7.0) + BIAS, -1) @ v
+
+
+WITH = (plain, masked, biased, causal, causal_sum, joined, window, einsum, shared_keys, dropout)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
+    """Count the applications of both primitives in graphs as they are compiled."""
+    from mycel.engines.native.program import compiling
+
+    counts = {attention: 0, attention_grad: 0}
+    before = compiling.expand
+
+    def seen(graph: Any) -> Any:
+        for node in graph.nodes:
+            if node.prim in counts:
+                counts[node.prim] += 1
+        return before(graph)
+
+    monkeypatch.setattr(compiling, "expand", seen)
+    monkeypatch.setattr(compiling.stored, "key_of", lambda *_: None)
+    return counts
+
+
+@pytest.mark.parametrize("function", [*WITH, weights_used, other_axis, mask_inside])
+@pytest.mark.parametrize("few", [False, True])
+def test_what_is_recognised_means_the_same(
+    function: Callable[..., Any], few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine().name != "native":
+        pytest.skip("the reference engine recognises nothing")
+    if few:
+        monkeypatch.setattr("mycel.transforms.attention.FEW", 0)
+        monkeypatch.setattr("mycel.transforms.attention.FEW_IN_BAND", 0)
+    q, k, v = (tensor(B, H, S, D) for _ in range(3))
+    ms.set_seed(3)
+    w = tensor(*function(q, k, v).shape)
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return (function(q, k, v) * w).sum()
+
+    def run(f: Any) -> list[Any]:
+        ms.set_seed(3)
+        found = f(q, k, v)
+        return [x.asnumpy() for x in (found if isinstance(found, tuple) else (found,))]
+
+    value, grads = run(function), run(ms.grad(loss, (0, 1, 2)))
+    counts = counted(monkeypatch)
+    np.testing.assert_allclose(run(ms.jit(lambda *x: function(*x)))[0], value[0], atol=1e-5, rtol=1e-5)
+    assert counts == {attention: int(function in WITH), attention_grad: 0}
+    for a, b in zip(run(ms.jit(lambda *x: ms.grad(loss, (0, 1, 2))(*x))), grads):
+        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5)
+    assert counts[attention_grad] == int(function in WITH and few)
+    assert counts[attention] <= int(function in WITH) * (1 + few)
+
+
+def test_one_program_serves_all_lengths() -> None:
+    f = ms.jit(lambda q, k, v: ms.grad(lambda *x: (plain(*x) ** 2).sum(), (0, 1, 2))(q, k, v))
+    for s, t in ((300, 310), (400, 280), (FEW + 5, 290), (7, 3), (1, 40), (333, 517)):
+        q, k, v = tensor(1, 2, s, D), tensor(1, 2, t, D), tensor(1, 2, t, D)
+        for a, b in zip(f(q, k, v), ms.grad(lambda *x: (plain(*x) ** 2).sum(), (0, 1, 2))(q, k, v)):
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=2e-5, rtol=1e-5)
