@@ -22,11 +22,12 @@ from typing import Any, Optional, TypeGuard
 import numpy as np
 
 from mycel.base import config
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.context import Optionals, Recording
+from mycel.core.piecewise import pulled
 from mycel.core.replay import Replay, along_units, nodes_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
@@ -46,6 +47,8 @@ __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "re
 _settings = config._context
 _Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
+
+_seen = Remembered[int, int]("structures of recordings", MANY)
 
 
 class Recorded(Node):
@@ -408,6 +411,8 @@ class Recorder(Recording):
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
         found = _derived.recent.get(key)
         if found is None:
+            if kind == "pull" and _derived.get(key) is None and _is_new(key, order):
+                return self._pulled(order, roots, given, wrt)
             found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
         run, used, results = found
         if run is None:
@@ -417,6 +422,12 @@ class Recorder(Recording):
         if not isinstance(values, tuple):
             values = (values,)
         return [None if r is None else make(r[1], values[r[0]]) for r in results]
+
+    def _pulled(
+        self, order: list[Any], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Optionals:
+        found = pulled(order, roots, [(c._type, c._buf) for c in given], wrt)
+        return [None if c is None else make(*c) for c in found]
 
     @timed("differentiation", lambda _, kind, *__: kind)
     def _build(
@@ -449,6 +460,17 @@ CONSTANT = {
 BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
 _NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
+
+
+def _is_new(key: tuple[Any, ...], order: Sequence[Node]) -> bool:
+    """Return whether a recording is better taken operation by operation than compiled."""
+    if _settings["check_nan"] is not False:
+        return False
+    known = hash(key)
+    if _seen.get(known):
+        return False
+    _seen.replace(known, 1)
+    return True
 
 
 def _is_symbolic(node: Node) -> bool:
