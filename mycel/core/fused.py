@@ -136,10 +136,14 @@ class _Call:
 
     def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
         """Run the call as one node of a recording."""
-        active = tuple(
-            [i for i, t in enumerate(tensors) if recorder.node_of(t) is not None and t._type.dtype.is_differentiable]
-        )
-        buffers = [t._buf for t in tensors]
+        active: tuple[int, ...] = ()
+        buffers, nodes = [], []
+        for i, t in enumerate(tensors):
+            buffers.append(t._buf)
+            node = recorder.node_of(t)
+            nodes.append(node)
+            if node is not None and t._type.dtype.is_differentiable:
+                active += (i,)
         if not active:
             return self.results(self.run(*buffers))
         found = self.kept.get(active)
@@ -149,7 +153,7 @@ class _Call:
             found = self.kept[active] = compile_graph(known.graph), known.graph.output_types, params
         run, types, params = found
         values = run(*buffers)
-        made = recorder.enter_call(tensors, params, types, values if type(values) is tuple else (values,))
+        made = recorder.enter_call(tensors, nodes, params, types, values if type(values) is tuple else (values,))
         return made[0] if self.kind is None else self.kind(made)
 
 

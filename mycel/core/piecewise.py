@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
-from mycel.base import config
+from mycel.base import config, garbage
 from mycel.base.remembered import MANY, Remembered
 from mycel.base.spans import timed
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
@@ -26,8 +26,7 @@ from mycel.ir.types import TensorType
 from mycel.prims import control as C
 from mycel.prims import linalg as L
 from mycel.prims import shape as S
-from mycel.prims.base import GET_ITEM, Primitive, freeze, outputs_of
-from mycel.prims.custom import kept_call
+from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.prims.elementwise import identity
 from mycel.prims.index import take_add
 from mycel.transforms.grad import sum_of, vjp
@@ -54,28 +53,34 @@ class _Piece:
     -1 - k for result k. `results` has the operand and the type of each cotangent that it gives.
     """
 
-    __slots__ = ("graph", "run", "used", "results")
+    __slots__ = ("graph", "run", "used", "results", "_many")
 
     def __init__(self, graph: Optional[Graph], used: Sequence[int], wanted: Sequence[int]) -> None:
         self.graph, self.used = graph, tuple(used)
         self.run: Optional[Callable[..., Any]] = None
         self.results: tuple[tuple[int, TensorType], ...] = ()
+        self._many: dict[int, Callable[..., Any]] = {}
         if graph is not None:
             self.results = tuple([(i, o.type) for i, o in zip(wanted, graph.outputs)])
 
-    def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
-        run = self.run
-        if run is None:
+    def made(self) -> Callable[..., Any]:
+        """Return the program, which is compiled when it is first needed."""
+        assert self.graph is not None
+        self.run = run = _compiled(self.graph)
+        return run
+
+    def many(self, count: int) -> Callable[..., Any]:
+        """Return the program of the sums of the cotangents that `count` operations give."""
+        found = self._many.get(count)
+        if found is None:
             assert self.graph is not None
-            run = self.run = _compiled(self.graph)
-        found = run(*values)
-        return found if type(found) is tuple else (found,)
+            found = self._many[count] = _group(self.graph, count)
+        return found
 
 
 _pieces = Remembered[_Key, _Piece]("derivatives of operations", MANY, config.COMPILED_ANEW)
 _sums = Remembered[_Key, Callable[..., Any]]("sums of cotangents", MANY, config.COMPILED_ANEW)
 _copies = Remembered[TensorType, Callable[..., Any]]("copies of cotangents", MANY, config.COMPILED_ANEW)
-_grouped = Remembered[_Key, Callable[..., Any]]("derivatives of many operations", MANY, config.COMPILED_ANEW)
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
@@ -84,15 +89,16 @@ def _compiled(graph: Graph) -> Callable[..., Any]:
     return compile_graph(graph)
 
 
-@timed("differentiation", lambda primitive, *_: primitive.name)
-def _piece(
-    primitive: Primitive, params: Any, types: Sequence[Any], active: Sequence[int], given: Sequence[Any]
-) -> _Piece:
-    """Return the derivative of a `primitive` of operands of these `types` and of `params`.
+@timed("differentiation", lambda node, *_: node.op)
+def _piece(node: Node, types: Sequence[Any], mask: int, given: Sequence[Any]) -> _Piece:
+    """Return the derivative of the operation of a recorded node, with operands of these `types`.
 
-    `active` are the operands of which it gives cotangents. `given` are the types of the cotangents
-    of the results, None for results without one.
+    It gives cotangents of the operands in `mask`; `given` are the types of those of the results,
+    None for results without one.
     """
+    primitive, params = node.prim, node.params
+    assert primitive is not None
+    active = [i for i in range(len(types)) if mask >> i & 1]
     with at(None):
         inputs = [input_node(t, "operand") for t in types]
         whole = primitive.node(*inputs, **params)
@@ -124,83 +130,139 @@ def _piece(
 
 
 def pulled(
-    order: Sequence[Recorded], roots: Sequence[Node], given: Sequence[_Cotangent], wrt: Sequence[Node]
+    order: Sequence[Recorded],
+    known: Sequence[Any],
+    roots: Sequence[Node],
+    given: Sequence[_Cotangent],
+    wrt: Sequence[Node],
 ) -> list[Optional[_Cotangent]]:
     """Return the gradients by the nodes `wrt`, each with its type, or None where there is none.
 
-    `order` are the recorded nodes that the nodes `roots` depend on, inputs first, and `given` the
-    cotangents of the roots.
+    `order` are the recorded nodes that the nodes `roots` depend on, inputs first, `known` their
+    parameters as keys, and `given` the cotangents of the roots.
     """
-    pull = _Pull(order, wrt)
-    for node, ct in zip(roots, given):
-        if node in pull.active:
-            pull.give(node, ct)
-    pull.run()
-    return pull.gradients(wrt, {id(b) for _, b in given})
+    with garbage.left_alone():
+        pull = _Pull(order, known, wrt)
+        for node, ct in zip(roots, given):
+            pull.cotangents.setdefault(node, []).append(ct)
+        pull.run()
+        return pull.gradients(wrt, {id(b) for _, b in given})
 
 
 class _Pull:
-    """The cotangents of one recording on their way back, until they are used up."""
+    """The cotangents of one recording on their way back, until they are used up.
 
-    def __init__(self, order: Sequence[Recorded], wrt: Sequence[Node]) -> None:
-        self.order, self.stop = order, set(wrt)
+    Sets of operands are masks: bit i stands for operand i.
+    """
+
+    def __init__(self, order: Sequence[Recorded], known: Sequence[Any], wrt: Sequence[Node]) -> None:
+        self.order, self.known, self.stop = order, known, set(wrt)
         self.cotangents: dict[Node, list[_Cotangent]] = {}
-        self.parts: dict[Node, list[Optional[list[_Cotangent]]]] = {}
         # By kind of operation and by what the cotangents are of: the operands of each operation.
         self.groups: dict[_Key, tuple[_Piece, tuple[Node, ...], list[Sequence[Any]]]] = {}
-        self.active, self.often = self._active()
+        self.masks, self.often = self._masks()
 
-    def _active(self) -> tuple[set[Node], set[Node]]:
-        """Return the nodes that cotangents pass through, and those of `stop` that are used often."""
-        stop, active = self.stop, set(self.stop)
-        uses = dict.fromkeys(stop, 0)
+    def _masks(self) -> tuple[list[int], set[Node]]:
+        """Return for each node the operands that cotangents pass to, and the nodes of `stop` that
+        are used often.
+        """
+        active = set(self.stop)
+        uses = dict.fromkeys(active, 0)
+        masks = []
         for node in self.order:
-            if node in stop:
-                continue
-            for i in node.inputs:
-                if i in active:
+            mask = 0
+            if node not in uses:
+                bit = 1
+                for i in node.inputs:
+                    if i in active:
+                        mask += bit
+                        if i in uses:
+                            uses[i] += 1
+                    bit += bit
+                if mask:
                     active.add(node)
-                    if i in uses:
-                        uses[i] += 1
-        return active, {n for n, count in uses.items() if count >= OFTEN}
-
-    def give(self, node: Node, ct: _Cotangent) -> None:
-        """Add to the cotangent of a node."""
-        if node.prim is GET_ITEM and node not in self.stop:
-            whole = node.inputs[0]
-            items = self.parts.get(whole)
-            if items is None:
-                items = self.parts[whole] = [None] * len(whole.type)
-            index = node.params["index"]
-            before = items[index]
-            if before is None:
-                items[index] = [ct]
-            else:
-                before.append(ct)
-        else:
-            known = self.cotangents.get(node)
-            if known is None:
-                self.cotangents[node] = [ct]
-            else:
-                known.append(ct)
+            masks.append(mask)
+        return masks, {n for n, count in uses.items() if count >= OFTEN}
 
     def run(self) -> None:
         """Pass all cotangents back to the nodes of `stop`."""
-        stop, active = self.stop, self.active
+        cotangents, masks, known, often = self.cotangents, self.masks, self.known, self.often
+        parts: dict[Node, list[Optional[_Cotangent]]] = {}
+        cts: Sequence[Optional[_Cotangent]]
+        place = len(masks)
         for node in reversed(self.order):
-            prim = node.prim
-            if prim is None or prim is GET_ITEM or node in stop or node not in active:
+            place -= 1
+            mask = masks[place]
+            if not mask:
                 continue
-            if type(node.type) is tuple:
-                found: Any = self.parts.pop(node, None)
-                if found is not None:
-                    self._pass(node, [None if c is None else _total(c) for c in found])
+            kind = node.type
+            if type(kind) is tuple:
+                found = parts.pop(node, None)
+                if found is None:
+                    continue
+                cts = found
             else:
-                found = self.cotangents.pop(node, None)
-                if found is not None:
-                    self._pass(node, (found[0] if len(found) == 1 else _total(found),))
-        for key, (piece, targets, many) in self.groups.items():
-            self._together(key, piece, targets, many)
+                given = cotangents.pop(node, None)
+                if given is None:
+                    continue
+                if len(given) > 1:
+                    given = [_total(given)]
+                if node.prim is GET_ITEM:
+                    whole = node.inputs[0]
+                    items = parts.get(whole)
+                    if items is None:
+                        items = parts[whole] = [None] * len(whole.type)
+                    index = node.params["index"]
+                    before = items[index]
+                    items[index] = given[0] if before is None else _total([before, given[0]])
+                    continue
+                cts = given
+            if often and not often.isdisjoint(node.inputs):
+                mask = self._later(node, known[place], mask, cts)
+                if not mask:
+                    continue
+            piece = _found(node, known[place], mask, cts)
+            if piece.results:
+                values = (piece.run or piece.made())(*_arguments(piece, node, cts))
+                inputs = node.inputs
+                for (i, kind), value in zip(piece.results, values if type(values) is tuple else (values,)):
+                    target = inputs[i]
+                    if target in cotangents:
+                        cotangents[target].append((kind, value))
+                    else:
+                        cotangents[target] = [(kind, value)]
+        for piece, targets, many in self.groups.values():
+            self._together(piece, targets, many)
+
+    def _later(self, node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> int:
+        """Put off the cotangents of an operation by operands that are used often, and return the
+        other operands in `mask`.
+        """
+        chosen = [i for i, n in enumerate(node.inputs) if n in self.often]
+        later = sum([1 << i for i in chosen])
+        targets = tuple([node.inputs[i] for i in chosen])
+        piece = _found(node, known, later, cts)
+        if piece.results:
+            group = self.groups.get((piece, *targets))
+            if group is None:
+                group = self.groups[piece, *targets] = piece, targets, []
+            group[2].append(_arguments(piece, node, cts))
+        return mask - later
+
+    def _together(
+        self, piece: _Piece, targets: tuple[Node, ...], many: Sequence[Sequence[Any]]
+    ) -> None:
+        """Give the cotangents of operations of one kind, computed many at a time."""
+        start = 0
+        where = {i: t for (i, _), t in zip(piece.results, targets)}
+        for count in TOGETHER:
+            while len(many) - start >= count:
+                values = [v for one in many[start : start + count] for v in one]
+                start += count
+                run = (piece.run or piece.made()) if count == 1 else piece.many(count)
+                found = run(*values)
+                for (i, kind), value in zip(piece.results, found if type(found) is tuple else (found,)):
+                    self.cotangents.setdefault(where[i], []).append((kind, value))
 
     def gradients(self, wrt: Sequence[Node], shared: set[int]) -> list[Optional[_Cotangent]]:
         """Return the cotangents of the nodes `wrt`, in memory that is not in `shared` and that no
@@ -220,66 +282,24 @@ class _Pull:
             result.append((kind, value))
         return result
 
-    def _pass(self, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> None:
-        """Pass the cotangents of an operation's results on to its operands."""
-        now, later = [], []
-        active, often = self.active, self.often
-        for i, n in enumerate(node.inputs):
-            if n in often:
-                later.append(i)
-            elif n in active:
-                now.append(i)
-        if later:
-            targets = tuple([node.inputs[i] for i in later])
-            piece, key = _found(node, tuple(later), cts)
-            if piece.results:
-                group = self.groups.get((key, targets))
-                if group is None:
-                    group = self.groups[key, targets] = piece, targets, []
-                group[2].append(_arguments(piece, node, cts))
-        if now:
-            piece, _ = _found(node, tuple(now), cts)
-            if piece.results:
-                values = piece(_arguments(piece, node, cts))
-                for (i, kind), value in zip(piece.results, values):
-                    self.give(node.inputs[i], (kind, value))
 
-    def _together(self, key: _Key, piece: _Piece, targets: tuple[Node, ...], many: Sequence[Sequence[Any]]) -> None:
-        """Give the cotangents of operations of one kind, computed many at a time."""
-        start = 0
-        where = {i: t for (i, _), t in zip(piece.results, targets)}
-        for count in TOGETHER:
-            while len(many) - start >= count:
-                values = [v for one in many[start : start + count] for v in one]
-                start += count
-                if count == 1:
-                    found: Any = piece(values)
-                else:
-                    run = _grouped.recall((key[0], count), partial(_group, piece, count))
-                    found = run(*values)
-                for (i, kind), value in zip(piece.results, found if type(found) is tuple else (found,)):
-                    self.give(where[i], (kind, value))
-
-
-def _found(node: Recorded, active: tuple[int, ...], cts: Sequence[Optional[_Cotangent]]) -> tuple[_Piece, _Key]:
-    """Return the piece of an operation and its key."""
-    prim, params = node.prim, node.params
-    assert prim is not None
+def _found(node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> _Piece:
+    """Return the piece of an operation; `known` are its parameters as a key."""
     types = tuple([i.type for i in node.inputs])
-    known = params["link"] if prim is kept_call else freeze(params) if params else None
-    key: _Key = (prim, known, types, active, *[None if c is None else c[0] for c in cts])
+    key: _Key = (node.prim, known, types, mask, *[None if c is None else c[0] for c in cts])
     found = _pieces.recent.get(key)
-    if found is None:
-        given = [None if c is None else c[0] for c in cts]
-        found = _pieces.recall(key, partial(_piece, prim, params, types, active, given))
-    return found, key
+    return _pieces.recall(key, partial(_piece, node, types, mask, key[4:])) if found is None else found
 
 
-def _arguments(piece: _Piece, node: Any, cts: Sequence[Optional[_Cotangent]]) -> list[Any]:
+def _arguments(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> list[Any]:
+    """Return the buffers that the program of a piece takes."""
     inputs, whole = node.inputs, node.buffer
-    several = type(node.type) is tuple
-    values = [inputs[i].buffer if i >= 0 else whole[-1 - i] if several else whole for i in piece.used]
-    values += [c[1] for c in cts if c is not None]
+    if type(node.type) is tuple:
+        values = [inputs[i].buffer if i >= 0 else whole[-1 - i] for i in piece.used]
+        values += [c[1] for c in cts if c is not None]
+    else:
+        values = [inputs[i].buffer if i >= 0 else whole for i in piece.used]
+        values.append(cts[0][1])
     return values
 
 
@@ -312,17 +332,15 @@ def _copy(kind: TensorType) -> Callable[..., Any]:
     return _compiled(Graph((value,), (identity(value),), "copy"))
 
 
-def _group(piece: _Piece, count: int) -> Callable[..., Any]:
-    """Return the program of the sums of the cotangents that `count` calls of a piece give."""
-    assert piece.graph is not None
+def _group(graph: Graph, count: int) -> Callable[..., Any]:
     copies = []
     inputs: list[Node] = []
     for _ in range(count):
-        fresh = {n: input_node(n.type, "operand") for n in piece.graph.inputs}
+        fresh = {n: input_node(n.type, "operand") for n in graph.inputs}
         inputs += fresh.values()
-        copies.append(substitute(piece.graph.outputs, fresh))
-    outputs = [_joined([c[k] for c in copies]) for k in range(len(piece.graph.outputs))]
-    return _compiled(Graph(inputs, outputs, piece.graph.name))
+        copies.append(substitute(graph.outputs, fresh))
+    outputs = [_joined([c[k] for c in copies]) for k in range(len(graph.outputs))]
+    return _compiled(Graph(inputs, outputs, graph.name))
 
 
 def _joined(terms: Sequence[Node]) -> Node:

@@ -77,7 +77,7 @@ class Recorded(Node):
         """Return a node for each value of a node of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
-        return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
+        return tuple([Recorded(GET_ITEM, (self,), _item(i), t, b, self.tape) for i, (t, b) in pairs])
 
 
 class Recorder(Recording):
@@ -155,17 +155,24 @@ class Recorder(Recording):
             r._node = item
 
     def enter_call(
-        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+        self,
+        inputs: Sequence[Tensor],
+        nodes: Sequence[Optional[Node]],
+        params: dict[str, Any],
+        types: tuple[Any, ...],
+        values: tuple[Any, ...],
     ) -> list[Tensor]:
         """Record a `kept_call` of `inputs` and `params` that has run, and return its results.
 
-        `types` and `values` are those of the results and of what its derivative uses.
+        `nodes` are the nodes of the inputs on this recording. `types` and `values` are those of the
+        results and of what its derivative uses.
         """
-        whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
+        given = tuple([self.leaf(t) if n is None else n for t, n in zip(inputs, nodes)])
+        whole = Recorded(kept_call, given, params, types, values, self)
         made = []
         for i in range(params["count"]):
             result = make(types[i], values[i])
-            result._node = Recorded(GET_ITEM, (whole,), {"index": i}, types[i], values[i], self)
+            result._node = Recorded(GET_ITEM, (whole,), _item(i), types[i], values[i], self)
             made.append(result)
         return made
 
@@ -401,18 +408,22 @@ class Recorder(Recording):
     ) -> Optionals:
         position = {node: i for i, node in enumerate(order)}
         parts: list[Any] = [kind]
+        known: list[Any] = []
         for n in order:
             prim, params = n.prim, n.params
             parts += (prim, n.type, n.where)
-            if prim is not None:
-                if params:
-                    parts.append(params["link"] if prim is kept_call else freeze(params))
-                parts += [position[i] for i in n.inputs]
+            if prim is None:
+                known.append(None)
+                continue
+            frozen = (params["link"] if prim is kept_call else freeze(params)) if params else None
+            known.append(frozen)
+            parts.append(frozen)
+            parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
         found = _derived.recent.get(key)
         if found is None:
             if kind == "pull" and _derived.get(key) is None and _is_new(key, order):
-                return self._pulled(order, roots, given, wrt)
+                return self._pulled(order, known, roots, given, wrt)
             found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
         run, used, results = found
         if run is None:
@@ -424,9 +435,14 @@ class Recorder(Recording):
         return [None if r is None else make(r[1], values[r[0]]) for r in results]
 
     def _pulled(
-        self, order: list[Any], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+        self,
+        order: list[Any],
+        known: Sequence[Any],
+        roots: Sequence[Node],
+        given: Sequence[Tensor],
+        wrt: Sequence[Node],
     ) -> Optionals:
-        found = pulled(order, roots, [(c._type, c._buf) for c in given], wrt)
+        found = pulled(order, known, roots, [(c._type, c._buf) for c in given], wrt)
         return [None if c is None else make(*c) for c in found]
 
     @timed("differentiation", lambda _, kind, *__: kind)
@@ -460,6 +476,14 @@ CONSTANT = {
 BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
 _NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
+_ITEMS: list[dict[str, int]] = []
+
+
+def _item(index: int) -> dict[str, int]:
+    """Return the parameters of a `get_item`, which nodes share."""
+    while index >= len(_ITEMS):
+        _ITEMS.append({"index": len(_ITEMS)})
+    return _ITEMS[index]
 
 
 def _is_new(key: tuple[Any, ...], order: Sequence[Node]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from mycel.base import config
+from mycel.base import garbage, config
 from mycel.base.errors import IndexRangeError
 from mycel.base.tree import LEAF, flatten, unflatten
 from mycel.cells.cell import Cell
@@ -61,7 +61,7 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
         return
     recorder = recorders.kind()
     recorder.depth = 1
-    with eager.use_context(recorder):
+    with eager.use_context(recorder), garbage.seldom():
         try:
             yield recorder
         finally:
