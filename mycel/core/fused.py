@@ -30,7 +30,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.recording import Recorder
 from mycel.core.tensor import Tensor, make, make_staged
 from mycel.engines import buffers
-from mycel.engines.select import compile_graph
+from mycel.engines.select import compile_small
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
@@ -124,7 +124,7 @@ class _Call:
 
     def __init__(self, graph: Graph, kind: Optional[type]) -> None:
         self.graph, self.kind = graph, kind
-        self.run = compile_graph(graph)
+        self.run = compile_small(graph)
         types = graph.output_types
         self.result: Any = types[0] if kind is None else types
         self.kept: dict[tuple[int, ...], Any] = {}
@@ -150,7 +150,7 @@ class _Call:
         if found is None:
             known = link(self.graph, active)
             params = {"graph": known.graph, "count": known.count, "link": known}
-            found = self.kept[active] = compile_graph(known.graph), known.graph.output_types, params
+            found = self.kept[active] = compile_small(known.graph), known.graph.output_types, params
         run, types, params = found
         values = run(*buffers)
         made = recorder.enter_call(tensors, nodes, params, types, values if type(values) is tuple else (values,))

@@ -84,9 +84,9 @@ _copies = Remembered[TensorType, Callable[..., Any]]("copies of cotangents", MAN
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
-    from mycel.engines.select import compile_graph
+    from mycel.engines.select import compile_small
 
-    return compile_graph(graph)
+    return compile_small(graph)
 
 
 @timed("differentiation", lambda node, *_: node.op)
