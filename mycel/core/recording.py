@@ -14,6 +14,7 @@ derivative will use (`transforms.residuals`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +23,7 @@ from typing import Any, Optional, TypeGuard
 import numpy as np
 
 from mycel.base import config
-from mycel.base.remembered import MANY, SOME, Remembered
+from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
@@ -37,7 +38,7 @@ from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, Primitive, freeze
-from mycel.prims.custom import Rule, custom, kept_call, refusal
+from mycel.prims.custom import Rule, all_nodes, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
 from mycel.transforms.residuals import link
@@ -48,7 +49,14 @@ _settings = config._context
 _Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
 
+# How often recordings of a structure were taken operation by operation, and of the last of them
+# whether they were new.
 _seen = Remembered[int, int]("structures of recordings", MANY)
+_news: deque[bool] = deque(maxlen=256)
+_extents = RememberedOf[int]("extents of called graphs", MANY)
+OFTEN = 8  # times from which on a structure is compiled in any case
+USUAL = 8  # new structures among the last ones, up to which one is compiled at its second time
+LARGE = 64  # nodes of a called graph whose derivative is compiled once only, with what is around it
 
 
 class Recorded(Node):
@@ -487,14 +495,27 @@ def _item(index: int) -> dict[str, int]:
 
 
 def _is_new(key: tuple[Any, ...], order: Sequence[Node]) -> bool:
-    """Return whether a recording is better taken operation by operation than compiled."""
+    """Return whether a recording is better taken operation by operation than compiled.
+
+    It is when it comes for the first time, and up to its `OFTEN`th time while many that came lately
+    were new.
+    """
     if _settings["check_nan"] is not False:
         return False
     known = hash(key)
-    if _seen.get(known):
+    count = _seen.get(known) or 0
+    if count and (count + 1 >= OFTEN or sum(_news) <= USUAL):
         return False
-    _seen.replace(known, 1)
+    if any([n.prim is kept_call and _extent(n.params["graph"]) > LARGE for n in order]):
+        return False
+    _seen.replace(known, count + 1)
+    _news.append(not count)
     return True
+
+
+def _extent(graph: Graph) -> int:
+    """Return the number of nodes of a graph and of those in it."""
+    return _extents.of(graph, lambda: sum([1 for _ in all_nodes(graph)]))
 
 
 def _is_symbolic(node: Node) -> bool:
