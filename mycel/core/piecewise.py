@@ -14,7 +14,7 @@ below the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -38,6 +38,7 @@ __all__ = ["pulled"]
 
 OFTEN = 4  # uses of a node from which on its cotangents are computed together
 TOGETHER = (64, 16, 4, 1)  # operations whose cotangents are one program
+SMALL = 12  # operations of a piece that may be computed for some of its operands at a time
 TERMS = 8  # cotangents that are added by one program
 
 # A cotangent: its type, which is another one than its node's where integers became floats, and its
@@ -51,15 +52,20 @@ class _Piece:
 
     `used` are the places of the values that it takes before the cotangents: i for operand i,
     -1 - k for result k. `results` has the operand and the type of each cotangent that it gives.
+    `is_small` says that little is computed, so that it may be computed in parts.
     """
 
-    __slots__ = ("graph", "run", "used", "results", "_many")
+    __slots__ = ("graph", "run", "used", "results", "is_small", "_many")
 
     def __init__(self, graph: Optional[Graph], used: Sequence[int], wanted: Sequence[int]) -> None:
         self.graph, self.used = graph, tuple(used)
         self.run: Optional[Callable[..., Any]] = None
         self.results: tuple[tuple[int, TensorType], ...] = ()
         self._many: dict[int, Callable[..., Any]] = {}
+        nodes = () if graph is None else graph.nodes
+        self.is_small = len(nodes) <= SMALL and not any(
+            [isinstance(v, Graph) for n in nodes for v in n.params.values()]
+        )
         if graph is not None:
             self.results = tuple([(i, o.type) for i, o in zip(wanted, graph.outputs)])
 
@@ -79,7 +85,7 @@ class _Piece:
 
 
 _pieces = Remembered[_Key, _Piece]("derivatives of operations", MANY, config.COMPILED_ANEW)
-_sums = Remembered[_Key, Callable[..., Any]]("sums of cotangents", MANY, config.COMPILED_ANEW)
+_sums = Remembered[_Key, tuple[Callable[..., Any], TensorType]]("sums of cotangents", MANY, config.COMPILED_ANEW)
 _copies = Remembered[TensorType, Callable[..., Any]]("copies of cotangents", MANY, config.COMPILED_ANEW)
 
 
@@ -159,7 +165,7 @@ class _Pull:
         self.order, self.known, self.stop = order, known, set(wrt)
         self.cotangents: dict[Node, list[_Cotangent]] = {}
         # By kind of operation and by what the cotangents are of: the operands of each operation.
-        self.groups: dict[_Key, tuple[_Piece, tuple[Node, ...], list[Sequence[Any]]]] = {}
+        self.groups: dict[_Key, tuple[_Piece, dict[int, Node], list[Sequence[Any]]]] = {}
         self.masks, self.often = self._masks()
 
     def _masks(self) -> tuple[list[int], set[Node]]:
@@ -237,24 +243,29 @@ class _Pull:
     def _later(self, node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> int:
         """Put off the cotangents of an operation by operands that are used often, and return the
         other operands in `mask`.
+
+        Where much would be computed twice nothing is put off.
         """
-        chosen = [i for i, n in enumerate(node.inputs) if n in self.often]
-        later = sum([1 << i for i in chosen])
-        targets = tuple([node.inputs[i] for i in chosen])
+        if not _found(node, known, mask, cts).is_small:
+            return mask
+        targets = {i: n for i, n in enumerate(node.inputs) if n in self.often}
+        later = sum([1 << i for i in targets])
         piece = _found(node, known, later, cts)
         if piece.results:
-            group = self.groups.get((piece, *targets))
+            key: _Key = (piece, *targets.values())
+            group = self.groups.get(key)
             if group is None:
-                group = self.groups[piece, *targets] = piece, targets, []
+                group = self.groups[key] = piece, targets, []
             group[2].append(_arguments(piece, node, cts))
         return mask - later
 
-    def _together(
-        self, piece: _Piece, targets: tuple[Node, ...], many: Sequence[Sequence[Any]]
-    ) -> None:
-        """Give the cotangents of operations of one kind, computed many at a time."""
+    def _together(self, piece: _Piece, targets: Mapping[int, Node], many: Sequence[Sequence[Any]]) -> None:
+        """Give the cotangents of operations of one kind, computed many at a time.
+
+        `targets` has the node of each operand, and `many` the values that the piece takes for each
+        operation.
+        """
         start = 0
-        where = {i: t for (i, _), t in zip(piece.results, targets)}
         for count in TOGETHER:
             while len(many) - start >= count:
                 values = [v for one in many[start : start + count] for v in one]
@@ -262,7 +273,7 @@ class _Pull:
                 run = (piece.run or piece.made()) if count == 1 else piece.many(count)
                 found = run(*values)
                 for (i, kind), value in zip(piece.results, found if type(found) is tuple else (found,)):
-                    self.cotangents.setdefault(where[i], []).append((kind, value))
+                    self.cotangents.setdefault(targets[i], []).append((kind, value))
 
     def gradients(self, wrt: Sequence[Node], shared: set[int]) -> list[Optional[_Cotangent]]:
         """Return the cotangents of the nodes `wrt`, in memory that is not in `shared` and that no
@@ -283,7 +294,7 @@ class _Pull:
         return result
 
 
-def _found(node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> _Piece:
+def _found(node: Node, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> _Piece:
     """Return the piece of an operation; `known` are its parameters as a key."""
     types = tuple([i.type for i in node.inputs])
     key: _Key = (node.prim, known, types, mask, *[None if c is None else c[0] for c in cts])
@@ -293,13 +304,13 @@ def _found(node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotang
 
 def _arguments(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> list[Any]:
     """Return the buffers that the program of a piece takes."""
-    inputs, whole = node.inputs, node.buffer
+    inputs: Any = node.inputs
+    whole = node.buffer
     if type(node.type) is tuple:
         values = [inputs[i].buffer if i >= 0 else whole[-1 - i] for i in piece.used]
-        values += [c[1] for c in cts if c is not None]
     else:
         values = [inputs[i].buffer if i >= 0 else whole for i in piece.used]
-        values.append(cts[0][1])
+    values += [c[1] for c in cts if c is not None]
     return values
 
 
@@ -308,23 +319,18 @@ def _total(cts: Sequence[_Cotangent]) -> _Cotangent:
     while len(cts) > 1:
         first, rest = cts[:TERMS], cts[TERMS:]
         types = tuple([t for t, _ in first])
-        run = _sums.recent.get(types)
-        if run is None:
-            run = _sums.recall(types, partial(_sum, types))
-        kind = types[0]
-        for t in types:
-            if t.dtype.is_inexact:
-                kind = t
+        run, kind = _sums.recent.get(types) or _sums.recall(types, partial(_sum, types))
         cts = [(kind, run(*[b for _, b in first])), *rest]
     return cts[0]
 
 
-def _sum(types: Sequence[TensorType]) -> Callable[..., Any]:
+def _sum(types: Sequence[TensorType]) -> tuple[Callable[..., Any], TensorType]:
+    """Return the program that adds values of these types, and the type of the sum."""
     terms = [input_node(t, "cotangent") for t in types]
     total = terms[0]
     for term in terms[1:]:
         total = sum_of(total, term)
-    return _compiled(Graph(terms, (total,), "sum_of_cotangents"))
+    return _compiled(Graph(terms, (total,), "sum_of_cotangents")), total.type
 
 
 def _copy(kind: TensorType) -> Callable[..., Any]:
@@ -372,7 +378,11 @@ def _opened(outputs: Sequence[Node]) -> list[Node]:
             image[node] = results[node.inputs[0]][node.params["index"]]
             continue
         inputs = tuple([image.get(i, i) for i in node.inputs])
-        if node.prim is C.call and type(node.type) is tuple and all(t.is_static for t in node.params["graph"].input_types):
+        if (
+            node.prim is C.call
+            and type(node.type) is tuple
+            and all(t.is_static for t in node.params["graph"].input_types)
+        ):
             results[node] = C.inline(node.params["graph"], inputs)
         elif any(a is not b for a, b in zip(inputs, node.inputs)):
             image[node] = Node(node.prim, inputs, node.params, node.type, node.where)

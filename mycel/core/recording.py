@@ -14,7 +14,6 @@ derivative will use (`transforms.residuals`).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,13 +22,14 @@ from typing import Any, Optional, TypeGuard
 import numpy as np
 
 from mycel.base import config
-from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
+from mycel.base.remembered import SOME, Remembered
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.context import Optionals, Recording
 from mycel.core.piecewise import pulled
 from mycel.core.replay import Replay, along_units, nodes_of
+from mycel.core.structures import LONG, has_new_length, is_new, key_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
 from mycel.engines import buffers, nonfinite
@@ -37,8 +37,8 @@ from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
-from mycel.prims.base import GET_ITEM, Primitive, freeze
-from mycel.prims.custom import Rule, all_nodes, custom, kept_call, refusal
+from mycel.prims.base import GET_ITEM, Primitive
+from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
 from mycel.transforms.residuals import link
@@ -48,15 +48,6 @@ __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "re
 _settings = config._context
 _Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
-
-# How often recordings of a structure were taken operation by operation, and of the last of them
-# whether they were new.
-_seen = Remembered[int, int]("structures of recordings", MANY)
-_news: deque[bool] = deque(maxlen=256)
-_extents = RememberedOf[int]("extents of called graphs", MANY)
-OFTEN = 8  # times from which on a structure is compiled in any case
-USUAL = 8  # new structures among the last ones, up to which one is compiled at its second time
-LARGE = 64  # nodes of a called graph whose derivative is compiled once only, with what is around it
 
 
 class Recorded(Node):
@@ -414,23 +405,25 @@ class Recorder(Recording):
     def _compiled(
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Optionals:
+        if kind == "pull" and len(order) > LONG and has_new_length(order):
+            return self._pulled(order, [key_of(n) for n in order], roots, given, wrt)
         position = {node: i for i, node in enumerate(order)}
         parts: list[Any] = [kind]
         known: list[Any] = []
         for n in order:
-            prim, params = n.prim, n.params
+            prim = n.prim
             parts += (prim, n.type, n.where)
             if prim is None:
                 known.append(None)
                 continue
-            frozen = (params["link"] if prim is kept_call else freeze(params)) if params else None
+            frozen = key_of(n)
             known.append(frozen)
             parts.append(frozen)
             parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
         found = _derived.recent.get(key)
         if found is None:
-            if kind == "pull" and _derived.get(key) is None and _is_new(key, order):
+            if kind == "pull" and _derived.get(key) is None and is_new(key, order):
                 return self._pulled(order, known, roots, given, wrt)
             found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
         run, used, results = found
@@ -450,6 +443,7 @@ class Recorder(Recording):
         given: Sequence[Tensor],
         wrt: Sequence[Node],
     ) -> Optionals:
+        recorders.are_large = recorders.are_large or len(order) > LONG
         found = pulled(order, known, roots, [(c._type, c._buf) for c in given], wrt)
         return [None if c is None else make(*c) for c in found]
 
@@ -492,30 +486,6 @@ def _item(index: int) -> dict[str, int]:
     while index >= len(_ITEMS):
         _ITEMS.append({"index": len(_ITEMS)})
     return _ITEMS[index]
-
-
-def _is_new(key: tuple[Any, ...], order: Sequence[Node]) -> bool:
-    """Return whether a recording is better taken operation by operation than compiled.
-
-    It is when it comes for the first time, and up to its `OFTEN`th time while many that came lately
-    were new.
-    """
-    if _settings["check_nan"] is not False:
-        return False
-    known = hash(key)
-    count = _seen.get(known) or 0
-    if count and (count + 1 >= OFTEN or sum(_news) <= USUAL):
-        return False
-    if any([n.prim is kept_call and _extent(n.params["graph"]) > LARGE for n in order]):
-        return False
-    _seen.replace(known, count + 1)
-    _news.append(not count)
-    return True
-
-
-def _extent(graph: Graph) -> int:
-    """Return the number of nodes of a graph and of those in it."""
-    return _extents.of(graph, lambda: sum([1 for _ in all_nodes(graph)]))
 
 
 def _is_symbolic(node: Node) -> bool:
@@ -598,9 +568,13 @@ class _Values:
 
 
 class _Recorders:
-    """The function that begins a recording; hooks on saved values set one of their own."""
+    """The function that begins a recording; hooks on saved values set one of their own.
+
+    `are_large` says that there was a recording of very many operations.
+    """
 
     kind: Callable[[], Recorder] = Recorder
+    are_large = False
 
 
 recorders = _Recorders()

@@ -21,7 +21,7 @@ from typing import Any, Optional
 from mycel.base import config
 from mycel.base.log import logger
 from mycel.base.remembered import MANY, Remembered
-from mycel.engines.base import Entry, Sized
+from mycel.engines.base import Entry
 from mycel.engines.sizes import programs_of
 from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.dim_values import symbols_in

@@ -1,4 +1,4 @@
-"""Gradients taken operation by operation, against those of whole recordings and of compiled code."""
+"""Gradients taken operation by operation, against those of whole recordings and compiled code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.core import piecewise, recording
+from mycel.core import piecewise, recording, structures
 from mycel.core.tensor import Tensor
 from mycel.engines import alike
 
@@ -18,8 +18,9 @@ from mycel.engines import alike
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every recording of a test be taken for a new one until it comes again."""
-    recording._seen.forget()
-    recording._news.clear()
+    structures._seen.forget()
+    structures._lengths.forget()
+    structures._news.clear()
 
 
 def both(f: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -33,7 +34,9 @@ def both(f: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 
 
 def close(first: Any, second: Any, tolerance: float = 1e-5) -> None:
-    for a, b in zip(first if isinstance(first, tuple) else (first,), second if isinstance(second, tuple) else (second,)):
+    for a, b in zip(
+        first if isinstance(first, tuple) else (first,), second if isinstance(second, tuple) else (second,)
+    ):
         assert a.dtype is b.dtype and a.shape == b.shape
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=tolerance, atol=tolerance)
 
@@ -141,6 +144,28 @@ def test_integers_and_booleans() -> None:
     close(first, second)
 
 
+def test_sums_of_cotangents_of_integers_keep_their_type() -> None:
+    def f(k: Any) -> Any:
+        a, b = k / 2, k * 3
+        return (a * 1.7 + b.astype(ms.float32) * 0.4 + ops.sqrt(k.astype(ms.float32))).sum()
+
+    first, second = both(f, Tensor([4, 9, 25]))
+    assert first.dtype is second.dtype and first.tolist() == second.tolist()
+
+
+def test_weights_of_operations_that_are_not_split() -> None:
+    r = np.random.RandomState(4)
+    gamma, beta, w = (ms.Parameter(values(r, *s), name=n) for n, s in (("g", (6,)), ("b", (6,)), ("w", (6, 6))))
+
+    def f(x: Any) -> Any:
+        for _ in range(7):
+            x = ops.layer_norm(ops.matmul(x, w) * w[0] + x, (6,), gamma, beta)
+        return (x * x * x).mean()
+
+    first, second = both(f, values(r, 3, 6), grad_position=None, weights=[gamma, beta, w])
+    close(first, second, 2e-5)
+
+
 def test_second_derivatives() -> None:
     def f(x: Any) -> Any:
         return (ops.sin(x) * x * x).sum()
@@ -165,7 +190,7 @@ def test_a_structure_is_compiled_when_it_comes_again() -> None:
     for n in range(2, 20):
         f(Tensor([1.0, 2.0]), n)
     assert len(recording._derived) == before
-    for _ in range(recording.OFTEN):
+    for _ in range(structures.OFTEN):
         f(Tensor([1.0, 2.0]), 5)
     assert len(recording._derived) == before + 1
 
