@@ -29,7 +29,7 @@ from mycel.core import eager
 from mycel.core.context import Optionals, Recording
 from mycel.core.piecewise import pulled
 from mycel.core.replay import Replay, along_units, nodes_of
-from mycel.core.structures import LONG, has_new_length, is_new, key_of
+from mycel.core.structures import LONG, history_of, key_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
 from mycel.engines import buffers, nonfinite
@@ -88,6 +88,7 @@ class Recorder(Recording):
 
     def __init__(self) -> None:
         self.depth = 0
+        self.owner: Optional[Tensor] = None
         self.is_finished = False
         self.region: Optional[list[Recorded]] = None
         self.written: list[Tensor] = []
@@ -302,6 +303,8 @@ class Recorder(Recording):
 
         What is written to the parameters within it stays.
         """
+        if weights and self.owner is None:
+            self.owner = weights[0]
         before = [w._node for w in weights]
         nodes: list[Node] = []
         for w in weights:
@@ -405,7 +408,8 @@ class Recorder(Recording):
     def _compiled(
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Optionals:
-        if kind == "pull" and len(order) > LONG and has_new_length(order):
+        history = history_of(self.owner)
+        if kind == "pull" and len(order) > LONG and history.has_new_length(order):
             return self._pulled(order, [key_of(n) for n in order], roots, given, wrt)
         position = {node: i for i, node in enumerate(order)}
         parts: list[Any] = [kind]
@@ -421,11 +425,14 @@ class Recorder(Recording):
             parts.append(frozen)
             parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
-        found = _derived.recent.get(key)
+        found = history.ready.recent.get(key)
         if found is None:
-            if kind == "pull" and _derived.get(key) is None and is_new(key, order):
+            found = history.ready.get(key)
+        if found is None:
+            if kind == "pull" and history.is_new(key, order):
                 return self._pulled(order, known, roots, given, wrt)
             found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
+            history.ready.replace(key, found)
         run, used, results = found
         if run is None:
             return [None] * len(results)

@@ -18,9 +18,7 @@ from mycel.engines import alike
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every recording of a test be taken for a new one until it comes again."""
-    structures._seen.forget()
-    structures._lengths.forget()
-    structures._news.clear()
+    monkeypatch.setattr(structures, "usual", structures.History())
 
 
 def both(f: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
