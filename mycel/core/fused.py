@@ -27,7 +27,7 @@ from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, precision
 from mycel.core.context import Staging
 from mycel.core.parameter import Parameter
-from mycel.core.recording import Recorder
+from mycel.core.recording import Recorded, Recorder
 from mycel.core.tensor import Tensor, make, make_staged
 from mycel.engines import buffers
 from mycel.engines.select import compile_small
@@ -140,7 +140,9 @@ class _Call:
         buffers, nodes = [], []
         for i, t in enumerate(tensors):
             buffers.append(t._buf)
-            node = recorder.node_of(t)
+            node: Any = t._node
+            if type(node) is not Recorded or node.tape is not recorder:
+                node = None
             nodes.append(node)
             if node is not None and t._type.dtype.is_differentiable:
                 active += (i,)

@@ -167,7 +167,9 @@ class Recorder(Recording):
         `nodes` are the nodes of the inputs on this recording. `types` and `values` are those of the
         results and of what its derivative uses.
         """
-        given = tuple([self.leaf(t) if n is None else n for t, n in zip(inputs, nodes)])
+        given = tuple(
+            [Recorded(None, (), _LEAF, t._type, t._buf, self) if n is None else n for t, n in zip(inputs, nodes)]
+        )
         whole = Recorded(kept_call, given, params, types, values, self)
         made = []
         for i in range(params["count"]):
@@ -416,13 +418,14 @@ class Recorder(Recording):
         known: list[Any] = []
         for n in order:
             prim = n.prim
-            parts += (prim, n.type, n.where)
             if prim is None:
+                parts += (None, n.type, n.where)
                 known.append(None)
                 continue
-            frozen = key_of(n)
+            params = n.params
+            frozen = None if not params else params["link"] if prim is kept_call else tuple(params.items())
             known.append(frozen)
-            parts.append(frozen)
+            parts += (prim, n.type, n.where, frozen)
             parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
         found = history.ready.recent.get(key)
