@@ -27,10 +27,10 @@ from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, precision
 from mycel.core.context import Staging
 from mycel.core.parameter import Parameter
-from mycel.core.recording import Recorder
+from mycel.core.recording import Recorded, Recorder
 from mycel.core.tensor import Tensor, make, make_staged
 from mycel.engines import buffers
-from mycel.engines.select import compile_graph
+from mycel.engines.select import compile_small
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
@@ -124,7 +124,7 @@ class _Call:
 
     def __init__(self, graph: Graph, kind: Optional[type]) -> None:
         self.graph, self.kind = graph, kind
-        self.run = compile_graph(graph)
+        self.run = compile_small(graph)
         types = graph.output_types
         self.result: Any = types[0] if kind is None else types
         self.kept: dict[tuple[int, ...], Any] = {}
@@ -136,20 +136,26 @@ class _Call:
 
     def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
         """Run the call as one node of a recording."""
-        active = tuple(
-            [i for i, t in enumerate(tensors) if recorder.node_of(t) is not None and t._type.dtype.is_differentiable]
-        )
-        buffers = [t._buf for t in tensors]
+        active: tuple[int, ...] = ()
+        buffers, nodes = [], []
+        for i, t in enumerate(tensors):
+            buffers.append(t._buf)
+            node: Any = t._node
+            if type(node) is not Recorded or node.tape is not recorder:
+                node = None
+            nodes.append(node)
+            if node is not None and t._type.dtype.is_differentiable:
+                active += (i,)
         if not active:
             return self.results(self.run(*buffers))
         found = self.kept.get(active)
         if found is None:
             known = link(self.graph, active)
             params = {"graph": known.graph, "count": known.count, "link": known}
-            found = self.kept[active] = compile_graph(known.graph), known.graph.output_types, params
+            found = self.kept[active] = compile_small(known.graph), known.graph.output_types, params
         run, types, params = found
         values = run(*buffers)
-        made = recorder.enter_call(tensors, params, types, values if type(values) is tuple else (values,))
+        made = recorder.enter_call(tensors, nodes, params, types, values if type(values) is tuple else (values,))
         return made[0] if self.kind is None else self.kind(made)
 
 

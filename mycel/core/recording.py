@@ -27,7 +27,9 @@ from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.context import Optionals, Recording
+from mycel.core.piecewise import pulled
 from mycel.core.replay import Replay, along_units, nodes_of
+from mycel.core.structures import LONG, history_of, key_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
 from mycel.engines import buffers, nonfinite
@@ -35,7 +37,7 @@ from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
-from mycel.prims.base import GET_ITEM, Primitive, freeze
+from mycel.prims.base import GET_ITEM, Primitive
 from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
@@ -74,7 +76,7 @@ class Recorded(Node):
         """Return a node for each value of a node of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
-        return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
+        return tuple([Recorded(GET_ITEM, (self,), _item(i), t, b, self.tape) for i, (t, b) in pairs])
 
 
 class Recorder(Recording):
@@ -86,6 +88,7 @@ class Recorder(Recording):
 
     def __init__(self) -> None:
         self.depth = 0
+        self.owner: Optional[Tensor] = None
         self.is_finished = False
         self.region: Optional[list[Recorded]] = None
         self.written: list[Tensor] = []
@@ -152,17 +155,26 @@ class Recorder(Recording):
             r._node = item
 
     def enter_call(
-        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+        self,
+        inputs: Sequence[Tensor],
+        nodes: Sequence[Optional[Node]],
+        params: dict[str, Any],
+        types: tuple[Any, ...],
+        values: tuple[Any, ...],
     ) -> list[Tensor]:
         """Record a `kept_call` of `inputs` and `params` that has run, and return its results.
 
-        `types` and `values` are those of the results and of what its derivative uses.
+        `nodes` are the nodes of the inputs on this recording. `types` and `values` are those of the
+        results and of what its derivative uses.
         """
-        whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
+        given = tuple(
+            [Recorded(None, (), _LEAF, t._type, t._buf, self) if n is None else n for t, n in zip(inputs, nodes)]
+        )
+        whole = Recorded(kept_call, given, params, types, values, self)
         made = []
         for i in range(params["count"]):
             result = make(types[i], values[i])
-            result._node = Recorded(GET_ITEM, (whole,), {"index": i}, types[i], values[i], self)
+            result._node = Recorded(GET_ITEM, (whole,), _item(i), types[i], values[i], self)
             made.append(result)
         return made
 
@@ -293,6 +305,8 @@ class Recorder(Recording):
 
         What is written to the parameters within it stays.
         """
+        if weights and self.owner is None:
+            self.owner = weights[0]
         before = [w._node for w in weights]
         nodes: list[Node] = []
         for w in weights:
@@ -396,19 +410,32 @@ class Recorder(Recording):
     def _compiled(
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Optionals:
+        history = history_of(self.owner)
+        if kind == "pull" and len(order) > LONG and history.has_new_length(order):
+            return self._pulled(order, [key_of(n) for n in order], roots, given, wrt)
         position = {node: i for i, node in enumerate(order)}
         parts: list[Any] = [kind]
+        known: list[Any] = []
         for n in order:
-            prim, params = n.prim, n.params
-            parts += (prim, n.type, n.where)
-            if prim is not None:
-                if params:
-                    parts.append(params["link"] if prim is kept_call else freeze(params))
-                parts += [position[i] for i in n.inputs]
+            prim = n.prim
+            if prim is None:
+                parts += (None, n.type, n.where)
+                known.append(None)
+                continue
+            params = n.params
+            frozen = None if not params else params["link"] if prim is kept_call else tuple(params.items())
+            known.append(frozen)
+            parts += (prim, n.type, n.where, frozen)
+            parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
-        found = _derived.recent.get(key)
+        found = history.ready.recent.get(key)
         if found is None:
+            found = history.ready.get(key)
+        if found is None:
+            if kind == "pull" and history.is_new(key, order):
+                return self._pulled(order, known, roots, given, wrt)
             found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
+            history.ready.replace(key, found)
         run, used, results = found
         if run is None:
             return [None] * len(results)
@@ -417,6 +444,18 @@ class Recorder(Recording):
         if not isinstance(values, tuple):
             values = (values,)
         return [None if r is None else make(r[1], values[r[0]]) for r in results]
+
+    def _pulled(
+        self,
+        order: list[Any],
+        known: Sequence[Any],
+        roots: Sequence[Node],
+        given: Sequence[Tensor],
+        wrt: Sequence[Node],
+    ) -> Optionals:
+        recorders.are_large = recorders.are_large or len(order) > LONG
+        found = pulled(order, known, roots, [(c._type, c._buf) for c in given], wrt)
+        return [None if c is None else make(*c) for c in found]
 
     @timed("differentiation", lambda _, kind, *__: kind)
     def _build(
@@ -449,6 +488,14 @@ CONSTANT = {
 BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
 _NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
+_ITEMS: list[dict[str, int]] = []
+
+
+def _item(index: int) -> dict[str, int]:
+    """Return the parameters of a `get_item`, which nodes share."""
+    while index >= len(_ITEMS):
+        _ITEMS.append({"index": len(_ITEMS)})
+    return _ITEMS[index]
 
 
 def _is_symbolic(node: Node) -> bool:
@@ -531,9 +578,13 @@ class _Values:
 
 
 class _Recorders:
-    """The function that begins a recording; hooks on saved values set one of their own."""
+    """The function that begins a recording; hooks on saved values set one of their own.
+
+    `are_large` says that there was a recording of very many operations.
+    """
 
     kind: Callable[[], Recorder] = Recorder
+    are_large = False
 
 
 recorders = _Recorders()

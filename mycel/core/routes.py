@@ -22,7 +22,7 @@ from mycel.core.fused import entry_of
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.core.views import SHARING, Family, Step, View, attach, derived, family_of, root_of
-from mycel.engines.select import compile_graph
+from mycel.engines.select import compile_small
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType
 from mycel.prims.base import Primitive
@@ -54,7 +54,7 @@ class Route:
             start = node
             for primitive, params, _ in steps:
                 node = primitive(node, **params)
-            self.run = compile_graph(Graph((start,), (node,), steps[-1][0].name), alone=True)
+            self.run = compile_small(Graph((start,), (node,), steps[-1][0].name), alone=True)
 
 
 def follow(base: Tensor, route: Route) -> Tensor:

@@ -237,12 +237,17 @@ class _Saving(Recorder):
         self.enter(primitive, (x, y), {}, result)
 
     def enter_call(
-        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+        self,
+        inputs: Sequence[Tensor],
+        nodes: Sequence[Optional[Node]],
+        params: dict[str, Any],
+        types: tuple[Any, ...],
+        values: tuple[Any, ...],
     ) -> list[Tensor]:
         """Record a `kept_call` of `inputs` and `params` that has run, and return its results.
 
-        `types` and `values` are those of the results and of what its derivative uses; these are
-        packed.
+        `nodes` are the nodes of the inputs on this recording. `types` and `values` are those of the
+        results and of what its derivative uses; these are packed.
         """
         results = [make(t, v) for t, v in zip(types, values)]
         self._save(kept_call, self._nodes(inputs), params, results)

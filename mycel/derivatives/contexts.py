@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Optional
 
-from mycel.base import config
+from mycel.base import config, garbage
 from mycel.base.errors import IndexRangeError
 from mycel.base.tree import LEAF, flatten, unflatten
 from mycel.cells.cell import Cell
@@ -61,7 +61,7 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
         return
     recorder = recorders.kind()
     recorder.depth = 1
-    with eager.use_context(recorder):
+    with eager.use_context(recorder), garbage.seldom() if recorders.are_large else _NOTHING:
         try:
             yield recorder
         finally:
@@ -69,6 +69,9 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
                 recorder.release()
             else:
                 recorder.finish()
+
+
+_NOTHING = nullcontext()
 
 
 def earlier_call(

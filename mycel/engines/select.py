@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from mycel.engines import base, nonfinite
+from mycel.engines.alike import shared_program
 from mycel.engines.base import Engine
 from mycel.engines.native.engine import NativeEngine
 from mycel.engines.reference.engine import ReferenceEngine
@@ -22,7 +23,7 @@ from mycel.prims.base import Primitive, outputs_of
 from mycel.prims.control import call, sizes_in_call
 from mycel.prims.custom import kept_call
 
-__all__ = ["compile_graph", "compile_primitive", "engine", "engines"]
+__all__ = ["compile_graph", "compile_primitive", "compile_small", "engine", "engines"]
 
 base.register(NativeEngine())
 base.register(ReferenceEngine())
@@ -62,7 +63,7 @@ def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict
         inputs = [input_node(t) for t in types]
         out = outputs_of(primitive.node(*inputs, **params))
         graph = Graph(inputs, out if isinstance(out, tuple) else (out,), primitive.name)
-        return compile_graph(graph, alone=True)
+        return compile_small(graph, alone=True)
 
 
 def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alone: bool = False) -> Callable[..., Any]:
@@ -74,3 +75,12 @@ def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alo
     if nonfinite.is_on():
         return nonfinite.checked(graph, base.current().compile(graph), alone)
     return base.current().compile(graph, aliases)
+
+
+def compile_small(graph: Graph, alone: bool = False) -> Callable[..., Any]:
+    """Return the result of `compile_graph` for a graph of an eager operation or of a few.
+
+    Such graphs share programs where they differ in sizes alone.
+    """
+    found = None if nonfinite.is_on() else shared_program(graph)
+    return compile_graph(graph, alone=alone) if found is None else found

@@ -236,23 +236,26 @@ def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) ->
     The inputs of nodes in `stop` are not followed.
     """
     order: list[Node] = []
-    done: set[int] = set()
+    entered: set[Node] = set()
+    left: set[Node] = set()
     for root in outputs:
-        if id(root) in done:
-            continue
-        done.add(id(root))
-        # Each node on the way down, with those of its inputs that are still to be looked at.
-        stack = [(root, iter(() if stop is not None and root in stop else root.inputs))]
+        # A node is entered when it is first taken from the stack, and left when it is taken again,
+        # after its inputs. What else is found of it lies below and is passed over.
+        stack = [root]
+        take, put = stack.pop, stack.append
         while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                if id(child) not in done:
-                    done.add(id(child))
-                    stack.append((child, iter(() if stop is not None and child in stop else child.inputs)))
-                    break
-            else:
-                stack.pop()
-                order.append(node)
+            node = take()
+            if node in entered:
+                if node not in left:
+                    left.add(node)
+                    order.append(node)
+                continue
+            entered.add(node)
+            put(node)
+            if node.inputs and (stop is None or node not in stop):
+                for child in reversed(node.inputs):
+                    if child not in entered:
+                        put(child)
     return order
 
 

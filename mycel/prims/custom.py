@@ -31,7 +31,7 @@ from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive, Sample, get_item, register
 from mycel.prims.shape import zeros_like
 
-__all__ = ["Rule", "cotangents_of", "custom", "kept_call", "refusal"]
+__all__ = ["Rule", "all_nodes", "cotangents_of", "custom", "kept_call", "refusal"]
 
 
 class Rule:
@@ -110,7 +110,7 @@ def refusal(graph: Graph) -> str:
 
 def _refusal(graph: Graph) -> str:
     found = ""
-    for node in _all_nodes(graph):
+    for node in all_nodes(graph):
         if node.prim is custom and node.params["backward"] is None:
             found = node.params["rule"].refusal or "it has a derivative that is not compiled"
     return found
@@ -119,7 +119,8 @@ def _refusal(graph: Graph) -> str:
 _refusals = RememberedOf[str]("graphs without derivatives", MANY)
 
 
-def _all_nodes(graph: Graph) -> Iterator[Node]:
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """Go through the nodes of a graph and of the graphs in it, each graph once."""
     seen: set[Graph] = set()
     stack = [graph]
     while stack:

@@ -70,9 +70,9 @@ def vjp(
             items = parts.setdefault(whole, [None] * len(whole.type))
             index = node.params["index"]
             before = items[index]
-            items[index] = value if before is None else _sum(before, value)
+            items[index] = value if before is None else sum_of(before, value)
         else:
-            ct[node] = _sum(ct[node], value) if node in ct else value
+            ct[node] = sum_of(ct[node], value) if node in ct else value
 
     counts: dict[Node, int] = {}
 
@@ -116,7 +116,7 @@ def _exactly(ct: Node, node: Node) -> Node:
     return ct if ct.dtype is node.dtype else E.cast(ct, dtype=node.dtype)
 
 
-def _sum(x: Node, y: Node) -> Node:
+def sum_of(x: Node, y: Node) -> Node:
     if x.dtype is not y.dtype:
         kind = y.dtype if x.dtype.is_inexact else x.dtype
         x, y = E.cast(x, dtype=kind), E.cast(y, dtype=kind)

@@ -1,8 +1,10 @@
 """Compilation of LLVM IR to callable addresses: target machine, optimizer, linker and object cache.
 
 Objects are kept on disk (`mycel.cache`) under the hash of the IR, in a folder for the processor's
-features and LLVM's version, which several hosts may share. Compilation releases Python's lock, so
-that several modules compile at once.
+features and LLVM's version, which several hosts may share. Several modules compile at once: the
+passes over a module and the generation of its code release Python's lock, and do not take the lock
+that llvmlite puts around each call of LLVM. LLVM's own threads need none as long as each has a
+context and a target machine of its own, as they have here.
 
 Code is compiled for this machine's processor, or for the level of x86-64 that `MYCEL_CPU` names
 (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves
@@ -75,6 +77,25 @@ def _address(name: str) -> int:
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
+def _unlocked(name: str) -> Any:
+    """Return a function of llvmlite's library without the lock around its calls."""
+    found = getattr(llvm.ffi.lib, name)
+    return getattr(found, "_cfn", found)
+
+
+def _object_of(module: Any, target: Any) -> bytes:
+    """Return the object code that a target machine generates for a module."""
+    with llvm.ffi.OutputString() as error:
+        memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")(target, module, 1, error)
+        if not memory:
+            raise RuntimeError(str(error))
+    library = llvm.ffi.lib
+    try:
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(memory), library.LLVMPY_GetBufferSize(memory))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(memory)
+
+
 class Machine:
     """The target of compilation: its LLVM name, features and vector width, and the linker."""
 
@@ -131,16 +152,16 @@ class Machine:
         options.loop_vectorization = options.slp_vectorization = loops
         builder = own(llvm.create_pass_builder(target, options))
         if loops:
-            own(builder.getModulePassManager()).run(module, builder)
-            return target.emit_object(module)  # type: ignore[no-any-return]
-        passes = own(llvm.create_new_module_pass_manager())
-        passes.add_always_inliner_pass()
-        passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
-        passes.add_new_gvn_pass()
-        passes.run(module, builder)
-        return target.emit_object(module)  # type: ignore[no-any-return]
+            passes = own(builder.getModulePassManager())
+        else:
+            passes = own(llvm.create_new_module_pass_manager())
+            passes.add_always_inliner_pass()
+            passes.add_sroa_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
+            passes.add_new_gvn_pass()
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+        return _object_of(module, target)
 
     @timed("linking")
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
