@@ -57,7 +57,9 @@ def workloads() -> list[Case]:
             (A((5000, 64)), A((5000,), kind="uniform"), A((64,), scale=0.1), A((64,))),
             tolerance=1e-3,
         ),
-        _function("kmeans", "k-means, 20,000 x 32, 64 centres, 10 rounds", (A((20000, 32)), A((64, 32))), tolerance=1e-2),
+        _function(
+            "kmeans", "k-means, 20,000 x 32, 64 centres, 10 rounds", (A((20000, 32)), A((64, 32))), tolerance=1e-2
+        ),
         _function(
             "gp",
             "Gaussian process of 1000 points with gradient",
@@ -70,13 +72,22 @@ def workloads() -> list[Case]:
         _function("gcn", "graph convolution, 10,000 nodes, 100,000 edges, with gradient", nodes, (0, 1, 2)),
         _function("nerf", "NeRF, 512 rays of 64 samples, with gradient", (A((512, 64, 3)), *fields), (1, 2, 3, 4)),
         _function("soft_rank", "soft ranks of 16 x 512 with gradient", (A((16, 512)), A((16, 512))), (0,)),
-        _function("lovasz", "Lovasz hinge of 4 x 16384 with gradient", (A((4, 16384)), A((4, 16384), 2, "flags")), (0,)),
+        _function(
+            "lovasz", "Lovasz hinge of 4 x 16384 with gradient", (A((4, 16384)), A((4, 16384), 2, "flags")), (0,)
+        ),
         _function("soft_dtw", "soft DTW of 64 pairs of 32 with gradient", (A((64, 32)), A((64, 32))), (0,)),
-        _function("ctc", "CTC of 100 x 16 x 32, 20 labels, with gradient", (A((100, 16, 32)), A((16, 20), 31, "labels")), (0,)),
+        _function(
+            "ctc", "CTC of 100 x 16 x 32, 20 labels, with gradient", (A((100, 16, 32)), A((16, 20), 31, "labels")), (0,)
+        ),
         _function("augment", "rotated images, 16 x 3 x 128 x 128", (A((16, 3, 128, 128)), A((16, 2, 3), scale=0.7))),
         _function("quantiles", "quantiles and the first 100 of 64 x 10,000", (A((64, 10000), kind="normal"),)),
         _function("mf", "matrix factors, 4096 ratings, with gradient", factors, (3, 4)),
-        _function("ppo", "PPO's loss with GAE over 128 steps, with gradient", (A((128, 64)), A((129, 64)), A((128, 64)), A((128, 64))), (1, 2)),
+        _function(
+            "ppo",
+            "PPO's loss with GAE over 128 steps, with gradient",
+            (A((128, 64)), A((129, 64)), A((128, 64)), A((128, 64))),
+            (1, 2),
+        ),
         _network("mobilenet", "MobileNetV2, batch 8 of 128 x 128, a step", (A((8, 3, 128, 128)), A((8,), 100))),
         _network("efficientnet", "EfficientNet-B0 at batch 1, 224 x 224", (A((1, 3, 224, 224)),), ""),
         _network("unet", "U-Net, batch 4 of 96 x 96, a step", (A((4, 1, 96, 96)), A((4, 1, 96, 96), 2, "flags"))),
@@ -92,11 +103,23 @@ def workloads() -> list[Case]:
         _network("audio", "1-d convolutions of sound, 16 x 16000, a step", (A((16, 1, 16000)), A((16,), 35))),
         _network("lstm", "LSTM of 2 layers of 256, 100 steps, batch 32, a step", (A((32, 100, 64)), A((32, 1)))),
         _network("tiny", "a network of 97 numbers, batch 8, a step", (A((8, 4)), A((8, 1)))),
-        _network("vae", "VAE of 784, batch 128, a step of Adam", (A((128, 784), kind="uniform", scale=0.9), A((128, 20))), "adam"),
-        _network("dlrm", "DLRM of 8 tables, batch 2048, a step", (A((2048, 13)), A((2048, 8), 20000), A((2048,), 2, "flags"))),
+        _network(
+            "vae",
+            "VAE of 784, batch 128, a step of Adam",
+            (A((128, 784), kind="uniform", scale=0.9), A((128, 20))),
+            "adam",
+        ),
+        _network(
+            "dlrm", "DLRM of 8 tables, batch 2048, a step", (A((2048, 13)), A((2048, 8), 20000), A((2048,), 2, "flags"))
+        ),
         _network("table", "table of 1,000,000 x 16, batch 4096, a step", (A((4096,), 1000000), A((4096, 16)))),
         _network("pointnet", "PointNet, 16 x 1024 points, a step", (A((16, 3, 1024)), A((16,), 40))),
-        _network("dqn", "DQN with replay of 100,001 x 8, batch 256, a step", (A((100001, 8)), A((100000,), 4), A((256,), 100000)), "adam"),
+        _network(
+            "dqn",
+            "DQN with replay of 100,001 x 8, batch 256, a step",
+            (A((100001, 8)), A((100000,), 4), A((256,), 100000)),
+            "adam",
+        ),
         _course("newton", "Newton's method per sample, 20,000", (A((20000,), kind="uniform", scale=5.0),)),
         _course("pinn", "physics-informed network, 2000 points, gradient", physics, tolerance=1e-3),
         _course("nms", "suppression of 300 boxes", (A((1, 300, 4), kind="uniform"), A((1, 300), kind="distinct"))),
@@ -104,7 +127,12 @@ def workloads() -> list[Case]:
         _course("decode", "a token of a decoder of 4 layers with cache of 512", (A((1, 256)), A((512,)))),
         _course("lengths_gru", "GRU steps of 20 lengths", (A((16, 70, 32)), A((16, 1)))),
         _course("lengths_gpt", "GPT steps of 16 lengths", (A((4, 128), 4000), A((4, 128), 4000)), tolerance=1e-3),
-        _course("bf16", "three dense layers in bfloat16, 256 x 1024", (A((256, 1024)), W(1024, 1024), W(1024, 1024), W(1024, 1024)), tolerance=2e-2),
+        _course(
+            "bf16",
+            "three dense layers in bfloat16, 256 x 1024",
+            (A((256, 1024)), W(1024, 1024), W(1024, 1024), W(1024, 1024)),
+            tolerance=2e-2,
+        ),
         _course("adam", "Adam on 25 million numbers, batch 8", (A((8, 2500)),), tolerance=1e-3),
         _course("gan", "DCGAN, batch 32 of 32 x 32, a step", (A((32, 64, 1, 1)), A((32, 3, 32, 32))), tolerance=1e-2),
     ]

@@ -72,7 +72,9 @@ def log_softmax(x):
 
 
 def max_pool1d(x, size):
-    return ops.max_pool1d(x, size) if hasattr(ops, "max_pool1d") else squeeze(F.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
+    return (
+        ops.max_pool1d(x, size) if hasattr(ops, "max_pool1d") else squeeze(F.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
+    )
 
 
 def to_int(x):

@@ -208,7 +208,11 @@ def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
         def __init__(self, width, heads, causal=False):
             super().__init__()
             self.norm1, self.attend = nn.LayerNorm(width), Attention(width, heads, causal)
-            self.norm2, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.norm2, self.up, self.down = (
+                nn.LayerNorm(width),
+                nn.Linear(width, 4 * width),
+                nn.Linear(4 * width, width),
+            )
 
         def forward(self, x):
             x = x + self.attend(self.norm1(x))
