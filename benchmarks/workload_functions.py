@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["functions"]
+__all__ = ["PLAIN", "functions"]
+
+# Functions that frameworks with PyTorch's names have alike.
+PLAIN = (
+    "tanh sigmoid exp log log1p sqrt relu sin cos logaddexp matmul einsum cat stack where complex clamp unsqueeze "
+    "squeeze ones_like zeros_like full_like transpose permute reshape argmin amax maximum minimum eye diagonal mean "
+    "cumsum cumprod softmax chunk roll triu"
+).split()
 
 
 def _science(T: Any) -> Mapping[str, Callable[..., Any]]:

@@ -5,54 +5,20 @@ their namespace.
 import sys
 from types import SimpleNamespace
 
-import mycel as ms
 from cases import initial_weight
-from mycel import Parameter, Tensor, mint, nn, ops
-from mycel.mint import (
-    amax,
-    argmin,
-    cat,
-    chunk,
-    clamp,
-    cos,
-    cumprod,
-    cumsum,
-    einsum,
-    exp,
-    eye,
-    full_like,
-    log,
-    log1p,
-    logaddexp,
-    matmul,
-    maximum,
-    mean,
-    minimum,
-    ones_like,
-    permute,
-    reshape,
-    roll,
-    sigmoid,
-    sin,
-    softmax,
-    sqrt,
-    squeeze,
-    stack,
-    tanh,
-    transpose,
-    triu,
-    unsqueeze,
-    where,
-    zeros_like,
-)
-from mycel.mint.nn import functional as F
-from mycel.scipy import linalg
-from workload_functions import functions
+from workload_functions import PLAIN, functions
 from workload_networks import networks
 from workload_steps import steps
 
+import mycel as ms
+from mycel import Parameter, Tensor, mint, nn, ops
+from mycel.mint.nn import functional as F
+from mycel.scipy import linalg
+
 rfft, rfft2, irfft2, relu, gelu = ops.rfft, ops.rfft2, ops.irfft2, F.relu, F.gelu
-re, im, diagonal, cholesky, index_add = ops.real, ops.imag, ops.diagonal, ops.cholesky, mint.index_add
+re, im, cholesky, where, squeeze, unsqueeze = ops.real, ops.imag, ops.cholesky, mint.where, mint.squeeze, mint.unsqueeze
+exp, matmul, softmax, transpose = mint.exp, mint.matmul, mint.softmax, mint.transpose
+globals().update({name: getattr(mint, name, None) or getattr(ops, name) for name in PLAIN if name != "complex"})
 
 
 def abs2(x):
@@ -72,9 +38,7 @@ def log_softmax(x):
 
 
 def max_pool1d(x, size):
-    return (
-        ops.max_pool1d(x, size) if hasattr(ops, "max_pool1d") else squeeze(F.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
-    )
+    return squeeze(F.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
 
 
 def to_int(x):
@@ -254,9 +218,7 @@ _LAYERS |= {
     "Module": Module,
     "Sequential": nn.SequentialCell,
     "ModuleList": nn.CellList,
-    "ConvTranspose2d": mint.nn.ConvTranspose2d,
 }
-_LAYERS["MaxPool2d"] = mint.nn.MaxPool2d
 
 
 class Workloads:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from cases import initial_weight
 from torch import nn
-from workload_functions import functions
+from workload_functions import PLAIN, functions
 from workload_networks import networks
 from workload_steps import steps
 
@@ -85,7 +84,7 @@ class Workloads:
         self.compiled = compiled
         linear = torch.linalg
         T = SimpleNamespace(
-            **{name: getattr(torch, name) for name in _PLAIN},
+            **{name: getattr(torch, name) for name in PLAIN},
             abs2=lambda x: x.real**2 + x.imag**2,
             rfft=torch.fft.rfft,
             rfft2=torch.fft.rfft2,
@@ -163,10 +162,3 @@ class Workloads:
         """Return a network with its weights, and how many numbers are trained."""
         net = started(self.networks[name]())
         return net, sum(p.numel() for p in net.parameters())
-
-
-_PLAIN = (
-    "tanh sigmoid exp log log1p sqrt relu sin cos logaddexp matmul einsum cat stack where complex clamp unsqueeze "
-    "squeeze ones_like zeros_like full_like transpose permute reshape argmin amax maximum minimum eye diagonal mean "
-    "cumsum cumprod softmax chunk roll triu"
-).split()

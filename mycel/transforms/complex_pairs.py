@@ -4,8 +4,8 @@ Inside the result a complex value is a pair of real nodes. At the boundary, and 
 passes it on, it is one array whose last axis holds the two parts; this is the memory layout of a
 complex array, so callers need no conversion. Functions become formulas of the parts (`FORMULAS`),
 operations that only move or add elements are applied to both parts, and nested graphs are
-transformed in the same way. A formula may leave a node alone (None). All other operations compute with complex arrays in the reference
-engine (`on_complex`).
+transformed in the same way. All other operations, and what a formula leaves alone (None), compute
+with complex arrays in the reference engine (`on_complex`).
 
 A graph without complex values is returned as it is.
 """
