@@ -136,7 +136,7 @@ def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
     # are compared.
     if (
         "jax" in plan.pythons
-        and not case.kind
+        and case.kind in ("", "function")
         and (case.group != "eager" or case.name in ("eager_add", "eager_matmul"))
     ):
         found += [("jax", "jit" + layout) for layout in (layouts if case.group == "network" else ("",))]

@@ -88,7 +88,12 @@ def workloads() -> list[Case]:
             (A((128, 64)), A((129, 64)), A((128, 64)), A((128, 64))),
             (1, 2),
         ),
-        _network("mobilenet", "MobileNetV2, batch 8 of 128 x 128, a step", (A((8, 3, 128, 128)), A((8,), 100))),
+        _network(
+            "mobilenet",
+            "MobileNetV2, batch 8 of 128 x 128, a step",
+            (A((8, 3, 128, 128)), A((8,), 100)),
+            tolerance=3e-3,
+        ),
         _network("efficientnet", "EfficientNet-B0 at batch 1, 224 x 224", (A((1, 3, 224, 224)),), ""),
         _network("unet", "U-Net, batch 4 of 96 x 96, a step", (A((4, 1, 96, 96)), A((4, 1, 96, 96), 2, "flags"))),
         _network("diffusion", "a sampling step of a diffusion U-Net, 4 x 32 x 32", (A((4, 3, 32, 32)), A((4, 64))), ""),
@@ -126,7 +131,7 @@ def workloads() -> list[Case]:
         _course("trees", "TreeLSTM of 100 over trees that are new each time, a step", (A((24, 100)),)),
         _course("decode", "a token of a decoder of 4 layers with cache of 512", (A((1, 256)), A((512,)))),
         _course("lengths_gru", "GRU steps of 20 lengths", (A((16, 70, 32)), A((16, 1)))),
-        _course("lengths_gpt", "GPT steps of 16 lengths", (A((4, 128), 4000), A((4, 128), 4000)), tolerance=1e-3),
+        _course("lengths_gpt", "GPT steps of 16 lengths", (A((4, 128), 4000), A((4, 128), 4000)), tolerance=5e-3),
         _course(
             "bf16",
             "three dense layers in bfloat16, 256 x 1024",
