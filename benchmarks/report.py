@@ -78,13 +78,22 @@ def tolerance_of(name: str) -> float:
 
 
 def store(path: Path, found: Mapping[str, Ratio], threads: int, tolerance: Optional[float] = None) -> None:
-    """Keep ratios, and what is tolerated of them, beside those of other cases in a file."""
-    known = load(path) if path.is_file() else {}
-    allowed = tolerances(path) if path.is_file() else {}
+    """Keep ratios, and what is tolerated of them, beside those of other cases in a file.
+
+    Those of another processor than the file's own are listed by it.
+    """
+    content: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    known, allowed = content.get("ratios", {}), content.get("tolerances", {})
+    here = processor()
+    usual = content.get("processor", here)
+    elsewhere = {name: where for name, where in content.get("elsewhere", {}).items() if name not in found}
+    if here != usual:
+        elsewhere |= dict.fromkeys(found, here)
     known |= {name: round(ratio["ratio"], 3) for name, ratio in found.items()}
     allowed |= {name: tolerance_of(name) if tolerance is None else tolerance for name in found}
     own = {name: value for name, value in sorted(allowed.items()) if value != tolerance_of(name)}
-    content = {"processor": processor(), "threads": threads, "ratios": dict(sorted(known.items())), "tolerances": own}
+    content = {"processor": usual, "threads": threads, "ratios": dict(sorted(known.items()))}
+    content |= {"tolerances": own, "elsewhere": dict(sorted(elsewhere.items()))}
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 

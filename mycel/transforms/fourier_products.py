@@ -35,7 +35,7 @@ from mycel.transforms.rules import uniform
 
 __all__ = ["DIRECT", "LARGEST", "from_half", "half", "whole"]
 
-DIRECT, LARGEST = 48, 64
+DIRECT, LARGEST = 96, 64
 Parts = tuple[Node, Node]
 
 

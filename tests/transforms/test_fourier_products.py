@@ -7,7 +7,7 @@ import mycel as ms
 from mycel import ops
 from mycel.transforms.fourier_products import DIRECT, LARGEST, _factors
 
-SIZES = (1, 2, 3, 7, DIRECT, 49, 50, 60, 97, 100, 105, 127, 128, 251, 256, 1000, 1001, 4096)
+SIZES = (1, 2, 3, 7, 50, DIRECT, 97, 98, 100, 105, 127, 128, 251, 256, 1000, 1001, 4096)
 
 
 def close(found, expected):
