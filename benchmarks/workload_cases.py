@@ -27,15 +27,10 @@ def _weight(*shape: int) -> Array:
     return Array(shape, scale=shape[0] ** -0.5)
 
 
-def workloads() -> list[Case]:
-    """Return all workloads."""
-    A, W = Array, _weight
+def _science() -> list[Case]:
+    A = Array
     big = A((2048, 2048))
-    nodes = (A((10000, 64)), W(64, 64), W(64, 16), A((100000,), 10000), A((100000,), 10000))
-    factors = (A((4096,), 50000), A((4096,), 20000), A((4096,)), A((50000, 32)), A((20000, 32)))
-    mlp = (W(64, 256), A((256,)), W(256, 64), A((64,)))
-    fields = (W(39, 128), W(128, 128), W(128, 128), W(128, 4))
-    physics = (W(2, 64), A((64,)), W(64, 64), A((64,)), W(64, 1), A((2000, 2), kind="uniform"))
+    mlp = (_weight(64, 256), A((256,)), _weight(256, 64), A((64,)))
     return [
         _function("chain", "element-wise chain with gradient, 2048 x 2048", (big, big), (0, 1)),
         _function("rfft", "power spectra of 1000 real rows of 1000", (A((1000, 1000)),), tolerance=1e-3),
@@ -69,6 +64,15 @@ def workloads() -> list[Case]:
         ),
         _function("whitening", "whitening by eigenvectors, 4000 x 256", (A((4000, 256)),), tolerance=1e-2),
         _function("svd", "singular values of 8 x 200 x 200", (A((8, 200, 200)),), tolerance=1e-3),
+    ]
+
+
+def _learning() -> list[Case]:
+    A, W = Array, _weight
+    nodes = (A((10000, 64)), W(64, 64), W(64, 16), A((100000,), 10000), A((100000,), 10000))
+    factors = (A((4096,), 50000), A((4096,), 20000), A((4096,)), A((50000, 32)), A((20000, 32)))
+    fields = (W(39, 128), W(128, 128), W(128, 128), W(128, 4))
+    return [
         _function("gcn", "graph convolution, 10,000 nodes, 100,000 edges, with gradient", nodes, (0, 1, 2)),
         _function("nerf", "NeRF, 512 rays of 64 samples, with gradient", (A((512, 64, 3)), *fields), (1, 2, 3, 4)),
         _function("soft_rank", "soft ranks of 16 x 512 with gradient", (A((16, 512)), A((16, 512))), (0,)),
@@ -88,6 +92,12 @@ def workloads() -> list[Case]:
             (A((128, 64)), A((129, 64)), A((128, 64)), A((128, 64))),
             (1, 2),
         ),
+    ]
+
+
+def _networks() -> list[Case]:
+    A = Array
+    return [
         _network(
             "mobilenet",
             "MobileNetV2, batch 8 of 128 x 128, a step",
@@ -125,6 +135,13 @@ def workloads() -> list[Case]:
             (A((100001, 8)), A((100000,), 4), A((256,), 100000)),
             "adam",
         ),
+    ]
+
+
+def _courses() -> list[Case]:
+    A, W = Array, _weight
+    physics = (W(2, 64), A((64,)), W(64, 64), A((64,)), W(64, 1), A((2000, 2), kind="uniform"))
+    return [
         _course("newton", "Newton's method per sample, 20,000", (A((20000,), kind="uniform", scale=5.0),)),
         _course("pinn", "physics-informed network, 2000 points, gradient", physics, tolerance=1e-3),
         _course("nms", "suppression of 300 boxes", (A((1, 300, 4), kind="uniform"), A((1, 300), kind="distinct"))),
@@ -141,3 +158,8 @@ def workloads() -> list[Case]:
         _course("adam", "Adam on 25 million numbers, batch 8", (A((8, 2500)),), tolerance=1e-3),
         _course("gan", "DCGAN, batch 32 of 32 x 32, a step", (A((32, 64, 1, 1)), A((32, 3, 32, 32))), tolerance=1e-2),
     ]
+
+
+def workloads() -> list[Case]:
+    """Return all workloads."""
+    return [*_science(), *_learning(), *_networks(), *_courses()]

@@ -19,7 +19,7 @@ PLAIN = (
 ).split()
 
 
-def _science(T: Any) -> Mapping[str, Callable[..., Any]]:
+def _waves(T: Any) -> Mapping[str, Callable[..., Any]]:
     def chain(x, y):
         return T.tanh(x * y + 1.0) * T.sigmoid(x - y) + T.exp(-x * x) * T.log1p(y * y)
 
@@ -48,6 +48,10 @@ def _science(T: Any) -> Mapping[str, Callable[..., Any]]:
             x = x + (h / 6.0) * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         return x
 
+    return {"wl_chain": chain, "wl_rfft": rfft_rows, "wl_fno": spectral_convolution, "wl_ode": ode_rk4}
+
+
+def _statistics(T: Any) -> Mapping[str, Callable[..., Any]]:
     def particles(position, velocity, cells):
         n = 128
         for _ in range(10):
@@ -99,10 +103,6 @@ def _science(T: Any) -> Mapping[str, Callable[..., Any]]:
         return T.singular_values(x)
 
     return {
-        "wl_chain": chain,
-        "wl_rfft": rfft_rows,
-        "wl_fno": spectral_convolution,
-        "wl_ode": ode_rk4,
         "wl_particles": particles,
         "wl_hmc": hmc,
         "wl_kmeans": k_means,
@@ -112,7 +112,7 @@ def _science(T: Any) -> Mapping[str, Callable[..., Any]]:
     }
 
 
-def _learning(T: Any) -> Mapping[str, Callable[..., Any]]:
+def _structures(T: Any) -> Mapping[str, Callable[..., Any]]:
     def graph_convolution(x, w1, w2, source, target):
         def layer(h, w):
             h = T.matmul(h, w)
@@ -132,6 +132,26 @@ def _learning(T: Any) -> Mapping[str, Callable[..., Any]]:
         through = T.cumprod(1.0 - alpha + 1e-6, 1)
         return (T.unsqueeze(alpha * through, 2) * colour).sum(1)
 
+    def augment(images, matrices):
+        return T.grid_sample(images, T.affine_grid(matrices, 128, 128))
+
+    def quantiles(x):
+        ordered = T.sort_values(x)
+        return T.cat((ordered[:, 1000:1001], ordered[:, 9000:9001], T.topk_values(x, 100)), 1)
+
+    def matrix_factors(user, item, rating, users, items):
+        return T.mean(((T.take(users, user) * T.take(items, item)).sum(1) - rating) ** 2)
+
+    return {
+        "wl_gcn": graph_convolution,
+        "wl_nerf": nerf,
+        "wl_augment": augment,
+        "wl_quantiles": quantiles,
+        "wl_mf": matrix_factors,
+    }
+
+
+def _losses(T: Any) -> Mapping[str, Callable[..., Any]]:
     def soft_rank(x, y):
         pairs = T.sigmoid((T.unsqueeze(x, 2) - T.unsqueeze(x, 1)) * 4.0)
         return T.mean((pairs.sum(1) - y) ** 2)
@@ -164,16 +184,6 @@ def _learning(T: Any) -> Mapping[str, Callable[..., Any]]:
     def ctc(logits, labels):
         return T.ctc(T.log_softmax(logits), labels)
 
-    def augment(images, matrices):
-        return T.grid_sample(images, T.affine_grid(matrices, 128, 128))
-
-    def quantiles(x):
-        ordered = T.sort_values(x)
-        return T.cat((ordered[:, 1000:1001], ordered[:, 9000:9001], T.topk_values(x, 100)), 1)
-
-    def matrix_factors(user, item, rating, users, items):
-        return T.mean(((T.take(users, user) * T.take(items, item)).sum(1) - rating) ** 2)
-
     def ppo(reward, value, new, old):
         advantages = []
         gae = T.zeros_like(reward[0])
@@ -185,20 +195,9 @@ def _learning(T: Any) -> Mapping[str, Callable[..., Any]]:
         policy = -T.mean(T.minimum(ratio * advantage, T.clamp(ratio, 0.8, 1.2) * advantage))
         return policy + 0.5 * T.mean((value[:-1] - T.detach(advantage + value[:-1]) + 0.1) ** 2)
 
-    return {
-        "wl_gcn": graph_convolution,
-        "wl_nerf": nerf,
-        "wl_soft_rank": soft_rank,
-        "wl_lovasz": lovasz,
-        "wl_soft_dtw": soft_dtw,
-        "wl_ctc": ctc,
-        "wl_augment": augment,
-        "wl_quantiles": quantiles,
-        "wl_mf": matrix_factors,
-        "wl_ppo": ppo,
-    }
+    return {"wl_soft_rank": soft_rank, "wl_lovasz": lovasz, "wl_soft_dtw": soft_dtw, "wl_ctc": ctc, "wl_ppo": ppo}
 
 
 def functions(T: Any) -> Mapping[str, Callable[..., Any]]:
     """Return the functions by their cases' names."""
-    return {**_science(T), **_learning(T)}
+    return {**_waves(T), **_statistics(T), **_structures(T), **_losses(T)}

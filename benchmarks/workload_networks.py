@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["networks"]
 
 
-def _vision(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
+def _inverted(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Inverted(nn.Module):
         def __init__(self, inputs, outputs, stride, expand, kernel=3, squeeze=False):
             super().__init__()
@@ -71,6 +71,10 @@ def _vision(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             x = self.blocks(F.silu(self.bn1(self.stem(x))))
             return self.out(F.silu(self.bn2(self.last(x))).mean((2, 3)))
 
+    return {"wl_mobilenet": MobileNet, "wl_efficientnet": EfficientNet}
+
+
+def _images(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Double(nn.Module):
         def __init__(self, inputs, outputs):
             super().__init__()
@@ -99,6 +103,23 @@ def _vision(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             a = self.g(T.cat((self.up3(b), a), 1))
             return F.binary_cross_entropy_with_logits(self.out(a), truth)
 
+    class Volume(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1, self.bn1 = nn.Conv3d(1, 16, 3, 1, 1), nn.BatchNorm3d(16)
+            self.conv2, self.bn2 = nn.Conv3d(16, 32, 3, 2, 1), nn.BatchNorm3d(32)
+            self.conv3, self.bn3 = nn.Conv3d(32, 64, 3, 2, 1), nn.BatchNorm3d(64)
+            self.out = nn.Linear(64, 10)
+
+        def forward(self, x, label):
+            x = F.relu(self.bn1(self.conv1(x)))
+            x = F.relu(self.bn3(self.conv3(F.relu(self.bn2(self.conv2(x))))))
+            return F.cross_entropy(self.out(x.mean((2, 3, 4))), label)
+
+    return {"wl_unet": UNet, "wl_conv3d": Volume}
+
+
+def _diffusion(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Residual(nn.Module):
         def __init__(self, inputs, outputs):
             super().__init__()
@@ -142,19 +163,10 @@ def _vision(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             a = self.up2(T.cat((F.interpolate(b, scale_factor=2.0), a), 1), t)
             return noisy - 0.02 * self.last(F.silu(self.norm2(a)))
 
-    class Volume(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv1, self.bn1 = nn.Conv3d(1, 16, 3, 1, 1), nn.BatchNorm3d(16)
-            self.conv2, self.bn2 = nn.Conv3d(16, 32, 3, 2, 1), nn.BatchNorm3d(32)
-            self.conv3, self.bn3 = nn.Conv3d(32, 64, 3, 2, 1), nn.BatchNorm3d(64)
-            self.out = nn.Linear(64, 10)
+    return {"wl_diffusion": Diffusion}
 
-        def forward(self, x, label):
-            x = F.relu(self.bn1(self.conv1(x)))
-            x = F.relu(self.bn3(self.conv3(F.relu(self.bn2(self.conv2(x))))))
-            return F.cross_entropy(self.out(x.mean((2, 3, 4))), label)
 
+def _detection(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Detector(nn.Module):
         def __init__(self):
             super().__init__()
@@ -178,17 +190,12 @@ def _vision(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             best = T.amax(boxes[..., 5:], -1) * boxes[..., 4]
             return boxes[..., :4], best
 
-    return {
-        "wl_mobilenet": MobileNet,
-        "wl_efficientnet": EfficientNet,
-        "wl_unet": UNet,
-        "wl_diffusion": Diffusion,
-        "wl_conv3d": Volume,
-        "wl_detector": Detector,
-    }
+    return {"wl_detector": Detector}
 
 
-def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
+def _blocks(nn: Any, F: Any, T: Any) -> tuple[Any, Any]:
+    """Return attention, and a layer with it, of transformers that normalise first."""
+
     class Attention(nn.Module):
         def __init__(self, width, heads, causal=False):
             super().__init__()
@@ -217,6 +224,12 @@ def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
         def forward(self, x):
             x = x + self.attend(self.norm1(x))
             return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+    return Attention, Block
+
+
+def _formers(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
+    Attention, Block = _blocks(nn, F, T)
 
     class ViT(nn.Module):
         def __init__(self):
@@ -258,6 +271,12 @@ def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
                     x = T.roll(x, (4, 4), (1, 2))
             return T.mean(x * x)
 
+    return {"wl_vit": ViT, "wl_gpt": GPT, "wl_windows": Windows}
+
+
+def _speech(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
+    Attention, _ = _blocks(nn, F, T)
+
     class Conformer(nn.Module):
         def __init__(self):
             super().__init__()
@@ -289,6 +308,18 @@ def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
                 x = x + F.relu(conv(F.pad(x, (2 * 2**i, 0))))
             return T.mean((x.mean(1) - y) ** 2)
 
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.out = T.lstm(64, 256, 2), nn.Linear(256, 1)
+
+        def forward(self, x, y):
+            return T.mean((self.out(self.rnn(x)[0][:, -1]) - y) ** 2)
+
+    return {"wl_conformer": Conformer, "wl_tcn": Temporal, "wl_lstm": Recurrent}
+
+
+def _sound(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Sound(nn.Module):
         def __init__(self):
             super().__init__()
@@ -316,24 +347,7 @@ def _sequences(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             x = F.relu(self.bn3(self.conv3(x)))
             return F.cross_entropy(self.out(x.mean(2)), label)
 
-    class Recurrent(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.rnn, self.out = T.lstm(64, 256, 2), nn.Linear(256, 1)
-
-        def forward(self, x, y):
-            return T.mean((self.out(self.rnn(x)[0][:, -1]) - y) ** 2)
-
-    return {
-        "wl_vit": ViT,
-        "wl_gpt": GPT,
-        "wl_windows": Windows,
-        "wl_conformer": Conformer,
-        "wl_tcn": Temporal,
-        "wl_wav2vec": Sound,
-        "wl_audio": Audio,
-        "wl_lstm": Recurrent,
-    }
+    return {"wl_wav2vec": Sound, "wl_audio": Audio}
 
 
 def _tables(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
@@ -381,6 +395,10 @@ def _tables(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
         def forward(self, index, y):
             return T.mean((self.table(index) - y) ** 2)
 
+    return {"wl_tiny": Tiny, "wl_vae": VAE, "wl_dlrm": DLRM, "wl_table": Table}
+
+
+def _values(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     class Points(nn.Module):
         def __init__(self):
             super().__init__()
@@ -406,9 +424,10 @@ def _tables(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
             chosen = T.take_along(self.value(now), T.unsqueeze(T.take(action, at), 1))
             return F.smooth_l1_loss(T.squeeze(chosen, 1), target)
 
-    return {"wl_tiny": Tiny, "wl_vae": VAE, "wl_dlrm": DLRM, "wl_table": Table, "wl_pointnet": Points, "wl_dqn": DQN}
+    return {"wl_pointnet": Points, "wl_dqn": DQN}
 
 
 def networks(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[[], Any]]:
     """Return what makes each network, by their cases' names."""
-    return {**_vision(nn, F, T), **_sequences(nn, F, T), **_tables(nn, F, T)}
+    groups = (_inverted, _images, _diffusion, _detection, _formers, _speech, _sound, _tables, _values)
+    return {name: network for group in groups for name, network in group(nn, F, T).items()}

@@ -98,7 +98,7 @@ def _trees(nn: Any, T: Any) -> Mapping[str, Callable[..., Callable[[], Any]]]:
     return {"wl_trees": trees}
 
 
-def _language(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, Callable[..., Callable[[], Any]]]:
+def _decoding(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[..., Callable[[], Any]]]:
     class Cached(nn.Module):
         def __init__(self):
             super().__init__()
@@ -139,6 +139,10 @@ def _language(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, C
 
         return step
 
+    return {"wl_decode": decode}
+
+
+def _lengths(nn: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, Callable[..., Callable[[], Any]]]:
     def lengths_gru(x, y):
         class Net(nn.Module):
             def __init__(self):
@@ -157,6 +161,10 @@ def _language(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, C
         parts = [(T.copy(tokens[:, : 16 + 7 * i]), T.copy(labels[:, : 16 + 7 * i])) for i in range(16)]
         return lambda: [step(*part) for part in parts]
 
+    return {"wl_lengths_gru": lengths_gru, "wl_lengths_gpt": lengths_gpt}
+
+
+def _large(nn: Any, T: Any) -> Mapping[str, Callable[..., Callable[[], Any]]]:
     def dense_bf16(x, w1, w2, w3):
         weights = [T.to_bf16(w) for w in (w1, w2, w3)]
         x = T.to_bf16(x)
@@ -182,6 +190,10 @@ def _language(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, C
         step = T.trainer(T.started(Net()), "adam")
         return lambda: step(x)
 
+    return {"wl_bf16": dense_bf16, "wl_adam": adam_25m}
+
+
+def _rivals(nn: Any, F: Any, T: Any) -> Mapping[str, Callable[..., Callable[[], Any]]]:
     def adversarial(noise, images):
         class Generator(nn.Module):
             def __init__(self):
@@ -226,16 +238,10 @@ def _language(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, C
         make = T.inference(maker)
         return lambda: [judge(images, make(noise)), forge(noise)]
 
-    return {
-        "wl_decode": decode,
-        "wl_lengths_gru": lengths_gru,
-        "wl_lengths_gpt": lengths_gpt,
-        "wl_bf16": dense_bf16,
-        "wl_adam": adam_25m,
-        "wl_gan": adversarial,
-    }
+    return {"wl_gan": adversarial}
 
 
 def steps(nn: Any, F: Any, T: Any, gpt: Callable[[], Any]) -> Mapping[str, Callable[..., Callable[[], Any]]]:
-    """Return what makes each workload ready, by their cases' names."""
-    return {**_loops(T), **_trees(nn, T), **_language(nn, F, T, gpt)}
+    """Return what makes each workload ready, by their cases' names; `gpt` makes that network."""
+    found = {**_loops(T), **_trees(nn, T), **_decoding(nn, F, T)}
+    return {**found, **_lengths(nn, T, gpt), **_large(nn, T), **_rivals(nn, F, T)}

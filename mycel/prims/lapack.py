@@ -91,7 +91,8 @@ def _each(a: Matrix, compute: Callable[..., Any], *others: Matrix) -> Optional[l
 
 
 def _stack(a: Matrix, results: list[Matrix]) -> Matrix:
-    return np.stack(results).reshape(*a.shape[:-2], *results[0].shape)
+    found: Matrix = np.stack(results).reshape(*a.shape[:-2], *results[0].shape)
+    return found
 
 
 def cholesky(a: Matrix) -> Optional[Matrix]:
@@ -102,7 +103,10 @@ def cholesky(a: Matrix) -> Optional[Matrix]:
 
     def one(m: Matrix) -> Matrix:
         found, failed = factor(m.T, lower=0, clean=1)
-        return np.full_like(m, np.nan) if failed else found.T
+        factors: Matrix = found.T
+        if failed:
+            factors[...] = np.nan
+        return factors
 
     with alone():
         results = _each(a, one)
@@ -110,7 +114,11 @@ def cholesky(a: Matrix) -> Optional[Matrix]:
 
 
 def solve_triangle(a: Matrix, b: Matrix, lower: bool, transposed: bool, unit: bool) -> Optional[Matrix]:
-    """Return the solutions x of op(a) x = b for triangular matrices; NaN where one is singular."""
+    """Return the solutions x of op(a) x = b for triangular matrices; NaN where one is singular.
+
+    `lower` says which triangle of `a` is read, op transposes where `transposed`, and with `unit`
+    the diagonal counts as ones.
+    """
     solve = _routine(a, "trsm", "blas")
     if solve is None or not b.size:
         return None
@@ -118,8 +126,8 @@ def solve_triangle(a: Matrix, b: Matrix, lower: bool, transposed: bool, unit: bo
     def one(p: Matrix, q: Matrix) -> Matrix:
         if not unit and np.any(np.diagonal(p) == 0):
             return np.full_like(q, np.nan)
-        found: Matrix = solve(1.0, p.T, q.T, side=1, lower=not lower, trans_a=transposed, diag=unit)
-        return found.T
+        found: Matrix = solve(1.0, p.T, q.T, side=1, lower=not lower, trans_a=transposed, diag=unit).T
+        return found
 
     with alone():
         results = _each(a, one, b)

@@ -157,7 +157,10 @@ def _fits(x: Node, axes: Sequence[int], *sizes: DimLike) -> bool:
 
 
 def whole(re: Node, im: Node, axes: Sequence[int], inverse: bool) -> Optional[Parts]:
-    """Return the parts of the transform over axes; neither direction is divided by its size."""
+    """Return the parts of the transform over `axes` of numbers with the parts `re` and `im`.
+
+    It is the other direction with `inverse`; neither is divided by its size.
+    """
     if not _fits(re, axes):
         return None
     sign = 1 if inverse else -1
@@ -183,12 +186,15 @@ def half(x: Node, axes: Sequence[int]) -> Optional[Parts]:
 
 
 def from_half(re: Node, im: Node, axes: Sequence[int], size: DimLike) -> Optional[Node]:
-    """Return the `size` real numbers along the last axis that have this half of a transform."""
+    """Return the `size` real numbers along the last of `axes` that have this half of a transform.
+
+    `re` and `im` are its parts.
+    """
     *others, last = axes
     if not isinstance(size, int) or not _fits(re, others, size):
         return None
     parts = whole(re, im, others, True)
     assert parts is not None
     end = re.type.rank - 1
-    found = _back(*(S.move_axis(p, last, end) for p in parts), size)
+    found = _back(S.move_axis(parts[0], last, end), S.move_axis(parts[1], last, end), size)
     return S.move_axis(found, end, last)

@@ -336,8 +336,9 @@ def grid_sample(
 def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: int) -> Tensor:
     """Return the elements at positions between those of images.
 
-    Images are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P) with 2. The
-    corners around each position are weighted by the volumes opposite; corners outside read 0.
+    Images (`columns`) are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P)
+    with 2. `sizes` are those of the axes that S joins, and `places` has the positions (N, P) along
+    each. Corners around a position are weighted by the volumes opposite; those outside read 0.
     """
     n, points = places[0].shape
     lows = [run(E.floor, at) for at in places]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel.engines.native.kernels.emit import choose, compute_type, extreme, literal
 from mycel.engines.native.kernels.nest import Reduce
