@@ -9,49 +9,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from case_types import Array, Case
+from workload_cases import workloads
 
 __all__ = ["CASES", "Array", "Case", "checked_steps", "cotangent", "digest", "initial_weight", "inputs_of"]
-
-
-@dataclass(frozen=True)
-class Array:
-    """An input: float32, normally distributed, uniform over [0.1, 1.1) or rows of distinct numbers
-    ("distinct"); or integers below `high`.
-    """
-
-    shape: tuple[int, ...]
-    high: int = 0
-    kind: str = "normal"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One comparison.
-
-    `wrt` are the inputs that it is differentiated by (none: forward only). `layouts`: whether
-    channels-last applies. `tolerance` is relative to the size of the result. `random`: the numbers
-    differ by design, and only how many are zero is compared.
-    """
-
-    name: str
-    group: str
-    title: str
-    inputs: tuple[Array, ...] = ()
-    wrt: tuple[int, ...] = ()
-    layouts: bool = False
-    tolerance: float = 1e-4
-    random: bool = False
-
-    @property
-    def passes(self) -> tuple[str, ...]:
-        """What is timed of it."""
-        if self.group in ("network", "eager", "optimizer"):
-            return ("step",)
-        return ("forward", "backward") if self.wrt else ("forward",)
 
 
 _IMAGE = Array((8, 64, 56, 56))
@@ -287,7 +251,7 @@ def _eager() -> list[Case]:
 
 CASES = {
     case.name: case
-    for make in (_element_and_row_wise, _images, _matrices, _indexing_and_movement, _networks, _eager)
+    for make in (_element_and_row_wise, _images, _matrices, _indexing_and_movement, _networks, _eager, workloads)
     for case in make()
 }
 
@@ -297,17 +261,21 @@ def inputs_of(case: Case) -> list[Any]:
     found: list[Any] = []
     for position, spec in enumerate(case.inputs):
         random = np.random.RandomState(zlib.crc32(f"{case.name.removesuffix('_bf16')}.{position}".encode()))
-        if spec.high:
+        if spec.kind == "flags":
+            found.append(random.randint(0, spec.high, spec.shape).astype(np.float32))
+        elif spec.kind == "labels":
+            found.append(random.randint(1, spec.high + 1, spec.shape).astype(np.int32))
+        elif spec.high:
             found.append(random.randint(0, spec.high, spec.shape).astype(np.int32))
         elif spec.kind == "uniform":
-            found.append(random.uniform(0.1, 1.1, spec.shape).astype(np.float32))
+            found.append((random.uniform(0.1, 1.1, spec.shape) * spec.scale).astype(np.float32))
         elif spec.kind == "distinct":
             rows = np.tile(np.arange(spec.shape[-1], dtype=np.float32), (*spec.shape[:-1], 1)) / spec.shape[-1]
             found.append(np.take_along_axis(rows, random.rand(*spec.shape).argsort(-1), -1))
         else:
             # Weights, which are inputs of four dimensions behind the first, are scaled so that
             # outputs stay near one.
-            scale = np.prod(spec.shape[1:]) ** -0.5 if case.group == "convolution" and position else 1.0
+            scale = np.prod(spec.shape[1:]) ** -0.5 if case.group == "convolution" and position else spec.scale
             found.append((random.randn(*spec.shape) * scale).astype(np.float32))
     return found
 

@@ -124,13 +124,23 @@ def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
     if "torch" in plan.pythons:
         kinds = ("eager",) if case.group == "eager" else ("eager", "compile")
         found += [("torch", kind + layout) for layout in layouts for kind in kinds]
-    ours = ("pynative",) if case.group == "eager" else ("graph", "pynative") if case.name == "lenet5" else ("graph",)
+    ours = (
+        ("pynative",)
+        if case.group == "eager"
+        else ("graph", "pynative")
+        if case.name == "lenet5" or case.kind
+        else ("graph",)
+    )
     found += [(OURS, mode) for mode in dict.fromkeys((*ours, *plan.extra))]
     # JAX records by tracing and writes nothing in place: of its operations at a time the plainest
     # are compared.
-    if "jax" in plan.pythons and (case.group != "eager" or case.name in ("eager_add", "eager_matmul")):
+    if (
+        "jax" in plan.pythons
+        and case.kind in ("", "function")
+        and (case.group != "eager" or case.name in ("eager_add", "eager_matmul"))
+    ):
         found += [("jax", "jit" + layout) for layout in (layouts if case.group == "network" else ("",))]
-    if "mindspore" in plan.pythons:
+    if "mindspore" in plan.pythons and not case.kind:
         found.append(("mindspore", "pynative" if case.group == "eager" else "graph"))
     if plan.only:
         found = [(framework, mode) for framework, mode in found if framework == OURS or mode in plan.only]

@@ -34,8 +34,8 @@ def _caches(folder: Path) -> dict[str, str]:
 
 
 def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
-    """Return the time of the first training step of a fresh process without and with its cache, and
-    the memory at the peak of three steps.
+    """Return the time of the first step of a fresh process without and with its cache, and the
+    memory at the peak of three steps; of workloads without what checking their results takes.
     """
     rows = []
     for name in names:
@@ -44,7 +44,13 @@ def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]],
             with tempfile.TemporaryDirectory(prefix="bench-") as folder:
                 for kind in ("cold", "warm"):
                     worker = start(plan, framework, mode, settings=_caches(Path(folder)))
-                    answer = worker.facts if "error" in worker.facts else worker.ask(prepare=name, **{"pass": "step"})
+                    asked = {"pass": CASES[name].passes[-1]}
+                    checked = not CASES[name].kind
+                    answer = (
+                        worker.facts if "error" in worker.facts else worker.ask(prepare=name, check=checked, **asked)
+                    )
+                    if "error" not in answer and not checked:
+                        answer |= worker.ask(measure=name, budget=0.1, **asked)
                     if "error" in answer:
                         row["error"] = answer["error"]
                     else:
@@ -53,13 +59,35 @@ def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]],
                     worker.end()
             rows.append(row)
     lines = [[CASES[r["case"]].title, f"{r['framework']} {r['mode']}", *_times(r), r.get("error", "")] for r in rows]
-    heads = ["work", "framework", "first step, empty cache", "first step, filled cache", "peak memory", ""]
+    for row, line in zip(rows, lines):
+        line.insert(-1, _share(row, rows))
+    heads = [
+        "work",
+        "framework",
+        "first step, empty cache",
+        "first step, filled cache",
+        "peak memory",
+        "of PyTorch's",
+        "",
+    ]
     return rows, simple_table("First steps and memory", heads, lines)
 
 
 def _times(row: dict[str, Any]) -> list[str]:
     memory = f"{row['bytes'] / 2**20:.0f} MiB" if "bytes" in row else ""
     return [*(duration(row[kind]) if kind in row else "" for kind in ("cold", "warm")), memory]
+
+
+def _share(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """Return Mycel's memory over that of PyTorch's eager mode."""
+    peers = [
+        r["bytes"]
+        for r in rows
+        if (r["case"], r["framework"], r["mode"]) == (row["case"], "torch", "eager") and "bytes" in r
+    ]
+    return (
+        f"{row['bytes'] / peers[0]:.2f}" if row["framework"] == OURS and "bytes" in row and peers and peers[0] else ""
+    )
 
 
 def scaling(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:

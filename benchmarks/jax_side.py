@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import workload_jax
 from cases import Case, checked_steps, cotangent, digest, initial_weight, inputs_of
 from jax import lax
 from jax_networks import NETWORKS
@@ -124,10 +125,14 @@ class JaxSide:
             return self._eager(case)
         if self.layout != "NCHW":
             raise ValueError("operators are compared in one layout, which XLA chooses itself inside")
-        return self._operator(case, kind == "backward")
+        if case.kind:
+            function = {**workload_jax.workloads(), **workload_jax.courses()}.get(case.name)
+            if function is None:
+                raise NotImplementedError(f"{case.name} is not written for JAX")
+            return self._operator(case, function, kind == "backward")
+        return self._operator(case, OPERATORS[case.name], kind == "backward")
 
-    def _operator(self, case: Case, backward: bool) -> Prepared:
-        function = OPERATORS[case.name]
+    def _operator(self, case: Case, function: Callable[..., Any], backward: bool) -> Prepared:
         inputs = [jnp.asarray(a) for a in inputs_of(case)]
         run: Any = jax.jit(function)
         if backward:

@@ -53,15 +53,35 @@ class MindSporeSide:
             return self._optimizer(case)
         if case.group == "eager":
             return self._eager(case)
-        return self._operator(case, kind == "backward")
+        if case.kind:
+            return self._workload(case, kind == "backward")
+        from mindspore_operators import OPERATORS
+
+        return self._operator(case, OPERATORS[case.name], kind == "backward")
 
     def _tensors(self, case: Case) -> list[Any]:
         return [self.ms.Tensor(a) for a in inputs_of(case)]
 
-    def _operator(self, case: Case, backward: bool) -> Prepared:
-        from mindspore_operators import OPERATORS
+    def _workload(self, case: Case, backward: bool) -> Prepared:
+        from workload_mycel import Workloads, trainer
 
-        function, inputs = OPERATORS[case.name], self._tensors(case)
+        work = Workloads()
+        if case.kind == "function":
+            return self._operator(case, work.functions[case.name], backward)
+        inputs, size = self._tensors(case), 0
+        if case.kind == "course":
+            run = work.steps[case.name](*inputs)
+        else:
+            net, size = work.network(case.name)
+            run = partial(trainer(net, case.optimizer) if case.optimizer else net.set_train(False), *inputs)
+
+        def repeat() -> list[Any]:
+            return _arrays(run())
+
+        return Prepared(repeat, lambda: [digest(a) for a in repeat()], size)
+
+    def _operator(self, case: Case, function: Callable[..., Any], backward: bool) -> Prepared:
+        inputs = self._tensors(case)
         if backward:
             weight = cotangent(tuple(function(*inputs).shape))
             function = _with_gradients(self.ms, function, case.wrt)

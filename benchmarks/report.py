@@ -18,7 +18,18 @@ from typing import Any, Optional
 from cases import CASES
 from compare import OURS
 
-__all__ = ["Ratio", "geometric_mean", "load", "markdown", "processor", "ratios", "regressions", "shown", "store"]
+__all__ = [
+    "Ratio",
+    "geometric_mean",
+    "load",
+    "markdown",
+    "processor",
+    "ratios",
+    "regressions",
+    "shown",
+    "store",
+    "tolerances",
+]
 
 Rows = Sequence[Mapping[str, Any]]
 Ratio = dict[str, Any]
@@ -61,11 +72,28 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
 
-def store(path: Path, found: Mapping[str, Ratio], threads: int) -> None:
-    """Keep ratios beside those of other cases in a file."""
-    known = load(path) if path.is_file() else {}
+def tolerance_of(name: str) -> float:
+    """Return how far below its stored ratio a case may fall, where nothing else was told."""
+    return 0.05 if name.startswith("wl_") else 0.15
+
+
+def store(path: Path, found: Mapping[str, Ratio], threads: int, tolerance: Optional[float] = None) -> None:
+    """Keep ratios, and what is tolerated of them, beside those of other cases in a file.
+
+    Those of another processor than the file's own are listed by it.
+    """
+    content: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    known, allowed = content.get("ratios", {}), content.get("tolerances", {})
+    here = processor()
+    usual = content.get("processor", here)
+    elsewhere = {name: where for name, where in content.get("elsewhere", {}).items() if name not in found}
+    if here != usual:
+        elsewhere |= dict.fromkeys(found, here)
     known |= {name: round(ratio["ratio"], 3) for name, ratio in found.items()}
-    content = {"processor": processor(), "threads": threads, "ratios": dict(sorted(known.items()))}
+    allowed |= {name: tolerance_of(name) if tolerance is None else tolerance for name in found}
+    own = {name: value for name, value in sorted(allowed.items()) if value != tolerance_of(name)}
+    content = {"processor": usual, "threads": threads, "ratios": dict(sorted(known.items()))}
+    content |= {"tolerances": own, "elsewhere": dict(sorted(elsewhere.items()))}
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
@@ -75,11 +103,25 @@ def load(path: Path) -> dict[str, float]:
     return known
 
 
-def regressions(found: Mapping[str, Ratio], stored: Mapping[str, float], tolerance: float) -> dict[str, str]:
-    """Return what became slower than the stored ratios allow, or has no ratio any more, and how."""
+def tolerances(path: Path) -> dict[str, float]:
+    """Return what is tolerated of the ratios in a file, where it is not the usual."""
+    allowed: dict[str, float] = json.loads(path.read_text()).get("tolerances", {})
+    return allowed
+
+
+def regressions(
+    found: Mapping[str, Ratio],
+    stored: Mapping[str, float],
+    tolerance: Optional[float],
+    allowed: Optional[Mapping[str, float]] = None,
+) -> dict[str, str]:
+    """Return what became slower than the stored ratios allow, and how: by `tolerance`, else by what
+    was stored with each (`allowed`), else by the usual of its kind.
+    """
     lost = {}
     for name, before in stored.items():
-        if name in found and found[name]["ratio"] < before * (1 - tolerance):
+        share = (allowed or {}).get(name, tolerance_of(name)) if tolerance is None else tolerance
+        if name in found and found[name]["ratio"] < before * (1 - share):
             lost[name] = f"{before:.2f} before, {found[name]['ratio']:.2f} now"
     return lost
 

@@ -10,10 +10,11 @@ numbers from the same inputs and weights. The table shows medians over rounds th
 ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 
 `--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it;
-`--store` writes them there. `--first` and `--scaling` measure first steps with memory, and threads,
-of the networks in fresh processes; `--disturbed` their steps while another program keeps one core
-busy; `--curves STEPS` compares their losses with PyTorch's in float32 and in float64, and those of
-two processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
+`--store` writes them there, with what is tolerated of each. `--first` and `--scaling` measure first
+steps with memory, and threads, of the networks in fresh processes (`--first --groups workloads`
+those of workloads); `--disturbed` their steps while another program keeps one core busy; `--curves
+STEPS` compares the networks' losses with PyTorch's in float32 and in float64, and those of two
+processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from cases import CASES, Case
 from compare import OURS, Plan, Worker, compare, modes_of, start
 from curves import curves
 from extras import disturbed, first_steps, scaling
-from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store
+from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store, tolerances
 
 HERE = Path(__file__).resolve().parent
 PEERS = ("torch", "jax", "mindspore")
@@ -70,7 +71,11 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--compare", action="store_true", help="fail for ratios below the stored ones")
     parser.add_argument("--store", action="store_true", help="store the ratios")
-    parser.add_argument("--tolerance", type=float, default=0.15, help="how far below a stored ratio is a regression")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        help="how far below a stored ratio is a regression, with --store of these (0.15, of workloads 0.05)",
+    )
     parser.add_argument("--ratios", type=Path, default=HERE / "ratios.json", metavar="FILE")
     parser.add_argument("--out", type=Path, default=HERE / "results", metavar="DIR")
     options = parser.parse_args(arguments)
@@ -162,7 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     stored = load(options.ratios) if options.ratios.is_file() else {}
     lost: dict[str, str] = {}
-    chosen = [c.name for c in options.chosen if c.name in NETWORKS] or list(NETWORKS)
+    named = [c.name for c in options.chosen if c.name in NETWORKS or options.first and c.kind]
+    chosen = named if options.groups or options.cases else []
+    chosen = chosen or list(NETWORKS)
     if options.first:
         result["first"], text = first_steps(plan, chosen)
         rows = result["first"]
@@ -182,9 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = markdown(rows, found, stored, options.best)
         if found:
             text += f"\n\nGeometric mean of all ratios {geometric_mean(r['ratio'] for r in found.values()):.2f}."
-        lost = regressions(found, stored, options.tolerance) if options.compare else {}
+        if options.compare:
+            lost = regressions(found, stored, options.tolerance, tolerances(options.ratios))
         if options.store:
-            store(options.ratios, found, options.threads)
+            store(options.ratios, found, options.threads, options.tolerance)
     told = ", ".join(f"{framework} {version}" for framework, version in result["versions"].items())
     statistic = f"{'least times' if options.best else 'medians'} of {options.rounds} rounds"
     parts = [f"{processor()}, {options.threads} threads, Python {platform.python_version()}", told]

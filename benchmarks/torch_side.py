@@ -98,7 +98,9 @@ class TorchSide:
             return self._optimizer(case)
         if case.group == "eager":
             return self._eager(case)
-        return self._operator(case, kind == "backward")
+        if case.kind:
+            return self._workload(case, kind == "backward")
+        return self._operator(case, OPERATORS[case.name], kind == "backward")
 
     def _tensors(self, case: Case) -> list[Any]:
         found = [torch.from_numpy(a) for a in inputs_of(case)]
@@ -108,8 +110,27 @@ class TorchSide:
             found = [t.double() if t.dtype == torch.float32 else t for t in found]
         return found
 
-    def _operator(self, case: Case, backward: bool) -> Prepared:
-        function = OPERATORS[case.name]
+    def _workload(self, case: Case, backward: bool) -> Prepared:
+        from workload_torch import Workloads
+
+        work = Workloads(self.compiled)
+        if case.kind == "function":
+            return self._operator(case, work.functions[case.name], backward)
+        inputs = [t.long() if t.dtype == torch.int32 else t for t in self._tensors(case)]
+        if self.compiled:
+            torch.compiler.reset()
+        size = 0
+        if case.kind == "course":
+            run = work.steps[case.name](*inputs)
+        else:
+            net, size = work.network(case.name)
+            if case.optimizer:
+                run = partial(work.trainer(net, case.optimizer), *inputs)
+            else:
+                run = partial(work.inference(net.eval()), *inputs)
+        return Prepared(run, lambda: [digest(a.detach().numpy()) for a in _flat(run())], size)
+
+    def _operator(self, case: Case, function: Callable[..., Any], backward: bool) -> Prepared:
         if self.compiled:
             torch.compiler.reset()
             function = torch.compile(function)
@@ -196,6 +217,11 @@ class TorchSide:
             return time.perf_counter() - started
 
         return Prepared(run, lambda: [digest(torch.as_tensor(run()).detach().numpy())], timed=timed)
+
+
+def _flat(value: Any) -> list[Any]:
+    """Return the tensors of a result."""
+    return [t for v in value for t in _flat(v)] if isinstance(value, (tuple, list)) else [value]
 
 
 def _first(losses: list[float], step: Callable[[], float]) -> list[Any]:

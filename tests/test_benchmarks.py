@@ -51,7 +51,8 @@ def test_initial_weights_follow_the_kind_of_parameter(bench):
 
 
 def test_every_operator_has_a_program_in_every_framework(bench):
-    named = {c.name for c in bench["cases"].CASES.values() if c.group not in ("network", "optimizer", "eager")}
+    others = ("network", "optimizer", "eager", "workloads")
+    named = {c.name for c in bench["cases"].CASES.values() if c.group not in others}
     for file in ("mindspore_operators.py", "torch_side.py", "jax_side.py"):
         text = (FOLDER / file).read_text()
         assert all(f'"{name}":' in text for name in named), file
@@ -115,6 +116,37 @@ def test_stored_ratios_show_regressions(bench, tmp_path):
     assert lost == {"a": "2.00 before, 1.60 now"}
 
 
+def test_tolerances_are_stored_with_ratios(bench, tmp_path):
+    report = bench["report"]
+    path = tmp_path / "ratios.json"
+    report.store(path, {"wl_a:step": {"ratio": 2.0}, "b": {"ratio": 2.0}}, 2)
+    report.store(path, {"c": {"ratio": 2.0}}, 2, 0.5)
+    stored, allowed = report.load(path), report.tolerances(path)
+    assert allowed == {"c": 0.5}
+    now = {name: {"ratio": 1.8} for name in stored}
+    assert set(report.regressions(now, stored, None, allowed)) == {"wl_a:step"}
+    assert set(report.regressions(now, stored, 0.05, allowed)) == {"wl_a:step", "b", "c"}
+    report.store(path, {"c": {"ratio": 2.0}}, 2)
+    assert report.tolerances(path) == {}
+
+
+def test_every_workload_has_its_program(bench, tmp_path):
+    workloads = [c for c in bench["cases"].CASES.values() if c.kind]
+    assert len(workloads) >= 50 and all(c.group == "workloads" for c in workloads)
+    text = "".join((FOLDER / f"workload_{kind}.py").read_text() for kind in ("functions", "networks", "steps"))
+    assert all(f'"{c.name}":' in text for c in workloads)
+    assert {c.passes for c in workloads} == {("backward",), ("forward",), ("step",)}
+    full, modes_of = plan(bench, tmp_path, torch="t", jax="j", mindspore="m"), bench["compare"].modes_of
+    assert modes_of(full, bench["cases"].CASES["wl_gcn"]) == [
+        ("torch", "eager"),
+        ("torch", "compile"),
+        ("mycel", "graph"),
+        ("mycel", "pynative"),
+        ("jax", "jit"),
+    ]
+    assert ("jax", "jit") not in modes_of(full, bench["cases"].CASES["wl_tiny"])
+
+
 def test_modes_put_the_reference_first(bench, tmp_path):
     cases, modes_of = bench["cases"].CASES, bench["compare"].modes_of
     full = plan(bench, tmp_path, torch="t", jax="j", mindspore="m")
@@ -130,7 +162,9 @@ def test_workers_compute_the_same_numbers_in_both_modes(bench, tmp_path):
     alone = plan(bench, tmp_path)
     workers = [compare.start(alone, "mycel", mode) for mode in ("graph", "pynative")]
     try:
-        for name, kind in (("matmul_small", "backward"), ("embedding", "forward"), ("lenet5", "step")):
+        small = (("wl_ppo", "backward"), ("wl_lovasz", "backward"), ("wl_tiny", "step"), ("wl_detector", "forward"))
+        plain = (("matmul_small", "backward"), ("embedding", "forward"), ("lenet5", "step"), ("wl_nms", "step"))
+        for name, kind in (*plain, *small):
             rows = compare.compare(alone, cases[name], kind, workers)
             assert [r.get("error") for r in rows] == [None, None]
             assert all(len(r["rounds"]) == 2 for r in rows)

@@ -35,6 +35,7 @@ __all__ = [
     "adamax",
     "average",
     "centred_rmsprop",
+    "descend",
     "ftrl",
     "keras_momentum",
     "lars",
@@ -272,6 +273,11 @@ def keras_momentum(p: Tensor, g: Tensor, v: Tensor, lr: Any, weight: Any, nester
     """
     v = v * weight - g * lr
     return p + (v * weight - g * lr if nesterov else v), v
+
+
+def descend(p: Tensor, g: Tensor, lr: Any) -> Values:
+    """Update by gradient descent: ``p -= lr * g``."""
+    return (p - lr * g,)
 
 
 def sgd(p: Tensor, g: Tensor, v: Tensor, first: Tensor, lr: Any, weight: Any, fresh: Any, nesterov: bool) -> Values:

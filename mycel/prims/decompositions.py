@@ -22,6 +22,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
+from mycel.prims import lapack
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, need_kind, outputs_of, register, same_dtype
 from mycel.prims.complex import conjugate, part_of, real
@@ -125,6 +126,11 @@ def _solve_reference(a: Any, b: Any, *, lower: bool, trans: str, unit: bool) -> 
     if not b.size:
         return b
 
+    if a.dtype == b.dtype:
+        found = lapack.solve_triangle(a, b, lower, trans != "N", unit)
+        if found is not None:
+            return found
+
     def one(p: Any, q: Any) -> Any:
         diagonal = np.diagonal(p)
         if not unit and np.any(diagonal == 0):
@@ -181,6 +187,9 @@ def _cholesky_infer(a: TensorType) -> TensorType:
 
 
 def _cholesky_reference(a: Any) -> Any:
+    found = lapack.cholesky(a)
+    if found is not None:
+        return found
     try:
         return np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
@@ -245,7 +254,7 @@ def _lu_reference(a: Any) -> Any:
         return a, np.zeros((*lead, min(rows, columns)), np.int32), np.array(order)
 
     def one(m: Any) -> Any:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), lapack.alone():
             warnings.simplefilter("ignore", LinAlgWarning)
             packed, pivots = lu_factor(m, check_finite=False)
         order = np.arange(rows)
@@ -352,7 +361,8 @@ def _qr_square(dq: Node, dr: Node, q: Node, r: Node) -> Node:
 
 
 def _qr_reference(a: Any, *, full: bool) -> Any:
-    return tuple(np.linalg.qr(a, "complete" if full else "reduced"))
+    with lapack.alone():
+        return tuple(np.linalg.qr(a, "complete" if full else "reduced"))
 
 
 qr: Primitive = register(
@@ -388,7 +398,8 @@ def _householder_infer(a: TensorType) -> tuple[TensorType, TensorType]:
 def _householder_reference(a: Any) -> Any:
     if not a.size:
         return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
-    turned, tau = np.linalg.qr(a, "raw")
+    with lapack.alone():
+        turned, tau = np.linalg.qr(a, "raw")
     return np.swapaxes(turned, -1, -2), tau
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
+from mycel.prims import lapack
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, register
 from mycel.prims.complex import complex_of, conjugate, real
@@ -52,6 +53,14 @@ def _eigh_infer(a: TensorType, *, lower: bool) -> tuple[TensorType, TensorType]:
     return tensor_type(a.shape[:-1], _part(a)), a
 
 
+def _eigh_reference(a: Any, *, lower: bool) -> Any:
+    found = lapack.eigh(a, lower)
+    if found is not None:
+        return found
+    with lapack.alone():
+        return tuple(np.linalg.eigh(a, "L" if lower else "U"))
+
+
 def _eigh_vjp(ct: Any, out: Any, a: Node, *, lower: bool) -> tuple[Optional[Node]]:
     w, v = out
     if ct[0] is None and ct[1] is None:
@@ -67,7 +76,7 @@ eigh: Primitive = register(
     Primitive(
         "eigh",
         _eigh_infer,
-        lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")),
+        _eigh_reference,
         _eigh_vjp,
         _batch(lambda: eigh),
         samples=tuple(Sample((_positive(3, k),), {"lower": True}, dtypes=(k,), differentiable=False) for k in KINDS),
@@ -86,7 +95,8 @@ def _eig_infer(a: TensorType) -> tuple[TensorType, TensorType]:
 
 def _eig_reference(a: Any) -> Any:
     kind = np.result_type(a.dtype, np.complex64)
-    w, v = np.linalg.eig(a)
+    with lapack.alone():
+        w, v = np.linalg.eig(a)
     return w.astype(kind), v.astype(kind)
 
 
@@ -136,8 +146,10 @@ def _svd_infer(a: TensorType, *, full: bool, vectors: bool) -> Any:
 
 def _svd_reference(a: Any, *, full: bool, vectors: bool) -> Any:
     if not vectors:
-        return np.linalg.svd(a, compute_uv=False)
-    return tuple(np.linalg.svd(a, full_matrices=full))
+        found = lapack.singular_values(a)
+        return np.linalg.svd(a, compute_uv=False) if found is None else found
+    with lapack.alone():
+        return tuple(np.linalg.svd(a, full_matrices=full))
 
 
 def _svd_vjp(ct: Any, out: Any, a: Node, *, full: bool, vectors: bool) -> tuple[Optional[Node]]:

@@ -4,8 +4,8 @@ Inside the result a complex value is a pair of real nodes. At the boundary, and 
 passes it on, it is one array whose last axis holds the two parts; this is the memory layout of a
 complex array, so callers need no conversion. Functions become formulas of the parts (`FORMULAS`),
 operations that only move or add elements are applied to both parts, and nested graphs are
-transformed in the same way. All other operations compute with complex arrays in the reference
-engine (`on_complex`).
+transformed in the same way. All other operations, and what a formula leaves alone (None), compute
+with complex arrays in the reference engine (`on_complex`).
 
 A graph without complex values is returned as it is.
 """
@@ -25,8 +25,10 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, REGISTRY, Primitive, constant, outputs_of, register
 from mycel.prims.complex import angle, complex_, imag, modulus, part_of, real
+from mycel.prims.fourier import fourier, fourier_from_half, fourier_half
 from mycel.prims.linalg import matmul
 from mycel.prims.recursion import recur, recursion
+from mycel.transforms import fourier_products
 from mycel.transforms.rewrite import holds_graphs
 
 __all__ = ["complex_pairs"]
@@ -115,11 +117,11 @@ class _Walk:
         if prim.linear and node.params.get("mode", "add") in ("add", "set"):
             return Pair(*[prim(*[v[k] if isinstance(v, Pair) else v for v in values], **node.params) for k in (0, 1)])
         formula = FORMULAS.get(prim)
-        if formula is None:
+        made = None if formula is None else formula(node, *values)
+        if made is None:
+            formula = None
             types = tuple(isinstance(v, Pair) for v in values), _paired(node.type)
             made = outputs_of(_ON_COMPLEX.node(*map(_joined, values), of=prim.name, params=_frozen(node), types=types))
-        else:
-            made = formula(node, *values)
         if isinstance(node.type, tuple):
             return tuple(_split(m) if _is_complex(t) else m for m, t in zip(made, node.type))
         if _is_complex(node.type):
@@ -382,6 +384,22 @@ _PLAIN: Mapping[Primitive, Callable[..., Any]] = {
 }
 
 
+def _pair(parts: Any) -> Any:
+    return None if parts is None else Pair(*parts)
+
+
+def _fourier(node: Node, z: Pair) -> Any:
+    return _pair(fourier_products.whole(*z, node.params["axes"], node.params["inverse"]))
+
+
+def _fourier_half(node: Node, x: Node) -> Any:
+    return _pair(fourier_products.half(x, node.params["axes"]))
+
+
+def _fourier_from_half(node: Node, z: Pair) -> Any:
+    return fourier_products.from_half(*z, node.params["axes"], node.params["size"])
+
+
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, *values: function(*values)
 
@@ -391,4 +409,7 @@ FORMULAS: dict[Primitive, Callable[..., Any]] = {
     E.pow_: _power,
     E.cast: _cast,
     CONSTANT: _constant,
+    fourier: _fourier,
+    fourier_half: _fourier_half,
+    fourier_from_half: _fourier_from_half,
 }

@@ -9,9 +9,9 @@ the number of nodes.
 
 A rule may change a floating-point result in these ways only: the sign of a zero; and, where it
 joins constant factors or moves one across a sum, the rounding and intermediate overflow (an
-infinite factor may then give an infinity instead of a NaN). Otherwise NaN and infinities are kept:
-``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules that change the rounding do not apply to
-16-bit floats.
+infinite factor may then give an infinity instead of a NaN, and leaves alone where no row is added).
+Otherwise NaN and infinities are kept: ``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules
+that change the rounding do not apply to 16-bit floats.
 """
 
 from __future__ import annotations

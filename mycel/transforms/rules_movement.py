@@ -49,13 +49,17 @@ def _reshape(node: Node, context: Context) -> Optional[Node]:
 def _joined_axes(node: Node, context: Context) -> Optional[Node]:
     """Join axes before element-wise work rather than after it, where all operands allow that.
 
-    Joining the axes of a value in memory costs nothing.
+    Joining the axes of a value in memory costs nothing; where only parts of them are read, or in
+    reverse order, it would take a copy.
     """
     (x,) = node.inputs
     if not x.prim or not x.prim.elementwise or node.type.rank >= x.type.rank or not context.is_single(x):
         return None
     runs = runs_of(x.shape, node.shape)
     if runs is None or any(len(new) > 1 for _, new in runs) or all(len(old) == 1 for old, _ in runs):
+        return None
+    inner = {a for old, _ in runs for a in old[1:]}
+    if _reads_parts(x, inner | {old[0] for old, _ in runs if len(old) > 1}, inner, context, THROUGH):
         return None
     operands = []
     for i in x.inputs:
@@ -69,6 +73,23 @@ def _joined_axes(node: Node, context: Context) -> Optional[Node]:
                 return None
         operands.append(i if not i.type.rank else context.reshape(i, tuple(shape)))
     return x.prim.node(*operands, **x.params)
+
+
+def _reads_parts(x: Node, joined: set[int], inner: set[int], context: Context, depth: int) -> bool:
+    """Return whether element-wise work reads in reverse along axes to be joined, or parts of the
+    inner ones.
+    """
+    for i in x.inputs:
+        if i.shape != x.shape:
+            continue
+        if i.prim is S.reverse and not joined.isdisjoint(i.params["axes"]):
+            return True
+        if i.prim is S.SLICE and any(i.shape[a] != i.inputs[0].shape[a] for a in inner):
+            return True
+        if i.prim and i.prim.elementwise and depth and context.is_single(i):
+            if _reads_parts(i, joined, inner, context, depth - 1):
+                return True
+    return False
 
 
 @rule(S.TRANSPOSE)

@@ -1,19 +1,19 @@
 """Simplification by local rules, applied to every node after its inputs.
 
-`rules` says what they may change in a result; `rules_arithmetic`, `rules_movement` and
-`rules_reduce` have the rules.
+`rules` says what they may change in a result; `rules_arithmetic`, `rules_movement`, `rules_reduce`
+and `rules_rows` have the rules.
 """
 
 from __future__ import annotations
 
 from mycel.ir.graph import Graph, Node, at, set_where
-from mycel.transforms import rules_arithmetic, rules_movement, rules_reduce
+from mycel.transforms import rules_arithmetic, rules_movement, rules_reduce, rules_rows
 from mycel.transforms.rewrite import Visit, rewrite, use_counts
 from mycel.transforms.rules import RULES, Context
 
 __all__ = ["FAMILIES", "simplify", "simplify_counted"]
 
-FAMILIES = (rules_arithmetic, rules_movement, rules_reduce)
+FAMILIES = (rules_arithmetic, rules_movement, rules_reduce, rules_rows)
 
 
 def simplify(graph: Graph) -> Graph:

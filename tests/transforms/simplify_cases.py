@@ -13,6 +13,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant
+from mycel.prims.index import scatter_nd, take_add
 from mycel.prims.linalg import matmul
 
 F = tensor_type((2, 13), float32)
@@ -297,6 +298,16 @@ FACTORED: dict[str, Case] = {
     ),
 }
 ROUNDED: dict[str, Case] = {
+    "rows added": (
+        lambda x, y: x + take_add(y, c([0, 2, 0], int64), axis=0, size=4),
+        lambda x, y: scatter_nd(x, S.reshape(c([0, 2, 0], int64), (3, 1)), y, mode="add"),
+        [T(4, 5), T(3, 5)],
+    ),
+    "scaled rows taken away": (
+        lambda x, y: x - take_add(y, c([0, 2, 0], int64), axis=0, size=4) * 2.0,
+        lambda x, y: scatter_nd(x, S.reshape(c([0, 2, 0], int64), (3, 1)), y * -2.0, mode="add"),
+        [T(4, 5), T(3, 5)],
+    ),
     "a row of each example times one matrix": (
         lambda x, w: matmul(x, w),
         lambda x, w: S.reshape(matmul(S.reshape(x, (6, 13)), w), (2, 3, 1, 4)),

@@ -217,3 +217,15 @@ def test_a_product_that_is_also_used_as_it_is_stays() -> None:
     product = matmul(x, y)
     after = simplify(Graph([x, y], [S.transpose(product, (1, 0)), product]))
     assert after.outputs[0].prim is S.TRANSPOSE
+
+
+def test_axes_are_not_joined_before_reads_of_parts_and_in_reverse() -> None:
+    x = input_node(tensor_type((4, 3, 2, 5), float32), "x")
+    for read in (
+        lambda: S.reverse(x, axes=(2,)),
+        lambda: E.mul(S.reverse(x, axes=(1,)), 2.0),
+        lambda: S.slice_axis(input_node(tensor_type((4, 3, 6, 5), float32), "wide"), 2, 1, 3),
+    ):
+        graph = Graph([x], [S.reshape(E.add(E.exp(x), read()), (4, 6, 5))], "f")
+        assert simplify(graph).outputs[0].prim is S.RESHAPE
+    assert simplify(Graph([x], [S.reshape(E.exp(S.reverse(x, axes=(3,))), (4, 6, 5))], "f")).outputs[0].prim is E.exp

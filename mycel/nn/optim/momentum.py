@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter
@@ -61,6 +63,18 @@ class Momentum(Optimizer):
         return self.update(gradients, self._rule, self.moments)
 
 
+class _NoMomentum(Parameter):
+    """The momentum of an `SGD` that keeps none, which stays 0."""
+
+    __slots__ = ()
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Take a 0; raise ValueError for any other number."""
+        if np.any(np.asarray(data)):
+            raise ValueError("SGD: was made without momentum; make one with a momentum above 0 to change it")
+        return super().set_data(data, slice_shape)
+
+
 class SGD(Optimizer):
     """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, in
     PyTorch's definition.
@@ -71,8 +85,8 @@ class SGD(Optimizer):
     `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
     rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
     `loss_scale`; see `Optimizer`. The states are named "accum.<parameter>" and "stat.<parameter>"
-    (1 before the first step). Raises ValueError for negative numbers, and for `nesterov` without
-    momentum or with dampening.
+    (1 before the first step); a momentum of 0 leaves them alone. Raises ValueError for negative
+    numbers, and for `nesterov` without momentum or with dampening.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -99,13 +113,20 @@ class SGD(Optimizer):
                 f"SGD: nesterov needs a positive momentum and no dampening, but momentum is {momentum} and dampening "
                 f"{dampening}"
             )
-        self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
+        self.keeps = factor > 0
+        kind = Parameter if self.keeps else _NoMomentum
+        self.momentum = kind(Tensor(factor, D.float32), name="momentum", requires_grad=False)
         self.accum = self.states("accum")
         self.stat = self.states("stat", "ones")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor, first: Tensor) -> Sequence[Tensor]:
         return updates.sgd(p, g, v, first, lr, self.momentum, 1 - self.dampening, self.nesterov)
 
+    def _plain(self, lr: Tensor, p: Tensor, g: Tensor) -> Sequence[Tensor]:
+        return updates.descend(p, g, lr)
+
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
-        return self.update(gradients, self._rule, self.accum, self.stat)
+        if self.keeps:
+            return self.update(gradients, self._rule, self.accum, self.stat)
+        return self.update(gradients, self._plain)

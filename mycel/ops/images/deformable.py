@@ -112,10 +112,10 @@ def deformable_offsets(
         iota(inner, 3, value.dtype) * float(stride[3]) + iota(inner, 4, value.dtype) * float(step[3]) - float(left)
     )
     rows = n * deformable_groups
-    columns = permuted(reshaped(value, (rows, c // deformable_groups, h * w)), (0, 2, 1))
-    found = multilinear(columns, (h, w), [reshaped(down, (rows, points)), reshaped(across, (rows, points))])
-    found = found * reshaped(factor, (rows, points, 1))
-    return cast(reshaped(permuted(found, (0, 2, 1)), (n, c, rows_out * kh, columns_out * kw)), given.dtype)
+    planes = reshaped(value, (rows, c // deformable_groups, h * w))
+    found = multilinear(planes, (h, w), [reshaped(down, (rows, points)), reshaped(across, (rows, points))], 2)
+    found = found * reshaped(factor, (rows, 1, points))
+    return cast(reshaped(found, (n, c, rows_out * kh, columns_out * kw)), given.dtype)
 
 
 def deformable_conv2d(

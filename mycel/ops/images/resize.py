@@ -20,6 +20,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import adaptive_pooling, indexed
 from mycel.ops._operands import (
@@ -36,9 +37,11 @@ from mycel.ops._operands import (
     select,
     size_of,
     sizes_of,
+    take_slice,
 )
 from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 
 __all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
 
@@ -263,9 +266,10 @@ def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
     return select(odd, span - extra, extra) + low
 
 
-def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the elements at whole positions of (N, S, C) images, (N, P, C), and which positions
-    are inside, (N, P).
+def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: int) -> tuple[Tensor, Tensor]:
+    """Return the elements at whole positions of images, and which positions are inside, (N, P).
+
+    Images are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P) with 2.
     """
     inside: Optional[Tensor] = None
     flat: Optional[Tensor] = None
@@ -276,9 +280,14 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
         whole = cast(select(here, at, 0.0), D.int32)
         flat = whole if flat is None else flat * size + whole
     assert flat is not None and inside is not None
-    return indexed.gather(columns, flat, 1, 1), inside
+    if axis == 1:
+        return indexed.gather(columns, flat, 1, 1), inside
+    n, c = columns.shape[:2]
+    each = broadcast(reshaped(flat, (n, 1, flat.shape[1])), (n, c, flat.shape[1]))
+    return run(I.take_along, columns, each, axis=2), inside
 
 
+@fused
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
 ) -> Tensor:
@@ -308,43 +317,47 @@ def grid_sample(
     n, c, sizes = x.shape[0], x.shape[1], tuple(int(d) for d in x.shape[2:])
     out = g.shape[1:-1]
     points = math.prod(out)
-    columns = permuted(reshaped(x, (n, c, math.prod(sizes))), (0, 2, 1))
+    planes = reshaped(x, (n, c, math.prod(sizes)))
     places = []
     for k, size in enumerate(sizes):
-        at = reshaped(indexed.gather(g, scalar(rank - 1 - k, D.int64), -1), (n, points))
+        at = reshaped(take_slice(g, rank + 1, rank - 1 - k, rank - k), (n, points))
         at = (at + 1.0) * ((size - 1) / 2) if align else ((at + 1.0) * float(size) - 1.0) * 0.5
         if padding_mode == "reflection":
             at = _reflected(at, size, align)
         places.append(at if padding_mode == "zeros" else _clipped(at, float(size - 1)))
     if mode == "nearest":
-        values, inside = _read(columns, sizes, [run(E.rint, at) for at in places])
-        total = select(reshaped(inside, (n, points, 1)), values, 0.0)
+        values, inside = _read(planes, sizes, [run(E.rint, at) for at in places], 2)
+        total = select(reshaped(inside, (n, 1, points)), values, 0.0)
     else:
-        total = multilinear(columns, sizes, places)
-    return reshaped(permuted(total, (0, 2, 1)), (n, c, *out))
+        total = multilinear(planes, sizes, places, 2)
+    return reshaped(total, (n, c, *out))
 
 
-def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
-    """Return the elements at positions between those of columns (N, S, C), (N, P, C).
+def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: int) -> Tensor:
+    """Return the elements at positions between those of images.
 
-    The corners around each position are weighted by the volumes opposite; corners outside read 0.
+    Images (`columns`) are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P)
+    with 2. `sizes` are those of the axes that S joins, and `places` has the positions (N, P) along
+    each. Corners around a position are weighted by the volumes opposite; those outside read 0.
     """
+    n, points = places[0].shape
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
     total: Optional[Tensor] = None
     for corner in itertools.product((0, 1), repeat=len(sizes)):
-        values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)])
+        values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)], axis)
         weight: Any = None
         for k, part in zip(corner, parts):
             side = part if k else 1.0 - part
             weight = side if weight is None else weight * side
         weight = select(inside, weight, 0.0)
-        term = values * reshaped(cast(weight, columns.dtype), (*weight.shape, 1))
+        term = values * reshaped(cast(weight, columns.dtype), (n, points, 1) if axis == 1 else (n, 1, points))
         total = term if total is None else total + term
     assert total is not None
     return total
 
 
+@fused
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     """Return positions for `grid_sample`: those of an output (N, C, [D,] H, W) of shape `size`,
     taken to others by matrices.
@@ -377,6 +390,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     return reshaped(found, (shape[0], *shape[2:], rank))
 
 
+@fused
 def crop_and_resize(
     image: Any,
     boxes: Any,
@@ -438,9 +452,9 @@ def crop_and_resize(
         here = run(E.logical_and, at >= 0.0, at <= float(size - 1))
         whole = here if whole is None else run(E.logical_and, whole, here)
     if method == "nearest":
-        found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places])[0]
+        found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places], 1)[0]
     else:
-        found = multilinear(columns, sizes, places)
+        found = multilinear(columns, sizes, places, 1)
     assert whole is not None
     found = select(reshaped(whole, (count, height * width, 1)), found, float(extrapolation_value))
     return reshaped(found, (count, height, width, c))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel.engines.native.kernels.emit import choose, compute_type, extreme, literal
 from mycel.engines.native.kernels.nest import Reduce
@@ -209,27 +209,54 @@ class ReductionWriter(TileWriter):
         return e.put(f"extractelement <1 x {element}> {vector}, i32 0")
 
     def finish_position(self, r: Reduce, kind: str) -> str:
+        """Return the position that an argmax or argmin has found, over all copies and lanes.
+
+        `kind` is the LLVM type of its accumulators. Vectors are combined half with half.
+        """
+        e, index_kind, width = self.e, self.index_kind(r), self.lanes if self.wide else 1
+        element, one = compute_type(r.value.dtype), compute_type(r.result.dtype)
+        pairs = [
+            (e.put(f"load {kind}, ptr {slot}"), e.put(f"load {index_kind}, ptr {index_slot}"))
+            for slot, index_slot in zip(self.accumulators[r, "slots"], self.accumulators[r, "indices"])
+        ]
+        best, place = pairs[0]
+        for value, index in pairs[1:]:
+            best, place = self._preferred(r, width if self.wide else 0, best, place, value, index)
+        if not self.wide:
+            return place
+        while width > 1:
+            whole, whole_index, width = f"<{width} x {element}>", f"<{width} x {one}>", width // 2
+            parts = []
+            for half in (range(width), range(width, 2 * width)):
+                mask = f"<{width} x i32> <{', '.join(f'i32 {k}' for k in half)}>"
+                parts.append(e.put(f"shufflevector {whole} {best}, {whole} undef, {mask}"))
+                parts.append(e.put(f"shufflevector {whole_index} {place}, {whole_index} undef, {mask}"))
+            best, place = self._preferred(r, width, *parts)
+        return e.put(f"extractelement <1 x {one}> {place}, i32 0")
+
+    def _preferred(self, r: Reduce, width: int, best: str, place: str, value: str, index: str) -> tuple[str, str]:
+        """Return the better of two values with their positions, the earlier of equal ones.
+
+        They are vectors of `width` lanes, or single numbers where it is 0. What has no position is
+        no value.
+        """
         e = self.e
         element, one = compute_type(r.value.dtype), compute_type(r.result.dtype)
-        best: Optional[str] = None
-        place = ""
-        for slot, index_slot in zip(self.accumulators[r, "slots"], self.accumulators[r, "indices"]):
-            values = e.put(f"load {kind}, ptr {slot}")
-            indices = e.put(f"load {self.index_kind(r)}, ptr {index_slot}")
-            for lane in range(self.lanes):
-                value = e.put(f"extractelement {kind} {values}, i32 {lane}") if self.wide else values
-                index = e.put(f"extractelement {self.index_kind(r)} {indices}, i32 {lane}") if self.wide else indices
-                if best is None:
-                    best, place = value, index
-                    continue
-                wins = self.better(r, element, value, best)
-                loses = self.better(r, element, best, value)
-                earlier = e.put(f"icmp slt {one} {index}, {place}")
-                tie = e.put(f"and i1 {earlier}, {e.put(f'xor i1 {loses}, true')}")
-                real = e.put(f"icmp ne {one} {index}, {self.unset(r)}")
-                take = e.put(f"and i1 {e.put(f'or i1 {wins}, {tie}')}, {real}")
-                void = e.put(f"icmp eq {one} {place}, {self.unset(r)}")
-                take = e.put(f"or i1 {take}, {e.put(f'and i1 {void}, {real}')}")
-                best = choose(e, element, take, value, best)
-                place = choose(e, one, take, index, place)
-        return place
+        kind, index_kind, bit, unset = element, one, "i1", self.unset(r)
+        if width:
+            kind, index_kind, bit = f"<{width} x {element}>", f"<{width} x {one}>", f"<{width} x i1>"
+            unset = "<" + ", ".join([f"{one} {unset}"] * width) + ">"
+        wins = self.better(r, kind, value, best)
+        loses = self.better(r, kind, best, value)
+        earlier = e.put(f"icmp slt {index_kind} {index}, {place}")
+        tie = e.put(f"and {bit} {earlier}, {self._not(bit, width, loses)}")
+        real = e.put(f"icmp ne {index_kind} {index}, {unset}")
+        take = e.put(f"and {bit} {e.put(f'or {bit} {wins}, {tie}')}, {real}")
+        void = e.put(f"icmp eq {index_kind} {place}, {unset}")
+        take = e.put(f"or {bit} {take}, {e.put(f'and {bit} {void}, {real}')}")
+        chosen = e.put(f"select {bit} {take}, {kind} {value}, {kind} {best}")
+        return chosen, e.put(f"select {bit} {take}, {index_kind} {index}, {index_kind} {place}")
+
+    def _not(self, bit: str, width: int, mask: str) -> str:
+        ones = "<" + ", ".join(["i1 true"] * width) + ">" if width else "true"
+        return self.e.put(f"xor {bit} {mask}, {ones}")

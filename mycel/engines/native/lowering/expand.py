@@ -17,12 +17,14 @@ from mycel.ir.graph import Graph, Node, at, substitute, toposort
 from mycel.prims.base import CONSTANT, GET_ITEM
 from mycel.prims.control import call
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel.prims.fourier import fourier_from_half, fourier_half
 from mycel.prims.index import checked
 from mycel.prims.shape import SIZE, iota
 
 __all__ = ["expand", "is_claimed"]
 
-_OTHERS = (CONSTANT, iota, GET_ITEM, checked)
+# Transforms of real numbers are opened as such with the complex ones, in `complex_pairs`.
+_OTHERS = (CONSTANT, iota, GET_ITEM, checked, fourier_half, fourier_from_half)
 
 
 def is_claimed(node: Node) -> bool:
