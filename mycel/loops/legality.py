@@ -16,6 +16,7 @@ from mycel.ir.dims import Dim, DimLike
 from mycel.loops import formulas as F
 from mycel.loops.analysis import Site, extremes, lone_indices, sites
 from mycel.loops.formulas import Formula
+from mycel.loops.inequalities import System
 from mycel.loops.programs import Array, For, If, Program, Set, Statement, Where, index_of
 
 __all__ = [
@@ -137,7 +138,12 @@ def _is_never_negative(value: DimLike, loops: Sequence[For], held: Sequence[Form
     facts += [d for loop in loops for d in _range_of(loop)]
     if any(_least(value - d, loops) >= 0 for d in facts):
         return True
-    return any(_least(value - a - b, loops) >= 0 for k, a in enumerate(facts) for b in facts[k:])
+    if any(_least(value - a - b, loops) >= 0 for k, a in enumerate(facts) for b in facts[k:]):
+        return True
+    system = System()
+    for d in facts:
+        system.add_positive(d)
+    return system.says(value)
 
 
 def _range_of(loop: For) -> list[DimLike]:

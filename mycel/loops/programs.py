@@ -28,6 +28,7 @@ __all__ = [
     "Array",
     "For",
     "If",
+    "Instance",
     "Program",
     "Set",
     "Statement",
@@ -74,6 +75,10 @@ class Array:
     fill: Optional[float] = None
 
 
+# A statement before a schedule, by its number, and the iteration in which it ran.
+Instance = tuple[int, tuple[DimLike, ...]]
+
+
 @dataclass(frozen=True)
 class Set:
     """Writes `value` to an element, or combines them by `mode`: set, add, mul, max or min."""
@@ -83,6 +88,7 @@ class Set:
     value: Formula
     mode: str = "set"
     where: Optional[Where] = field(default=None, compare=False)
+    instance: Optional[Instance] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ class If:
     body: tuple[Statement, ...]
     other: tuple[Statement, ...] = ()
     where: Optional[Where] = field(default=None, compare=False)
+    instance: Optional[Instance] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ class Program:
     `name` is shown in messages and plans. `derivative` computes, where the user gave one, the
     cotangents of the inputs from the inputs, the outputs and the outputs' cotangents. `agreements`
     are asked for when sizes are known. `plan` computes the same with its loops in another order, by
-    a schedule: engines run it, while derivatives are those of the program itself.
+    a schedule: engines run it, while derivatives are those of the program itself. With
+    `reassociate`, sums and products of floats may be associated in another way.
     """
 
     name: str
@@ -146,9 +154,10 @@ class Program:
     derivative: Optional[Program] = None
     agreements: tuple[Agreement, ...] = ()
     plan: Optional[Program] = None
+    reassociate: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body)))
+        object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body, self.plan)))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined,no-any-return]
@@ -254,14 +263,19 @@ def mapped(
     def term(t: Term) -> Term:
         return formula(t) if isinstance(t, Formula) else position(t)
 
+    def instance(found: Optional[Instance]) -> Optional[Instance]:
+        return None if found is None else (found[0], tuple([position(d) for d in found[1]]))
+
     made: list[Statement] = []
     for s in body:
         if isinstance(s, Set):
-            new = replace(s, place=tuple([term(t) for t in s.place]), value=formula(s.value))
+            place = tuple([term(t) for t in s.place])
+            new = replace(s, place=place, value=formula(s.value), instance=instance(s.instance))
             made.append(new if target is None else target(new))
         elif isinstance(s, If):
             inner = [mapped(b, position, element, target) for b in (s.body, s.other)]
-            made.append(replace(s, condition=formula(s.condition), body=inner[0], other=inner[1]))
+            test, held = formula(s.condition), instance(s.instance)
+            made.append(replace(s, condition=test, body=inner[0], other=inner[1], instance=held))
         else:
             private = tuple([replace(a, shape=tuple([position(d) for d in a.shape])) for a in s.private])
             made.append(
@@ -304,7 +318,7 @@ class _Writer:
         self.lines: list[str] = []
 
     def program(self, program: Program) -> Iterator[str]:
-        yield f"program {program.name!r}"
+        yield f"program {program.name!r} {program.reassociate}"
         for what, arrays in (("in", program.inputs), ("out", program.outputs), ("local", program.locals)):
             yield from [f"{what} {_array(a)}" for a in arrays]
         yield from [f"agree {a.left!r} {a.right!r} {a.text!r}" for a in program.agreements]

@@ -173,7 +173,7 @@ class _Interpreter:
         `node` is the statement and `over` the range.
         """
         before, where = dict(self.space), self.t.where
-        names = [self.t.fresh("i") for _ in starts]
+        names = [self.t.fresh(f"{name}_") for name in _names(node.target, len(starts))]
         for _ in names:
             self.t.frames.append(Frame())
         counts, values = zip(*[_iterations(n, a, b, over.step) for n, a, b in zip(names, starts, stops)])
@@ -213,7 +213,7 @@ class _Interpreter:
             run()
             return
         before = dict(self.space)
-        symbols = {name: self.t.fresh("i") for name in names}
+        symbols = {name: self.t.fresh(f"{name}_") for name in names}
         self.space.update({name: index_of(symbol) for name, symbol in symbols.items()})
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id not in before:
             raise NameError(f"{target.value.id} is not defined; make it with zeros, full or empty first")
@@ -441,6 +441,12 @@ _MINDSPORE: dict[str, Any] = {
     "isnan": np.isnan,
     "isinf": np.isinf,
 }
+
+
+def _names(target: ast.expr, count: int) -> list[str]:
+    """Return what the variables of `count` loops are called."""
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == count else [target] * count
+    return [p.id if isinstance(p, ast.Name) else "i" for p in parts]
 
 
 def _all_python(values: Sequence[Any]) -> bool:
