@@ -273,7 +273,12 @@ def reversal(
                 for now in turned:
                     system = _with(before_system, order, now, True)
                     if not system.is_empty() and not is_certainly_empty(system):
-                        return _clash(a, b, one, other, order, before_system)
+                        common = [
+                            (x.index, s, t)
+                            for x, y, s, t in zip(first.loops, second.loops, one.instance[1], other.instance[1])
+                            if x is y
+                        ]
+                        return _clash(a, b, one, other, order, before_system, common)
     return None
 
 
@@ -298,23 +303,34 @@ def carried(loop: For, shared: Sequence[For], arrays: dict[str, Array], reassoci
             system = order.meeting(a, b, _owners(a.array, one))
             system.add_positive(order.difference(index, index) - 1)
             if not system.is_empty() and not is_certainly_empty(system):
-                return _clash(a, b, one, other, order, system)
+                common = [(x.index, index_of(x.index), index_of(x.index)) for x in one.loops if x in other.loops]
+                return _clash(a, b, one, other, order, system, common)
     return None
 
 
-def _clash(a: Access, b: Access, one: Event, other: Event, order: _Order, system: System) -> Clash:
+def _clash(
+    a: Access,
+    b: Access,
+    one: Event,
+    other: Event,
+    order: _Order,
+    system: System,
+    common: Sequence[tuple[str, DimLike, DimLike]],
+) -> Clash:
+    """Return the clash of two accesses, by the system in which they meet.
+
+    `a` is of `one` and `b` of `other`; `order` made the system. `common` has, for each loop around
+    both, its name and the values of its index in both.
+    """
     signs = []
-    for loop, mate in zip(one.loops, other.loops):
-        if loop is not mate or loop.index not in order.names[0]:
-            continue
-        index = index_of(loop.index)
-        step = order.difference(index, index)
+    for name, mine, theirs in common:
+        step = order.difference(mine, theirs)
         possible = ""
         for sign, demand in (("<", step - 1), ("=", None), (">", -step - 1)):
             tried = system.copy()
             tried.add_zero(step) if demand is None else tried.add_positive(demand)
             possible += "" if tried.is_empty() else sign
-        signs.append((loop.index, possible))
+        signs.append((name, possible))
     return Clash(a.array, _told(a), _told(b), one.where, other.where, tuple(signs))
 
 

@@ -17,6 +17,7 @@ from mycel.base import dtype as D
 from mycel.ir.dim_values import substitute, symbols_in
 from mycel.ir.dims import DimLike
 from mycel.loops import formulas as F
+from mycel.loops.analysis import step_of
 from mycel.loops.dependences import plain
 from mycel.loops.gathering import both
 from mycel.loops.inequalities import demands
@@ -35,11 +36,11 @@ def finished(program: Program) -> Program:
 
 
 def _full_length(loop: For) -> Optional[tuple[int, list[DimLike]]]:
-    """Return the length that a marked loop has at most, and what is not negative where it has it.
+    """Return the length that a loop has at most, and what is not negative where it has it.
 
-    None where the loop has no mark, or no such length.
+    None where it has no such length, or has it in any case.
     """
-    if loop.mark not in ("unroll", "vectorize") or type(loop.start) is type(loop.stop) is int:
+    if type(loop.start) is type(loop.stop) is int:
         return None
     length = ceiling(loop.stop, [For(n, 0, 0, ()) for n in symbols_in(loop.stop) if "." not in n])
     if type(length) is not int or length < 1:
@@ -56,7 +57,7 @@ def _versions(body: Sequence[Statement]) -> tuple[Statement, ...]:
         return ()
     if tests and not any(own & set(symbols_in(d)) for d in tests):
         conditions = [F.operation("ge", D.bool_, F.index(d), F.constant(0, D.int64)) for d in tests]
-        return (If(both(conditions), tuple(map(_fixed, body)), tuple(body)),)
+        return (If(both(conditions), tuple([_fixed(s, tests) for s in body]), tuple(body)),)
     if len(body) > 1:
         return tuple([x for s in body for x in _versions((s,))])
     (s,) = body
@@ -69,8 +70,18 @@ def _versions(body: Sequence[Statement]) -> tuple[Statement, ...]:
 
 def _tests(body: Sequence[Statement]) -> list[DimLike]:
     """Return what is not negative where all marked loops in statements have their full length."""
-    loops = [x for x in statements(body) if isinstance(x, For)]
-    return list(dict.fromkeys([d for x in loops for found in [_full_length(x)] if found is not None for d in found[1]]))
+    marked = [x for x in statements(body) if isinstance(x, For) and x.mark in ("unroll", "vectorize")]
+    lengths = {x.index: found for x in marked for found in [_full_length(x)] if found is not None}
+    tests: dict[DimLike, None] = {}
+    for _, ends in lengths.values():
+        for d in ends:
+            # For each iteration of the other marked loops, if these have their full length.
+            for name, (length, _) in lengths.items():
+                step = step_of(d, name)
+                if type(step) is int and step:
+                    d = substitute(d, {name: 0 if step > 0 else length - 1})
+            tests.setdefault(d)
+    return list(tests)
 
 
 def _with_own(loop: For) -> For:
@@ -89,15 +100,18 @@ def _with_own(loop: For) -> For:
     return replace(loop, body=(replace(test, body=parts[0], other=parts[1]),), private=())
 
 
-def _fixed(s: Statement) -> Statement:
-    """Return a statement whose marked loops have their full length."""
+def _fixed(s: Statement, tests: Sequence[DimLike]) -> Statement:
+    """Return a statement whose loops have their full length where `tests` say so."""
     if isinstance(s, Set):
         return s
     if isinstance(s, If):
-        return replace(s, body=tuple(map(_fixed, s.body)), other=tuple(map(_fixed, s.other)))
+        parts = [tuple([_fixed(x, tests) for x in part]) for part in (s.body, s.other)]
+        return replace(s, body=parts[0], other=parts[1])
     found = _full_length(s)
-    body = tuple(map(_fixed, s.body))
-    return replace(s, body=body) if found is None else replace(s, start=0, stop=found[0], body=body)
+    body = tuple([_fixed(x, tests) for x in s.body])
+    if found is None or not s.mark and any(d not in tests for d in found[1]):
+        return replace(s, body=body)
+    return replace(s, start=0, stop=found[0], body=body)
 
 
 def _unrolled(body: Sequence[Statement]) -> tuple[Statement, ...]:

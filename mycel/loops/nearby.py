@@ -18,8 +18,8 @@ from mycel.loops.analysis import extremes, reads_in, sites, step_of
 from mycel.loops.formulas import Formula
 from mycel.loops.gathering import both, perfect, within
 from mycel.loops.inequalities import System
-from mycel.loops.programs import Array, For, If, Program, Set, Statement, index_of, mapped, statements, written
-from mycel.loops.restructuring import CannotBe, Spot, ceiling, find, least, with_loop
+from mycel.loops.programs import Array, For, If, Program, Set, Statement, called, index_of, mapped, statements, written
+from mycel.loops.restructuring import CannotBe, Spot, ceiling, find, least, reach, with_loop
 
 __all__ = ["cached", "fused_at"]
 
@@ -51,7 +51,8 @@ class _Region:
         return tuple([place[k] - self.low[k] for k in self.order])  # type: ignore[operator]
 
 
-def _region(array: Array, spot: Spot, order: Optional[Sequence[int]]) -> _Region:
+def _region(array: Array, spot: Spot, order: Optional[Sequence[int]], only: Optional[F.Place] = None) -> _Region:
+    """Return the region that an iteration of a loop touches, at the place `only` if that is given."""
     loop, facts = spot.loop, System()
     for x in (*spot.around, loop):
         facts.add_positive(index_of(x.index) - x.start)
@@ -60,15 +61,17 @@ def _region(array: Array, spot: Spot, order: Optional[Sequence[int]]) -> _Region
     high = list(low)
     for s in sites(loop.body):
         touched = s.read.data if s.read is not None else s.statement.array if isinstance(s.statement, Set) else ""
-        if touched != array.name:
+        if touched != array.name or only is not None and (s.read is None or s.place != only):
             continue
         for k, t in enumerate(s.place):
-            ends = None if isinstance(t, Formula) else extremes(t, s.loops)
+            if isinstance(t, Formula):
+                raise CannotBe(f"data decide which elements of {array.name} an iteration reads")
+            ends = extremes(t, s.loops)
             if ends is None:
-                raise CannotBe(f"which elements of {array.name} an iteration reads is not known")
+                ends = reach(t, s.loops, (*spot.around, loop))
             low[k], high[k] = _smaller(low[k], ends[0], facts), _greater(high[k], ends[1], facts)
     if any(d is None for d in low):
-        raise CannotBe(f"the loop does not read {array.name}")
+        raise CannotBe(f"the loop does not use {array.name}")
     lows, highs = [], []
     for a, b, size in zip(low, high, array.shape):
         assert a is not None and b is not None
@@ -91,11 +94,13 @@ def _greater(one: Optional[DimLike], other: DimLike, facts: System) -> DimLike:
     return one if facts.says(one - other) else maximum(one, other)
 
 
-def _using(loop: For, region: _Region, copy: Array) -> tuple[Statement, ...]:
-    """Return the body of a loop that uses a copy in place of an array."""
+def _using(loop: For, region: _Region, copy: Array, only: Optional[F.Place] = None) -> tuple[Statement, ...]:
+    """Return the body of a loop that uses a copy in place of an array, at a place or everywhere."""
 
     def element(f: Formula) -> Formula:
-        return F.read(copy.name, region.place(f.place), f.dtype) if f.data == region.array.name else f
+        if f.data != region.array.name or only is not None and f.place != only:
+            return f
+        return F.read(copy.name, region.place(f.place), f.dtype)
 
     def target(s: Set) -> Set:
         return replace(s, array=copy.name, place=region.place(s.place)) if s.array == region.array.name else s
@@ -103,19 +108,38 @@ def _using(loop: For, region: _Region, copy: Array) -> tuple[Statement, ...]:
     return mapped(loop.body, lambda d: d, element, target)
 
 
-def cached(program: Program, name: str, index: str, order: Optional[Sequence[int]], fresh: Callable[[str], str]) -> Program:
+def cached(
+    program: Program,
+    name: str,
+    index: str,
+    order: Optional[Sequence[int]],
+    number: Optional[int],
+    fresh: Callable[[str], str],
+) -> Program:
     """Return a program in which each iteration of a loop has a copy of what it touches of an array.
 
     Where the loop writes the array, the copy is written back at the end of an iteration. `name` is
     the array and `index` the loop's; `order` are the axes of the copy, those of the array in their
-    order if None. `fresh` makes names. Raises CannotBe where what it touches is not known.
+    order if None. With `number`, only the read with this number, among the different ones in the
+    loop, uses the copy. `fresh` makes names. Raises CannotBe where what it touches is not known.
     """
     spot = find(program.body, index)
     assert spot is not None
-    array = program.arrays[name]
-    region = _region(array, spot, order)
-    copy = region.copy(fresh(name), (*spot.around, spot.loop))
+    if any(a.name == name for s in statements(spot.loop.body) if isinstance(s, For) for a in s.private):
+        raise CannotBe(f"{name} is made inside of the loop")
     writes = name in written(spot.loop.body)
+    if not writes and name not in reads_in(spot.loop.body):
+        raise CannotBe(f"the loop does not use {name}")
+    array = program.arrays[name]
+    only: Optional[F.Place] = None
+    if number is not None:
+        reads = [s.read for s in sites(spot.loop.body) if s.read is not None and s.read.data == name]
+        places = list(dict.fromkeys([r.place for r in reads]))
+        if writes or number >= len(places):
+            raise CannotBe(f"the loop {'writes' if writes else f'has {len(places)} reads of'} {name}")
+        only = places[number]
+    region = _region(array, spot, order, only)
+    copy = region.copy(fresh(f"{called(name)}_copy_0"), (*spot.around, spot.loop))
 
     def moved(back: bool) -> Statement:
         """Return the loops that fill the copy, or write it back."""
@@ -134,7 +158,7 @@ def cached(program: Program, name: str, index: str, order: Optional[Sequence[int
 
     def with_copy(loop: For) -> list[Statement]:
         back = (moved(True),) if writes else ()
-        body = (moved(False), *_using(loop, region, copy), *back)
+        body = (moved(False), *_using(loop, region, copy, only), *back)
         return [replace(loop, body=body, private=(*loop.private, copy))]
 
     return replace(program, body=with_loop(program.body, index, with_copy))

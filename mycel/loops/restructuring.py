@@ -13,7 +13,7 @@ from typing import Optional
 from mycel.ir.dim_values import substitute, symbols_in
 from mycel.ir.dims import Dim, DimLike, maximum
 from mycel.loops import formulas as F
-from mycel.loops.analysis import extremes, reads_in
+from mycel.loops.analysis import extremes, reads_in, step_of
 from mycel.loops.formulas import Formula
 from mycel.loops.inequalities import Linear, System, demands, without
 from mycel.loops.programs import (
@@ -37,6 +37,7 @@ __all__ = [
     "cut",
     "find",
     "least",
+    "reach",
     "reordered",
     "separated",
     "skewed",
@@ -167,7 +168,46 @@ def _scanned(
     loops: Sequence[For], around: Sequence[For], order: Sequence[str]
 ) -> dict[str, tuple[DimLike, DimLike]]:
     """Return the bounds of loops in another order."""
-    system, forms = System(), []
+    system, forms = _domain(loops, around)
+    found: dict[str, tuple[DimLike, DimLike]] = {}
+    for name in reversed(order):
+        found[name] = _ends(name, forms, system)
+        forms = without(forms, name)
+    return found
+
+
+def reach(position: DimLike, loops: Sequence[For], around: Sequence[For]) -> tuple[DimLike, DimLike]:
+    """Return bounds of a position in loops by the indices of those `around`: the least, the greatest.
+
+    Raises CannotBe where they are not linear.
+    """
+    system, forms = _domain(loops, around)
+    value = index_of("position")
+    names = {loop.index for loop in loops}
+    difference = position - value
+    if not _is_linear(difference, names):
+        raise CannotBe(f"{position} is not linear")
+    form = system.linear(difference)
+    forms += [form, {n: -c for n, c in form.items()}]
+    for loop in reversed(loops):
+        forms = without(forms, loop.index)
+    start, stop = _ends("position", forms, system)
+    return start, stop - 1
+
+
+def _is_linear(value: DimLike, names: set[str]) -> bool:
+    """Return whether indices stand in a dimension by themselves, times numbers."""
+    return not isinstance(value, Dim) or not any(
+        names & set(symbols_in(Dim({mono: 1}))) and not (len(mono) == 1 and mono[0][1] == 1 and mono[0][0].name)
+        for mono in value.terms
+        if mono
+    )
+
+
+def _domain(loops: Sequence[For], around: Sequence[For]) -> tuple[System, list[Linear]]:
+    """Return what is known of the loops around, and the inequalities of the loops themselves."""
+    system: System = System()
+    forms: list[Linear] = []
     for loop in around:
         system.add_positive(index_of(loop.index) - loop.start)
         system.add_positive(loop.stop - 1 - index_of(loop.index))
@@ -176,19 +216,10 @@ def _scanned(
         index = index_of(loop.index)
         for end in (index - loop.start, loop.stop - 1 - index, index):
             for d in demands(end):
-                if isinstance(d, Dim) and any(
-                    a.operator != "symbol" and names & set(symbols_in(*a.operands)) for mono in d.terms for a, _ in mono
-                ):
+                if not _is_linear(d, names):
                     raise CannotBe(f"the loop from {loop.start} to {loop.stop} has no linear bounds")
-                form = system.linear(d)
-                if any(n not in names and "*" in n and names & set(symbols_in(system.defined[n])) for n in form if n):
-                    raise CannotBe(f"the loop from {loop.start} to {loop.stop} has no linear bounds")
-                forms.append(form)
-    found: dict[str, tuple[DimLike, DimLike]] = {}
-    for name in reversed(order):
-        found[name] = _ends(name, forms, system)
-        forms = without(forms, name)
-    return found
+                forms.append(system.linear(d))
+    return system, forms
 
 
 def _ends(name: str, forms: Sequence[Linear], system: System) -> tuple[DimLike, DimLike]:
@@ -199,7 +230,8 @@ def _ends(name: str, forms: Sequence[Linear], system: System) -> tuple[DimLike, 
         others = [f for f in mine if f is not form]
         same_side = [f for f in others if f[name] * form[name] > 0]
         tried = system.copy()
-        tried.positive += [*others, *rest]
+        # That an index is not negative is among the inequalities where it has to be said.
+        tried.positive = [f for f in system.positive if not f.get(name, 0)] + [*others, *rest]
         if same_side and tried.says(tried.dimension(form)):
             mine = others
     starts, stops = [], []
@@ -236,8 +268,8 @@ def cut(spot: Spot, at: DimLike, fresh: Callable[[str], str]) -> list[For]:
     loop = spot.loop
     if loop.backward:
         raise CannotBe("it runs downwards")
-    inner = {x.index for x in statements(loop.body) if isinstance(x, For)} | {loop.index}
-    if isinstance(at, Dim) and inner & set(symbols_in(at)):
+    around = {x.index for x in spot.around}
+    if isinstance(at, Dim) and any("." not in n and n not in around for n in symbols_in(at)):
         raise CannotBe("where it is cut may depend on loops around it only")
     system = System()
     for x in spot.around:
@@ -283,14 +315,18 @@ def with_names(loop: For, indices: dict[str, str], arrays: dict[str, str]) -> Fo
     return made
 
 
-def separated(spot: Spot, fresh: Callable[[str], str]) -> tuple[list[For], list[Array]]:
-    """Return a loop as one for each of its statements, and arrays that were private and now are not.
+def separated(spot: Spot, starts: Sequence[int], fresh: Callable[[str], str]) -> tuple[list[For], list[Array]]:
+    """Return a loop as one for each part of its body, and arrays that were private and now are not.
 
-    These have an axis for the loop in front. `fresh` makes names of indices.
+    These have an axis for the loop in front. A part begins at each of the statements numbered
+    `starts`. `fresh` makes names of indices.
     """
     loop = spot.loop
-    body = [*_fillings(loop), *loop.body]
-    parts = [written((s,)) | reads_in((s,)) | _combined(s) for s in body]
+    ends = [0, *sorted(set(starts) - {0}), len(loop.body)]
+    groups = [loop.body[a:b] for a, b in zip(ends, ends[1:])]
+    fillings = tuple(_fillings(loop))
+    body = [fillings, *groups] if fillings else groups
+    parts = [written(g) | reads_in(g) | _combined(g) for g in body]
     shared = [a for a in loop.private if sum(a.name in p for p in parts) > 1]
     extent = _extent(spot) if shared else 0
     moved = []
@@ -300,17 +336,17 @@ def separated(spot: Spot, fresh: Callable[[str], str]) -> tuple[list[For], list[
         moved.append(replace(a, shape=(extent, *a.shape), fill=None))
     names = {a.name for a in shared}
     made = []
-    for k, (s, touched) in enumerate(zip(body, parts)):
+    for k, (group, touched) in enumerate(zip(body, parts)):
         private = tuple([replace(a, fill=None) for a in loop.private if a.name in touched and a.name not in names])
-        part = replace(loop, body=(_in_front(s, names, index_of(loop.index)),), private=private)
+        part = replace(loop, body=_in_front(group, names, index_of(loop.index)), private=private)
         if k:
             part = with_names(part, {loop.index: fresh(loop.index)}, {})
         made.append(part)
     return made, moved
 
 
-def _combined(s: Statement) -> set[str]:
-    return {x.array for x in statements((s,)) if isinstance(x, Set) and x.mode != "set"}
+def _combined(body: Sequence[Statement]) -> set[str]:
+    return {x.array for x in statements(body) if isinstance(x, Set) and x.mode != "set"}
 
 
 def _fillings(loop: For) -> Iterator[Statement]:
@@ -321,15 +357,14 @@ def _fillings(loop: For) -> Iterator[Statement]:
             yield each_element(a, f"{a.name}_at", lambda place, a=a, value=value: Set(a.name, place, value))
 
 
-def _in_front(s: Statement, names: set[str], index: Dim) -> Statement:
+def _in_front(body: Sequence[Statement], names: set[str], index: Dim) -> tuple[Statement, ...]:
     def element(f: Formula) -> Formula:
         return F.read(f.data, (index, *f.place), f.dtype) if f.data in names else f
 
     def target(x: Set) -> Set:
         return replace(x, place=(index, *x.place)) if x.array in names else x
 
-    (made,) = mapped((s,), lambda d: d, element, target)
-    return made
+    return mapped(body, lambda d: d, element, target)
 
 
 def _extent(spot: Spot) -> DimLike:
@@ -343,7 +378,12 @@ def _extent(spot: Spot) -> DimLike:
 def ceiling(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
     """Return what a dimension does not exceed, whatever the loops `around` do, if that is known."""
     index = index_of("below")
-    open_ends = [d + index for d in demands(value - index)]
+    open_ends = []
+    for d in demands(value - index):
+        # As steps * below <= rest.
+        steps = step_of(d, "below")
+        if type(steps) is int and steps < 0:
+            open_ends.append((d - steps * index) // -steps)
     ends = [d for d in open_ends if not _has(d, around)]
     numbers = [d for d in ends if type(d) is int]
     if ends:
@@ -352,4 +392,26 @@ def ceiling(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
         found = extremes(d, around)
         if found is not None and not _has(found[1], around):
             return found[1]
-    return None
+    return _greatest(value, around)
+
+
+def _greatest(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
+    """Return what a dimension does not exceed, by elimination of the indices of loops."""
+    below = demands(value - index_of("below"))
+    try:
+        system, forms = _domain(around, ())
+    except CannotBe:
+        return None
+    names = {loop.index for loop in around}
+    if not all(_is_linear(d, names) for d in below):
+        return None
+    forms += [system.linear(d) for d in below]
+    for loop in reversed(around):
+        forms = without(forms, loop.index)
+    ends = []
+    for form in forms:
+        if form.get("below", 0) < 0:
+            rest = system.dimension({n: c for n, c in form.items() if n != "below"})
+            ends.append(rest // -form["below"])
+    numbers = [d for d in ends if type(d) is int]
+    return min(numbers) if numbers else ends[0] if ends else None

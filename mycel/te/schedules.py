@@ -170,36 +170,48 @@ class Schedule:
         self._put(spot, made)
         return index_of(made[0].index), index_of(made[1].index)
 
-    def separate(self, loop: Loop) -> tuple[Dim, ...]:
+    def separate(self, loop: Loop, *starts: Loop) -> tuple[Dim, ...]:
         """Give each statement of a loop's body a loop of its own, one after the other.
 
-        Variables that several of them use get a place for each iteration. Returns the loops. Raises
-        ValueError where a statement needs what a later one computed in an earlier iteration.
+        With `starts`, which are loops in the body, a part begins at each of these only. Variables
+        that several parts use get a place for each iteration. Returns the loops. Raises ValueError
+        where a statement needs what a later one computed in an earlier iteration.
         """
         spot = self._spot("separate", loop)
+        body = spot.loop.body
+        numbers = list(range(len(body)))
+        if starts:
+            first = {self._spot("separate", x).loop for x in starts}
+            numbers = [k for k, s in enumerate(body) if s in first]
+            if len(numbers) != len(first):
+                self._refuse("separate", "a part begins at a loop that is a statement of the body itself")
         made: list[For] = []
 
         def make(spot: Spot) -> tuple[Sequence[Statement], Sequence[Array]]:
-            parts, moved = separated(spot, self._fresh)
+            parts, moved = separated(spot, numbers, self._fresh)
             made.extend(parts)
             return parts, moved
 
         self._proved("separate", spot, make)
         return tuple([index_of(x.index) for x in made])
 
-    def cache(self, array: str, at: Loop, axes: Optional[Sequence[int]] = None) -> str:
+    def cache(
+        self, array: str, at: Loop, axes: Optional[Sequence[int]] = None, read: Optional[int] = None
+    ) -> str:
         """Copy, in each iteration of the loop `at`, what it touches of an array, and use the copy.
 
         What the loop writes is copied back at the end of the iteration. `axes` are the array's axes
-        in the order of the copy's, so that it may be transposed. Returns the copy's name. Raises
-        ValueError where a loop around it is parallel, and its iterations would copy one element.
+        in the order of the copy's, so that it may be transposed. With `read`, only one of the places
+        at which the loop reads the array uses the copy: the one of this number. Returns the copy's
+        name. Raises ValueError where a loop around it is parallel, and its iterations would copy
+        one element.
         """
         spot, name = self._spot("cache", at), self._array("cache", array)
         rank = len(self.program.arrays[name].shape)
         if axes is not None and sorted(axes) != list(range(rank)):
             self._refuse("cache", f"axes must be each of 0 to {rank - 1} once, not {tuple(axes)}")
         before = {a for a in self.program.arrays}
-        program = self._try("cache", lambda: cached(self.program, name, spot.loop.index, axes, self._fresh))
+        program = self._try("cache", lambda: cached(self.program, name, spot.loop.index, axes, read, self._fresh))
         self._still("cache", program, spot)
         return next(a for a in self.program.arrays if a not in before)
 
@@ -329,12 +341,14 @@ def scheduled(program: Program, function: FunctionType, reassociate: bool) -> Pr
     `reassociate` says whether sums of floats may be associated in another way.
     """
     schedule = Schedule(program, reassociate)
-    # A schedule is no part of what a compiled function computes: it is not followed.
+    # A schedule is no part of what a compiled function computes: whoever follows that does not look.
     watcher = sys.getprofile()
-    sys.setprofile(None)
+    if callable(watcher):
+        sys.setprofile(None)
     try:
         with deciding(None):
             function(schedule)
     finally:
-        sys.setprofile(watcher)
+        if callable(watcher):
+            sys.setprofile(watcher)
     return replace(program, plan=replace(finished(schedule.program), reassociate=reassociate))
