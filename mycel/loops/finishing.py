@@ -89,10 +89,10 @@ def _with_own(loop: For) -> For:
 
     So those of one can stay in registers, whatever the other does.
     """
-    if len(loop.body) != 1 or not loop.private or not isinstance(loop.body[0], If):
+    if len(loop.body) != 1 or not loop.private:
         return loop
-    (test,) = loop.body
-    if any(r.data in {a.name for a in loop.private} for r in F.reads_of(test.condition)):
+    test = loop.body[0]
+    if not isinstance(test, If) or any(r.data in {a.name for a in loop.private} for r in F.reads_of(test.condition)):
         return loop
     parts = [
         (For(f"{loop.index}~", 0, 1, b, "serial", False, loop.private, loop.where),) for b in (test.body, test.other)
@@ -132,7 +132,7 @@ def _unrolled(body: Sequence[Statement]) -> tuple[Statement, ...]:
 
 
 def _copy(loop: For, number: int) -> tuple[Statement, ...]:
-    """Return the body of a loop in one iteration, in a block of its own where arrays are private."""
+    """Return the body of a loop in one iteration, in a block of its own if arrays are private."""
     values: dict[str, DimLike] = {loop.index: number}
     arrays = {a.name: f"{a.name}~{number}" for x in statements((loop,)) if isinstance(x, For) for a in x.private}
     renamed = with_names(loop, {}, arrays)

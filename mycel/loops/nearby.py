@@ -7,6 +7,7 @@ the bounds of the loops inside.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
@@ -52,7 +53,7 @@ class _Region:
 
 
 def _region(array: Array, spot: Spot, order: Optional[Sequence[int]], only: Optional[F.Place] = None) -> _Region:
-    """Return the region that an iteration of a loop touches, at the place `only` if that is given."""
+    """Return the region that an iteration of a loop touches, at the place `only` if given."""
     loop, facts = spot.loop, System()
     for x in (*spot.around, loop):
         facts.add_positive(index_of(x.index) - x.start)
@@ -222,7 +223,7 @@ def _computed(
         nest = perfect(s)
         if nest is None:
             raise CannotBe(f"{array.name} is not computed by a single statement in loops")
-        yield _over(region, fresh, lambda at, nest=nest: _at(nest.loops, nest.conditions, nest.write, region, copy, at))
+        yield _over(region, fresh, functools.partial(_at, nest.loops, nest.conditions, nest.write, region, copy))
 
 
 def _over(region: _Region, fresh: Callable[[str], str], make: Callable[[F.Place], Statement]) -> Statement:

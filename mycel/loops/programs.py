@@ -157,7 +157,9 @@ class Program:
     reassociate: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body, self.plan)))
+        object.__setattr__(
+            self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body, self.plan))
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined,no-any-return]

@@ -6,6 +6,7 @@ iterations allows; whether it does is asked of `mycel.loops.dependences` afterwa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
@@ -105,8 +106,9 @@ def _has(value: DimLike, loops: Sequence[For]) -> bool:
 def split(spot: Spot, factor: int, outer: str, inner: str) -> For:
     """Return a loop as one over blocks of `factor` iterations, and one over those of a block.
 
-    `outer` and `inner` are their indices. Where the loop begins at what loops around it decide,
-    blocks begin at multiples of `factor`, so that they are the same blocks for all of these.
+    `spot` is the loop; `outer` and `inner` are the indices of the new ones. Where it begins at what
+    loops around it decide, blocks begin at multiples of `factor`, so that they are the same blocks
+    for all of these.
     """
     loop = spot.loop
     if loop.backward:
@@ -164,9 +166,7 @@ def reordered(loops: Sequence[For], around: Sequence[For], order: Sequence[str])
     return made
 
 
-def _scanned(
-    loops: Sequence[For], around: Sequence[For], order: Sequence[str]
-) -> dict[str, tuple[DimLike, DimLike]]:
+def _scanned(loops: Sequence[For], around: Sequence[For], order: Sequence[str]) -> dict[str, tuple[DimLike, DimLike]]:
     """Return the bounds of loops in another order."""
     system, forms = _domain(loops, around)
     found: dict[str, tuple[DimLike, DimLike]] = {}
@@ -177,7 +177,7 @@ def _scanned(
 
 
 def reach(position: DimLike, loops: Sequence[For], around: Sequence[For]) -> tuple[DimLike, DimLike]:
-    """Return bounds of a position in loops by the indices of those `around`: the least, the greatest.
+    """Return bounds of a position in loops by the indices of those `around`: least and greatest.
 
     Raises CannotBe where they are not linear.
     """
@@ -223,7 +223,7 @@ def _domain(loops: Sequence[For], around: Sequence[For]) -> tuple[System, list[L
 
 
 def _ends(name: str, forms: Sequence[Linear], system: System) -> tuple[DimLike, DimLike]:
-    """Return where a loop begins and ends by inequalities, of which those that others imply are left out."""
+    """Return where a loop begins and ends by inequalities, without those that others imply."""
     mine = list({tuple(sorted(f.items())): f for f in forms if f.get(name, 0)}.values())
     rest = [f for f in forms if not f.get(name, 0)]
     for form in sorted(mine, key=lambda f: -len(f)):
@@ -254,7 +254,7 @@ def _ends(name: str, forms: Sequence[Linear], system: System) -> tuple[DimLike, 
 def skewed(spot: Spot, by: str, factor: int, name: str) -> For:
     """Return a loop whose index grows by `factor` with each iteration of a loop around it, `by`.
 
-    `name` is its new index.
+    `spot` is the loop and `name` its new index.
     """
     loop, shift = spot.loop, index_of(by) * factor
     body = _renamed(loop.body, loop.index, index_of(name) - shift)
@@ -353,8 +353,11 @@ def _fillings(loop: For) -> Iterator[Statement]:
     """Yield statements that fill the private arrays of a loop."""
     for a in loop.private:
         if a.fill is not None:
-            value = F.constant(a.fill, a.dtype)
-            yield each_element(a, f"{a.name}_at", lambda place, a=a, value=value: Set(a.name, place, value))
+            yield each_element(a, f"{a.name}_at", functools.partial(_filling, a.name, F.constant(a.fill, a.dtype)))
+
+
+def _filling(name: str, value: Formula, place: F.Place) -> Set:
+    return Set(name, place, value)
 
 
 def _in_front(body: Sequence[Statement], names: set[str], index: Dim) -> tuple[Statement, ...]:

@@ -259,7 +259,7 @@ class _Interpreter:
         while len(found) < len(symbols):
             progress = False
             for position, size in places:
-                open_names = [n for n in _symbols(position) if n in by_symbol and by_symbol[n] not in found]
+                open_names = [n for n in symbols_in(position) if n in by_symbol and by_symbol[n] not in found]
                 if len(open_names) == 1:
                     room = _room(position, size, open_names[0], {symbols[n]: e for n, e in found.items()})
                     if room is not None:
@@ -467,10 +467,6 @@ def _iterations(name: str, start: DimLike, stop: DimLike, step: int) -> tuple[tu
         return (start, stop), index_of(name)
     count = -((start - stop) // step) if step > 0 else -((stop - start) // -step)
     return (0, count), start + index_of(name) * step
-
-
-def _symbols(position: DimLike) -> list[str]:
-    return list(symbols_in(position))
 
 
 def _room(position: DimLike, size: DimLike, name: str, others: Mapping[str, DimLike]) -> Optional[DimLike]:

@@ -195,14 +195,12 @@ class Schedule:
         self._proved("separate", spot, make)
         return tuple([index_of(x.index) for x in made])
 
-    def cache(
-        self, array: str, at: Loop, axes: Optional[Sequence[int]] = None, read: Optional[int] = None
-    ) -> str:
+    def cache(self, array: str, at: Loop, axes: Optional[Sequence[int]] = None, read: Optional[int] = None) -> str:
         """Copy, in each iteration of the loop `at`, what it touches of an array, and use the copy.
 
         What the loop writes is copied back at the end of the iteration. `axes` are the array's axes
-        in the order of the copy's, so that it may be transposed. With `read`, only one of the places
-        at which the loop reads the array uses the copy: the one of this number. Returns the copy's
+        in the order of the copy's, so that it may be transposed. With `read`, only one place at
+        which the loop reads the array uses the copy: the one of this number. Returns the copy's
         name. Raises ValueError where a loop around it is parallel, and its iterations would copy
         one element.
         """
@@ -229,10 +227,12 @@ class Schedule:
         return next(a for a in self.program.arrays if a not in before)
 
     def parallel(self, loop: Loop) -> None:
-        """Let threads share the iterations of a loop.
+        """Let threads share the iterations of a loop that is not inside of another one.
 
-        Raises ValueError where an iteration depends on another one.
+        Raises ValueError where it is, and where an iteration depends on another one.
         """
+        if self._spot("parallel", loop).around:
+            self._refuse("parallel", "threads share outermost loops; reorder the loops, or separate this one, first")
         self._mark("parallel", loop)
 
     def vectorize(self, loop: Loop) -> None:
@@ -282,7 +282,9 @@ class Schedule:
         found = [a for a in arrays if a == name] or [a for a in arrays if called(a) == name]
         if len(found) != 1:
             known = ", ".join(dict.fromkeys(map(called, arrays)))
-            self._refuse(word, f"there {'is no array' if not found else 'are several arrays'} {name}; there are {known}")
+            self._refuse(
+                word, f"there {'is no array' if not found else 'are several arrays'} {name}; there are {known}"
+            )
         return found[0]
 
     def _put(self, spot: Spot, made: Sequence[Statement], moved: Sequence[Array] = ()) -> None:
@@ -296,7 +298,9 @@ class Schedule:
             self.program = replace(self.program, locals=(*self.program.locals, *moved))
         self.program = replace(self.program, body=body)
 
-    def _proved(self, word: str, spot: Spot, make: Callable[[Spot], tuple[Sequence[Statement], Sequence[Array]]]) -> None:
+    def _proved(
+        self, word: str, spot: Spot, make: Callable[[Spot], tuple[Sequence[Statement], Sequence[Array]]]
+    ) -> None:
         """Replace a loop by the statements that `make` returns, with the arrays around them.
 
         They must keep the order of all that depends on each other.
@@ -341,7 +345,7 @@ def scheduled(program: Program, function: FunctionType, reassociate: bool) -> Pr
     `reassociate` says whether sums of floats may be associated in another way.
     """
     schedule = Schedule(program, reassociate)
-    # A schedule is no part of what a compiled function computes: whoever follows that does not look.
+    # A schedule is no part of what a compiled function computes, and is not followed.
     watcher = sys.getprofile()
     if callable(watcher):
         sys.setprofile(None)

@@ -15,7 +15,7 @@ __all__ = ["planned"]
 
 
 def planned(program: Program, seed: int, words: int = 8) -> tuple[Program, Counter[str]]:
-    """Return a program with a plan by random words, and how often each word was right and refused."""
+    """Return a program with a plan by random words, and how often each was right and refused."""
     r = random.Random(seed)
     schedule = Schedule(program)
     count: Counter[str] = Counter()

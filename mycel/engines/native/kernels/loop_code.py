@@ -92,6 +92,7 @@ class LoopWriter:
             *self.e.lines,
             "}",
             f"define void @{NAME}(ptr noalias readonly %words, i64 %begin, i64 %end) nounwind {{",
+            "entry:",
             *loads,
             f"  call void @body({', '.join(given)}{comma}i64 %begin, i64 %end)",
             "  ret void",
@@ -198,7 +199,7 @@ class LoopWriter:
         self.block(s.body)
 
     def counted(self, s: For, start: str, stop: str, run: Callable[[For], None]) -> None:
-        """Write a loop whose iterations, one by one, `run` writes.
+        """Write the loop `s`, whose iterations, one by one, `run` writes.
 
         `start` and `stop` are its bounds as they are now.
         """

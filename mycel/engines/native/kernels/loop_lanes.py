@@ -146,7 +146,7 @@ class _VectorWriter(LoopWriter):
         self.loops.pop()
 
     def _declare_wide(self, s: For) -> None:
-        """Give the private arrays of a loop inside of the lanes a place with an element for each."""
+        """Give the private arrays of a loop inside of lanes a place with an element for each."""
         for a in s.private:
             size = product(a.shape)
             if a.name in self.views or isinstance(size, Dim):
@@ -223,17 +223,22 @@ class _VectorWriter(LoopWriter):
                 self._store(vector, narrowed, pointer, dtype)
             else:
                 name = f"llvm.masked.store.{suffix(vector)}.p0"
-                types = [vector, "ptr", "i32", e.vector("i1")]
-                e.declares.add(f"declare void @{name}({', '.join(types)})")
-                e.do(f"call void @{name}({vector} {narrowed}, ptr {pointer}, i32 {dtype.itemsize}, {types[3]} {self.mask})")
+                self._call(name, [vector, "ptr"], [narrowed, pointer], dtype)
             return
         pointers = self._pointers(s.array, s.place)
         name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
-        types = [vector, e.vector("ptr"), "i32", e.vector("i1")]
-        e.declares.add(f"declare void @{name}({', '.join(types)})")
-        e.do(
-            f"call void @{name}({vector} {narrowed}, {types[1]} {pointers}, i32 {dtype.itemsize}, {types[3]} {self._held()})"
-        )
+        self._call(name, [vector, e.vector("ptr")], [narrowed, pointers], dtype)
+
+    def _call(self, name: str, types: Sequence[str], values: Sequence[str], dtype: DType) -> None:
+        """Write a call of a function that stores elements under the mask in force.
+
+        `types` and `values` are those of what it stores and of where, and `dtype` is the element
+        type.
+        """
+        kinds = [*types, "i32", self.e.vector("i1")]
+        given = [f"{t} {v}" for t, v in zip(kinds, [*values, str(dtype.itemsize), self._held()])]
+        self.e.declares.add(f"declare void @{name}({', '.join(kinds)})")
+        self.e.do(f"call void @{name}({', '.join(given)})")
 
     # Elements.
 

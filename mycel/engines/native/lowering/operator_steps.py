@@ -70,7 +70,10 @@ class _NotANest(Exception):
 
 
 class _Writer:
-    """The writer of a program's kernels; statements in `by_hand` are left as a schedule made them."""
+    """The writer of the kernels of a `program`, which `node` runs, as steps of `steps`.
+
+    Statements in `by_hand` keep their loops.
+    """
 
     def __init__(self, steps: StepBuilder, node: Node, program: Program, by_hand: frozenset[Statement]) -> None:
         self.by_hand = by_hand

@@ -9,9 +9,9 @@ small ones.
 
 Names and places in the user's source are not part of the key, as programs that differ in them alone
 are the same. A file refers to the inputs of the present graph, and has a node's place as the number
-of a staged node with that place, and its loop program as the number among those of staged nodes. The template itself is written by `pickle`, which is restricted to
-a closed list of classes: others are neither written nor read, so that a file cannot call
-anything.
+of a staged node with that place, and its loop program as the number among those of staged nodes.
+The template itself is written by `pickle`, which is restricted to a closed list of classes: others
+are neither written nor read, so that a file cannot call anything.
 """
 
 from __future__ import annotations
@@ -442,5 +442,6 @@ def _primitive(name: str) -> Primitive:
 
 
 _HELPERS: dict[str, Any] = {
-    f.__name__: f for f in (_node, _input, _program, _graph, _array, _scalar, _literal, _token, _dtype, _type, _primitive)
+    f.__name__: f
+    for f in (_node, _input, _program, _graph, _array, _scalar, _literal, _token, _dtype, _type, _primitive)
 }
