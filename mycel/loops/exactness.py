@@ -33,4 +33,4 @@ def is_certainly_empty(system: System) -> bool:
 
 
 def _text(form: Linear, known: dict[str, str]) -> str:
-    return " + ".join([f"({c})*{known[n]}" if n else f"({c})" for n, c in form.items()]) or "0"
+    return " + ".join([f"{c} {known[n]}" if n else f"{c}" for n, c in form.items()]) or "0"

@@ -11,6 +11,7 @@ import mycel as ms
 from mycel import te
 from mycel.core import eager
 from mycel.loops.evaluation import run
+from mycel.loops.exactness import is_certainly_empty
 from mycel.loops.inequalities import System
 from mycel.loops.programs import For, Program, statements
 from mycel.prims.base import REGISTRY
@@ -412,6 +413,21 @@ def test_random_systems_of_inequalities() -> None:
         empty += system.is_empty() == (not possible)
     # What is said to be possible and is not may be at most rare.
     assert empty >= 295
+
+
+def test_what_elimination_leaves_open_is_decided_by_the_library() -> None:
+    pytest.importorskip("islpy")
+    # Fractions satisfy it and no whole numbers do (W. Pugh, The Omega test, 1991).
+    system = System()
+    system.positive = [
+        {"x": 11, "y": 13, "": -27},
+        {"x": -11, "y": -13, "": 45},
+        {"x": 7, "y": -9, "": 10},
+        {"x": -7, "y": 9, "": 4},
+    ]
+    assert not system.is_empty() and is_certainly_empty(system)
+    system.positive[0][""] = 100
+    assert not is_certainly_empty(system)
 
 
 # Kept programs.
