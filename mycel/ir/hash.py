@@ -125,6 +125,8 @@ class _Writer:
             return "{" + ",".join(sorted(self.text(v) for v in value)) + "}"
         if hasattr(kind, "lasting_name"):
             return str(kind.lasting_name)
+        if hasattr(kind, "lasting_text"):
+            return hashlib.sha256(value.lasting_text.encode()).hexdigest()
         array = getattr(value, "array", None)
         if isinstance(array, np.ndarray):
             return self.literal(array)

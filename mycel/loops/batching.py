@@ -44,4 +44,7 @@ def batched(program: Program, has_axis: tuple[bool, ...]) -> Program:
     body = mapped(program.body, position, element, target)
     around = For(name, 0, size, body, "parallel", False, tuple(map(array, program.locals)))
     outputs = [replace(a, shape=(size, *[position(d) for d in a.shape])) for a in program.outputs]
-    return Program(program.name, tuple(inputs), tuple(outputs), (), (around,))
+    plan = None if program.plan is None else batched(program.plan, has_axis)
+    return Program(
+        program.name, tuple(inputs), tuple(outputs), (), (around,), plan=plan, reassociate=program.reassociate
+    )

@@ -12,10 +12,11 @@ from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim, DimLike
+from mycel.ir.dims import Atom, Dim, DimLike
 from mycel.loops import formulas as F
 from mycel.loops.analysis import Site, extremes, lone_indices, sites
 from mycel.loops.formulas import Formula
+from mycel.loops.inequalities import System
 from mycel.loops.programs import Array, For, If, Program, Set, Statement, Where, index_of
 
 __all__ = [
@@ -130,14 +131,29 @@ def _least(value: DimLike, loops: Sequence[For]) -> float:
 
 
 def _is_never_negative(value: DimLike, loops: Sequence[For], held: Sequence[Formula]) -> bool:
-    if _least(value, loops) >= 0:
+    # Bounds that are maxima, as schedules make them, are for a system of inequalities.
+    simple = not any(a.operator == "max" for loop in loops for a in _atoms(loop.start, loop.stop))
+    if simple and _least(value, loops) >= 0:
         return True
     facts = [d for c in held for d in known(c)]
     # A bound of a loop holds for the loops inside it, whatever their own bounds.
     facts += [d for loop in loops for d in _range_of(loop)]
+    system = System()
+    for d in facts:
+        system.add_positive(d)
+    if system.says(value):
+        return True
+    if not simple:
+        return False
     if any(_least(value - d, loops) >= 0 for d in facts):
         return True
     return any(_least(value - a - b, loops) >= 0 for k, a in enumerate(facts) for b in facts[k:])
+
+
+def _atoms(*values: DimLike) -> Iterator[Atom]:
+    for value in values:
+        if isinstance(value, Dim):
+            yield from [a for mono in value.terms for a, _ in mono]
 
 
 def _range_of(loop: For) -> list[DimLike]:

@@ -11,6 +11,7 @@ in the user's source is not compared.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
@@ -27,6 +28,7 @@ __all__ = [
     "Array",
     "For",
     "If",
+    "Instance",
     "Program",
     "Set",
     "Statement",
@@ -73,6 +75,10 @@ class Array:
     fill: Optional[float] = None
 
 
+# A statement before a schedule, by its number, and the iteration in which it ran.
+Instance = tuple[int, tuple[DimLike, ...]]
+
+
 @dataclass(frozen=True)
 class Set:
     """Writes `value` to an element, or combines them by `mode`: set, add, mul, max or min."""
@@ -82,6 +88,7 @@ class Set:
     value: Formula
     mode: str = "set"
     where: Optional[Where] = field(default=None, compare=False)
+    instance: Optional[Instance] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class If:
     body: tuple[Statement, ...]
     other: tuple[Statement, ...] = ()
     where: Optional[Where] = field(default=None, compare=False)
+    instance: Optional[Instance] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,8 @@ class For:
     """Runs `body` for an index from `start` up to `stop`, downwards where `backward`.
 
     `kind` is "serial", "parallel", "vectorize", "reduce" or "unroll", as the user declared it.
-    `private` are arrays that each iteration has for itself.
+    `private` are arrays that each iteration has for itself. `mark` is what a schedule found to be
+    right and wants of the code: "parallel", "vectorize", "unroll" or nothing.
     """
 
     index: str
@@ -110,6 +119,7 @@ class For:
     backward: bool = False
     private: tuple[Array, ...] = ()
     where: Optional[Where] = field(default=None, compare=False)
+    mark: str = ""
 
 
 Statement = Union[For, If, Set]
@@ -131,7 +141,9 @@ class Program:
 
     `name` is shown in messages and plans. `derivative` computes, where the user gave one, the
     cotangents of the inputs from the inputs, the outputs and the outputs' cotangents. `agreements`
-    are asked for when sizes are known.
+    are asked for when sizes are known. `plan` computes the same with its loops in another order, by
+    a schedule: engines run it, while derivatives are those of the program itself. With
+    `reassociate`, sums and products of floats may be associated in another way.
     """
 
     name: str
@@ -141,12 +153,21 @@ class Program:
     body: tuple[Statement, ...]
     derivative: Optional[Program] = None
     agreements: tuple[Agreement, ...] = ()
+    plan: Optional[Program] = None
+    reassociate: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body)))
+        object.__setattr__(
+            self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body, self.plan))
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined,no-any-return]
+
+    @functools.cached_property
+    def lasting_text(self) -> str:
+        """The program as text that is the same in every process, and that determines it."""
+        return "\n".join(_Writer().program(self))
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -190,7 +211,7 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
                 yield f"{pad}else:"
                 yield from _lines(s.other, depth + 1)
         else:
-            kind = "" if s.kind == "serial" else f" {s.kind}"
+            kind = "".join([f" {word}" for word in dict.fromkeys((s.kind, s.mark)) if word not in ("serial", "")])
             order = " downwards" if s.backward else ""
             yield f"{pad}for{kind} {s.index} in {s.start}..{s.stop}{order}:"
             yield from [f"{pad}    {_declared(a)}" for a in s.private]
@@ -244,14 +265,19 @@ def mapped(
     def term(t: Term) -> Term:
         return formula(t) if isinstance(t, Formula) else position(t)
 
+    def instance(found: Optional[Instance]) -> Optional[Instance]:
+        return None if found is None else (found[0], tuple([position(d) for d in found[1]]))
+
     made: list[Statement] = []
     for s in body:
         if isinstance(s, Set):
-            new = replace(s, place=tuple([term(t) for t in s.place]), value=formula(s.value))
+            place = tuple([term(t) for t in s.place])
+            new = replace(s, place=place, value=formula(s.value), instance=instance(s.instance))
             made.append(new if target is None else target(new))
         elif isinstance(s, If):
             inner = [mapped(b, position, element, target) for b in (s.body, s.other)]
-            made.append(replace(s, condition=formula(s.condition), body=inner[0], other=inner[1]))
+            test, held = formula(s.condition), instance(s.instance)
+            made.append(replace(s, condition=test, body=inner[0], other=inner[1], instance=held))
         else:
             private = tuple([replace(a, shape=tuple([position(d) for d in a.shape])) for a in s.private])
             made.append(
@@ -282,4 +308,61 @@ def with_sizes(program: Program, sizes: dict[str, DimLike]) -> Program:
         locals=tuple(map(array, program.locals)),
         body=mapped(program.body, position),
         agreements=tuple([replace(a, left=position(a.left), right=position(a.right)) for a in program.agreements]),
+        plan=None if program.plan is None else with_sizes(program.plan, sizes),
     )
+
+
+class _Writer:
+    """A writer of programs as text, in which a formula that occurs often has a number."""
+
+    def __init__(self) -> None:
+        self.number: dict[Formula, int] = {}
+        self.lines: list[str] = []
+
+    def program(self, program: Program) -> Iterator[str]:
+        yield f"program {program.name!r} {program.reassociate}"
+        for what, arrays in (("in", program.inputs), ("out", program.outputs), ("local", program.locals)):
+            yield from [f"{what} {_array(a)}" for a in arrays]
+        yield from [f"agree {a.left!r} {a.right!r} {a.text!r}" for a in program.agreements]
+        self.block(program.body)
+        yield from self.lines
+        for what, other in (("derivative", program.derivative), ("plan", program.plan)):
+            if other is not None:
+                yield what
+                yield from _Writer().program(other)
+        yield "end"
+
+    def block(self, body: Sequence[Statement]) -> None:
+        for s in body:
+            if isinstance(s, Set):
+                value = self.formula(s.value)
+                place = " ".join([self.term(t) for t in s.place])
+                self.lines.append(f"set {s.array} [{place}] {s.mode} {value}")
+            elif isinstance(s, If):
+                self.lines.append(f"if {self.formula(s.condition)}")
+                self.block(s.body)
+                self.lines.append("else")
+                self.block(s.other)
+                self.lines.append("end")
+            else:
+                self.lines.append(f"for {s.index} {s.start!r} {s.stop!r} {s.kind} {s.backward} {s.mark}")
+                self.lines += [f"private {_array(a)}" for a in s.private]
+                self.block(s.body)
+                self.lines.append("end")
+
+    def term(self, t: Term) -> str:
+        return f"%{self.formula(t)}" if isinstance(t, Formula) else repr(t).replace(" ", "")
+
+    def formula(self, f: Formula) -> int:
+        found = self.number.get(f)
+        if found is None:
+            operands = [f"%{self.formula(a)}" for a in f.args]
+            place = [self.term(t) for t in f.place]
+            found = self.number[f] = len(self.number)
+            data = repr(f.data).replace(" ", "")
+            self.lines.append(f"%{found} {f.kind} {f.dtype.name} {data} {' '.join(operands)} [{' '.join(place)}]")
+        return found
+
+
+def _array(a: Array) -> str:
+    return f"{a.name} {a.dtype.name} {a.shape!r} {a.fill!r}"

@@ -139,7 +139,7 @@ def _vjp(ct: Any, out: Any, *inputs: Node, program: Program) -> list[Optional[No
         return result
     if program.derivative is None:
         free = [input_node(i.type) for i in inputs]
-        found = _expand(*free, program=program)
+        found = _opened(free, program)
         if found is not None:
             # What has another form is differentiated in that form.
             made = SERVICES.differentiate(found if isinstance(found, tuple) else (found,), cts, free)
@@ -163,6 +163,13 @@ def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]],
 
 
 def _expand(*inputs: Node, program: Program) -> Any:
+    if program.plan is not None:
+        # Its schedule says how it runs.
+        return None
+    return _opened(inputs, program)
+
+
+def _opened(inputs: Sequence[Node], program: Program) -> Any:
     found = opened(with_sizes(program, sizes_of(program, [i.type for i in inputs])), inputs)
     return found[0] if found is not None and len(found) == 1 else found
 

@@ -44,10 +44,12 @@ from mycel.te.functions import (
     trunc,
 )
 from mycel.te.operators import Operator, operator
+from mycel.te.schedules import Schedule
 from mycel.te.words import allocate, empty, full, grid, parallel, reduce, serial, unroll, vectorize, zeros
 
 __all__ = [
     "Operator",
+    "Schedule",
     "acos",
     "acosh",
     "allocate",

@@ -173,7 +173,7 @@ class _Interpreter:
         `node` is the statement and `over` the range.
         """
         before, where = dict(self.space), self.t.where
-        names = [self.t.fresh("i") for _ in starts]
+        names = [self.t.fresh(f"{name}_") for name in _names(node.target, len(starts))]
         for _ in names:
             self.t.frames.append(Frame())
         counts, values = zip(*[_iterations(n, a, b, over.step) for n, a, b in zip(names, starts, stops)])
@@ -213,7 +213,7 @@ class _Interpreter:
             run()
             return
         before = dict(self.space)
-        symbols = {name: self.t.fresh("i") for name in names}
+        symbols = {name: self.t.fresh(f"{name}_") for name in names}
         self.space.update({name: index_of(symbol) for name, symbol in symbols.items()})
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id not in before:
             raise NameError(f"{target.value.id} is not defined; make it with zeros, full or empty first")
@@ -259,7 +259,7 @@ class _Interpreter:
         while len(found) < len(symbols):
             progress = False
             for position, size in places:
-                open_names = [n for n in _symbols(position) if n in by_symbol and by_symbol[n] not in found]
+                open_names = [n for n in symbols_in(position) if n in by_symbol and by_symbol[n] not in found]
                 if len(open_names) == 1:
                     room = _room(position, size, open_names[0], {symbols[n]: e for n, e in found.items()})
                     if room is not None:
@@ -443,6 +443,12 @@ _MINDSPORE: dict[str, Any] = {
 }
 
 
+def _names(target: ast.expr, count: int) -> list[str]:
+    """Return what the variables of `count` loops are called."""
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == count else [target] * count
+    return [p.id if isinstance(p, ast.Name) else "i" for p in parts]
+
+
 def _all_python(values: Sequence[Any]) -> bool:
     return not any(
         isinstance(v, (Formula, Reference, Dim)) or isinstance(v, tuple) and not _all_python(v) for v in values
@@ -461,10 +467,6 @@ def _iterations(name: str, start: DimLike, stop: DimLike, step: int) -> tuple[tu
         return (start, stop), index_of(name)
     count = -((start - stop) // step) if step > 0 else -((stop - start) // -step)
     return (0, count), start + index_of(name) * step
-
-
-def _symbols(position: DimLike) -> list[str]:
-    return list(symbols_in(position))
 
 
 def _room(position: DimLike, size: DimLike, name: str, others: Mapping[str, DimLike]) -> Optional[DimLike]:

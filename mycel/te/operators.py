@@ -17,6 +17,7 @@ from mycel.core.tensor import Tensor
 from mycel.loops.programs import Array, Program
 from mycel.prims.loops import loops
 from mycel.te.interpreter import trace
+from mycel.te.schedules import scheduled
 
 __all__ = ["Operator", "operator"]
 
@@ -36,6 +37,8 @@ class Operator:
         self.title = function.__name__
         self._signature = inspect.signature(function)
         self._backward: Optional[FunctionType] = None
+        self._schedule: Optional[FunctionType] = None
+        self._reassociate = False
         self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
 
     def __repr__(self) -> str:
@@ -87,6 +90,37 @@ class Operator:
         self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
         return function
 
+    def schedule(self, function: Optional[Callable[..., Any]] = None, *, reassociate: bool = False) -> Any:
+        """Give the operator a schedule: how its loops run; a decorator.
+
+        `function` takes a `Schedule` and changes the loops by its words. What it may not do, as two
+        accesses to an element would change places, is a ValueError with the line. With
+        `reassociate`, sums and products of floats may be associated in another way. Derivatives are
+        those of the operator without its schedule.
+
+        >>> import mycel as ms
+        >>> from mycel import te
+        >>> @te.operator
+        ... def product(a, b):
+        ...     c = te.zeros((a.shape[0], b.shape[1]))
+        ...     c[i, j] += a[i, k] * b[k, j]
+        ...     return c
+        >>> @product.schedule
+        ... def _(s):
+        ...     outer, across, inner, along = s.tile("i", "j", 4, 16)
+        ...     s.reorder(outer, across, s["k"], inner, along)
+        ...     s.parallel(outer)
+        ...     s.vectorize(along)
+        >>> product(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
+        [[11.0]]
+        """
+        if function is None:
+            return functools.partial(self.schedule, reassociate=reassociate)
+        self._schedule = arguments.instance("schedule", "function", function, FunctionType, "a Python function")
+        self._reassociate = arguments.flag("schedule", "reassociate", reassociate)
+        self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
+        return function
+
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
             bound = self._signature.bind(*args, **kwargs)
@@ -110,6 +144,8 @@ class Operator:
             found = trace(self.function, self.title, fixed, types)
             if self._backward is not None:
                 found = replace(found, derivative=self._own_derivative(self._backward, found, bound, types))
+            if self._schedule is not None:
+                found = scheduled(found, self._schedule, self._reassociate)
             self._programs.enter(key, found)
         return found
 

@@ -166,7 +166,7 @@ _POINTER = re.compile(rf"^(ptr (?:align \d+ )?)({_NAME})$")
 _IGNORED = ("llvm.prefetch", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias")
 _HARMLESS = re.compile(
     r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint |= call i1 "
-    r"%[vw]\d+\(ptr %[vw]\d+\)$"
+    r"%[vw]\d+\(ptr %[vw]\d+\)(?: #\d+)?$"
 )
 
 

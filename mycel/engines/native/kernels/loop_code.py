@@ -29,34 +29,33 @@ from mycel.loops import legality
 from mycel.loops.formulas import Formula, Place
 from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement, statements
 
-__all__ = ["write_loops"]
+__all__ = ["LoopWriter", "is_shared"]
 
 
-def write_loops(
-    statement: Statement,
-    views: Mapping[str, View],
-    arrays: Mapping[str, Array],
-    site: Callable[[str, int, DimLike], Site],
-) -> Kernel:
-    """Return the kernel of a statement.
+class LoopWriter:
+    """The writer of a statement's kernel.
 
     `views` are the places of the arrays that are not private, `arrays` all arrays by name. `site`
-    returns where an index out of range is reported, for an array, an axis and its size.
+    returns where an index out of range is reported, for an array, an axis and its size. With
+    `reassociate`, sums and products of floats may be associated in another way.
     """
-    return _LoopWriter(views, arrays, site).run(statement)
 
-
-class _LoopWriter:
     def __init__(
-        self, views: Mapping[str, View], arrays: Mapping[str, Array], site: Callable[[str, int, DimLike], Site]
+        self,
+        views: Mapping[str, View],
+        arrays: Mapping[str, Array],
+        site: Callable[[str, int, DimLike], Site],
+        reassociate: bool,
     ) -> None:
-        self.views, self.arrays, self.site = views, arrays, site
+        self.views, self.arrays, self.site, self.reassociate = views, arrays, site, reassociate
         self.e = Emitter(1)
         self.words: list[tuple[str, object]] = []
         self.parameters: list[tuple[str, str]] = []
         self.known_words: dict[object, str] = {}
         self.position: dict[str, str] = {}
         self.local: dict[str, str] = {}
+        # Private arrays with an element for each lane of vectors.
+        self.wide_arrays: set[str] = set()
         self.loops: list[For] = []
         self.conditions: list[Formula] = []
         self.entry: list[str] = []
@@ -65,12 +64,12 @@ class _LoopWriter:
 
     def run(self, statement: Statement) -> Kernel:
         extent: DimLike = 1
-        if isinstance(statement, For) and not statement.backward and legality.is_parallel(statement):
+        if isinstance(statement, For) and is_shared(statement):
             extent = statement.stop - statement.start
             start = self.dimension(statement.start)
             first = self.e.put(f"add i64 %begin, {start}")
             last = self.e.put(f"add i64 %end, {start}")
-            self.loop(statement, first, last)
+            self.plain_loop(statement, first, last)
         else:
             self.block((statement,))
         self.e.do("ret void")
@@ -93,6 +92,7 @@ class _LoopWriter:
             *self.e.lines,
             "}",
             f"define void @{NAME}(ptr noalias readonly %words, i64 %begin, i64 %end) nounwind {{",
+            "entry:",
             *loads,
             f"  call void @body({', '.join(given)}{comma}i64 %begin, i64 %end)",
             "  ret void",
@@ -153,6 +153,10 @@ class _LoopWriter:
         name = "floor_div" if operator == "//" else "mod"
         return emit.operation(self.e, name, False, D.int64, [x, y], [D.int64, D.int64])
 
+    def wide_integer(self, name: str, x: str, y: str) -> str:
+        """Return an operation on vectors of integers."""
+        return emit.operation(self.e, name, True, D.int64, [x, y], [D.int64, D.int64])
+
     # Statements.
 
     def block(self, body: Sequence[Statement]) -> None:
@@ -165,6 +169,40 @@ class _LoopWriter:
                 self.loop(s, self.dimension(s.start), self.dimension(s.stop))
 
     def loop(self, s: For, start: str, stop: str) -> None:
+        if type(s.start) is type(s.stop) is int and s.stop - s.start == 1:
+            # Its body alone, with what is private to it.
+            self.position[s.index] = start
+            self.loops.append(s)
+            self.run_once(s)
+            self.loops.pop()
+            del self.position[s.index]
+        elif not (s.mark == "vectorize" and self.lane_loop(s, start, stop)):
+            self.plain_loop(s, start, stop)
+
+    def lane_loop(self, s: For, start: str, stop: str) -> bool:
+        """Write a loop with its iterations as lanes of vectors; return whether that can be."""
+        return False
+
+    def is_flat(self, s: For) -> bool:
+        """Return whether a loop is written without a loop."""
+        return False
+
+    def plain_loop(self, s: For, start: str, stop: str) -> None:
+        self.counted(s, start, stop, self.run_once)
+        innermost = all(self.is_flat(x) for x in statements(s.body) if isinstance(x, For))
+        if self.loops and innermost and not self.is_flat(s):
+            self.listen(self.e.put(f"sub i64 {stop}, {start}"))
+
+    def run_once(self, s: For) -> None:
+        for a in s.private:
+            self.declare(a)
+        self.block(s.body)
+
+    def counted(self, s: For, start: str, stop: str, run: Callable[[For], None]) -> None:
+        """Write the loop `s`, whose iterations, one by one, `run` writes.
+
+        `start` and `stop` are its bounds as they are now.
+        """
         e = self.e
         head, body, latch, leave = (self.fresh(n) for n in ("head", "body", "latch", "leave"))
         before = e.block
@@ -180,9 +218,7 @@ class _LoopWriter:
             at = e.put(f"sub nsw i64 {last}, {count}")
         self.position[s.index] = at
         self.loops.append(s)
-        for a in s.private:
-            self.declare(a)
-        self.block(s.body)
+        run(s)
         self.loops.pop()
         del self.position[s.index]
         e.do(f"br label %{latch}")
@@ -190,8 +226,6 @@ class _LoopWriter:
         e.do(f"{following} = add nsw i64 {count}, 1")
         e.do(f"br label %{head}")
         e.label(leave)
-        if self.loops and not any(isinstance(x, For) for x in statements(s.body)):
-            self.listen(e.put(f"sub i64 {stop}, {start}"))
 
     def listen(self, rounds: str) -> None:
         """Write, behind an innermost loop, a test whether the run is to end.
@@ -229,18 +263,21 @@ class _LoopWriter:
                 self.e.do(f"store {kind} {value}, ptr {pointer}")
 
     def branch(self, s: If) -> None:
+        self.branched(s, self.value(s.condition), self.block)
+
+    def branched(self, s: If, test: str, run: Callable[[Sequence[Statement]], None]) -> None:
+        """Write a condition whose value is `test`, and its branches as `run` writes them."""
         e = self.e
         then, other, after = (self.fresh(n) for n in ("then", "else", "after"))
-        test = self.value(s.condition)
         e.do(f"br i1 {test}, label %{then}, label %{other if s.other else after}")
         e.label(then)
         with self.under(legality.conjuncts(s.condition)):
-            self.block(s.body)
+            run(s.body)
         e.do(f"br label %{after}")
         if s.other:
             e.label(other)
             with self.under([legality.opposite(s.condition)]):
-                self.block(s.other)
+                run(s.other)
             e.do(f"br label %{after}")
         e.label(after)
 
@@ -258,26 +295,40 @@ class _LoopWriter:
         if s.mode != "set":
             before = self.from_memory(e.put(f"load {kind}, ptr {pointer}, align {dtype.itemsize}"), dtype)
             value = emit.operation(e, COMBINES[s.mode], False, dtype, [before, value], [dtype, dtype])
+            self.loosen(dtype)
         e.do(f"store {kind} {self.to_memory(value, dtype)}, ptr {pointer}, align {dtype.itemsize}")
 
+    def loosen(self, dtype: DType) -> None:
+        """Let the last instruction, where it is a sum or a product of floats, be reassociated."""
+        if not self.reassociate or dtype.kind != "f":
+            return
+        line = self.e.lines[-1]
+        for name in ("fadd", "fsub", "fmul"):
+            if f"= {name} " in line:
+                self.e.lines[-1] = line.replace(f"= {name} ", f"= {name} reassoc contract ")
+
     # Elements.
+
+    def element(self, name: str, place: Place) -> legality.Element:
+        return legality.Element(name, place, tuple(self.loops), tuple(self.conditions), None)
+
+    def base(self, name: str) -> tuple[str, str]:
+        """Return where an array begins: a pointer, and a number of elements behind it."""
+        if name in self.local:
+            return self.local[name], "0"
+        view = self.views[name]
+        return self.word("pointer", view.buffer, id(view.buffer)), self.dimension(view.offset)
 
     def address(self, name: str, place: Place) -> str:
         array, e = self.arrays[name], self.e
         kind = memory_type(array.dtype)
-        element = legality.Element(name, place, tuple(self.loops), tuple(self.conditions), None)
-        inside = legality.is_inside(element, array)
+        inside = legality.is_inside(self.element(name, place), array)
         numbers = [self.value(t) if isinstance(t, Formula) else self.dimension(t) for t in place]
         for axis, (proved, number) in enumerate(zip(inside, numbers)):
             if not proved:
                 self.test(name, axis, number, array.shape[axis])
-        if name in self.local:
-            base, strides, offset = self.local[name], contiguous_strides(array.shape), "0"
-        else:
-            view = self.views[name]
-            base, strides = self.word("pointer", view.buffer, id(view.buffer)), view.strides
-            offset = self.dimension(view.offset)
-        total = offset
+        strides = contiguous_strides(array.shape) if name in self.local else self.views[name].strides
+        base, total = self.base(name)
         for number, stride in zip(numbers, strides):
             moved = number if is_one(stride) else e.put(f"mul nsw i64 {number}, {self.dimension(stride)}")
             total = moved if total == "0" else e.put(f"add nsw i64 {total}, {moved}")
@@ -308,12 +359,15 @@ class _LoopWriter:
     def from_memory(self, value: str, dtype: DType) -> str:
         if dtype is D.bool_:
             return self.e.put(f"icmp ne i8 {value}, 0")
-        return widen(self.e, False, value, dtype) if dtype in (D.float16, D.bfloat16) else value
+        return widen(self.e, False, value, dtype) if self.is_short(dtype) else value
 
     def to_memory(self, value: str, dtype: DType) -> str:
         if dtype is D.bool_:
             return self.e.put(f"zext i1 {value} to i8")
-        return narrow(self.e, False, value, dtype) if dtype in (D.float16, D.bfloat16) else value
+        return narrow(self.e, False, value, dtype) if self.is_short(dtype) else value
+
+    def is_short(self, dtype: DType) -> bool:
+        return dtype in (D.float16, D.bfloat16)
 
     # Values.
 
@@ -332,7 +386,10 @@ class _LoopWriter:
         if f.data in ("select", "logical_and", "logical_or") and any(_has_reads(a) for a in f.args[1:]):
             return self.lazy(f)
         values = [self.value(a) for a in f.args]
-        return emit.operation(e, f.data, False, f.dtype, values, [a.dtype for a in f.args])
+        made = emit.operation(e, f.data, False, f.dtype, values, [a.dtype for a in f.args])
+        if f.data in ("add", "sub", "mul"):
+            self.loosen(f.dtype)
+        return made
 
     def lazy(self, f: Formula) -> str:
         """Return a choice of which only the side that is chosen is computed."""
@@ -358,18 +415,26 @@ class _LoopWriter:
         return e.put(f"phi {kind} " + ", ".join(f"[ {v}, %{b} ]" for v, b in ends))
 
 
+def is_shared(loop: For) -> bool:
+    """Return whether threads share a loop's iterations."""
+    return not loop.backward and (loop.mark == "parallel" or legality.is_parallel(loop))
+
+
 def _has_reads(f: Formula) -> bool:
     return f.kind == "read" or any(map(_has_reads, f.args))
 
 
-def _work(s: Statement) -> DimLike:
-    """Return a guess of the number of statements run."""
+def _work(s: Statement, around: frozenset[str] = frozenset()) -> DimLike:
+    """Return a guess of the number of statements run; `around` are the indices of the loops around.
+
+    A loop whose length depends on these is taken for a short one.
+    """
     if isinstance(s, Set):
         return 1
     if isinstance(s, If):
-        return sum([_work(x) for x in (*s.body, *s.other)], 0)
-    inner = sum([_work(x) for x in s.body], 0)
+        return sum([_work(x, around) for x in s.body or s.other], 0)
+    inner = sum([_work(x, around | {s.index}) for x in s.body], 0)
     count = s.stop - s.start
-    if isinstance(count, Dim) and any("." not in n and n[:1] in "ipqrte" for n in symbols_in(count)):
+    if isinstance(count, Dim) and around & set(symbols_in(count)):
         count = 16
     return inner * count

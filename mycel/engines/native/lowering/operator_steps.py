@@ -13,7 +13,8 @@ from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.engines.native.kernels.loop_code import write_loops
+from mycel.engines.native.kernels.loop_code import is_shared
+from mycel.engines.native.kernels.loop_lanes import write_loops
 from mycel.engines.native.kernels.nest import (
     Access,
     Affine,
@@ -52,8 +53,14 @@ _REDUCES = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 def operator_step(steps: StepBuilder, node: Node) -> None:
     """Add the kernels of a node that runs a loop program."""
     program = node.params["program"]
-    program = distributed(with_sizes(program, sizes_of(program, [i.type for i in node.inputs])))
-    writer = _Writer(steps, node, program)
+    program = with_sizes(program, sizes_of(program, [i.type for i in node.inputs]))
+    by_hand = frozenset[Statement]()
+    if program.plan is None:
+        program = distributed(program)
+    else:
+        by_hand = frozenset(program.plan.body) - frozenset(program.body)
+        program = program.plan
+    writer = _Writer(steps, node, program, by_hand)
     writer.run()
     steps.bind(node, [writer.views[a.name] for a in program.outputs])
 
@@ -63,7 +70,13 @@ class _NotANest(Exception):
 
 
 class _Writer:
-    def __init__(self, steps: StepBuilder, node: Node, program: Program) -> None:
+    """The writer of the kernels of a `program`, which `node` runs, as steps of `steps`.
+
+    Statements in `by_hand` keep their loops.
+    """
+
+    def __init__(self, steps: StepBuilder, node: Node, program: Program, by_hand: frozenset[Statement]) -> None:
+        self.by_hand = by_hand
         self.steps, self.node, self.program = steps, node, program
         self.arrays = program.arrays
         self.views: dict[str, View] = {a.name: steps.view(i) for a, i in zip(program.inputs, node.inputs)}
@@ -94,7 +107,7 @@ class _Writer:
             self.fill(name)
         if not written((s,)) & set(self.views):
             return
-        nest = perfect(s)
+        nest = None if s in self.by_hand else perfect(s)
         if nest is not None:
             try:
                 made, like = _NestMaker(self, nest).run()
@@ -110,7 +123,7 @@ class _Writer:
         for name in sorted(written((s,)) & set(self.views)):
             self.fill(name)
         s = self.placed(s)
-        kernel = write_loops(s, self.views, self.arrays, self.site)
+        kernel = write_loops(s, self.views, self.arrays, self.site, self.program.reassociate)
         touched = reads_in((s,)) | written((s,))
         reads = [self.views[n].buffer for n in sorted(touched & set(self.views))]
         writes = [self.views[n].buffer for n in sorted(written((s,)) & set(self.views))]
@@ -123,7 +136,7 @@ class _Writer:
         """
 
         def shared(loops: tuple[For, ...]) -> tuple[For, ...]:
-            return loops[:1] if not loops[0].backward and legality.is_parallel(loops[0]) else ()
+            return loops[:1] if is_shared(loops[0]) else ()
 
         (made,), found = spread((s,), _is_large, shared, self.program.name)
         for a in found:

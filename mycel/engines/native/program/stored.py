@@ -9,9 +9,9 @@ small ones.
 
 Names and places in the user's source are not part of the key, as programs that differ in them alone
 are the same. A file refers to the inputs of the present graph, and has a node's place as the number
-of a staged node with that place. The template itself is written by `pickle`, which is restricted to
-a closed list of classes: others are neither written nor read, so that a file cannot call
-anything.
+of a staged node with that place, and its loop program as the number among those of staged nodes.
+The template itself is written by `pickle`, which is restricted to a closed list of classes: others
+are neither written nor read, so that a file cannot call anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import io
 import os
 import pickle
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Optional
@@ -45,6 +45,7 @@ from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, Where, toposort
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type
+from mycel.loops.programs import Program as LoopProgram
 from mycel.prims.base import REGISTRY, Literal, Primitive
 
 __all__ = ["LEAST", "counts", "key_of", "load", "save", "settings"]
@@ -75,7 +76,7 @@ def _source() -> Optional[str]:
     digest = hashlib.sha256()
     try:
         files = [ROOT / "__init__.py", ROOT / "base/config.py", ROOT / "base/dtype.py"]
-        for part in ("engines", "ir", "prims", "transforms"):
+        for part in ("engines", "ir", "loops", "prims", "transforms"):
             files += sorted((ROOT / part).rglob("*.py"))
         for path in files:
             content = path.read_bytes()
@@ -108,7 +109,7 @@ def _surroundings() -> Optional[str]:
 
 def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
     """Return the digest under which a graph's program is stored; None where it is not stored."""
-    if not cache.is_on() or len(graph.nodes) < LEAST:
+    if not cache.is_on() or len(graph.nodes) < LEAST and not any(_programs((n,)) for n in graph.nodes):
         return None
     surroundings = _surroundings()
     if surroundings is None or not all(map(_is_own, {n.prim for n in _staged(graph) if n.prim is not None})):
@@ -165,6 +166,11 @@ def _graphs(value: Any) -> Iterator[Graph]:
         for v in value:
             if type(v) is not int:
                 yield from _graphs(v)
+
+
+def _programs(nodes: Iterable[Node]) -> list[LoopProgram]:
+    """Return the loop programs of nodes, each once."""
+    return list(dict.fromkeys([v for n in nodes for v in n.params.values() if isinstance(v, LoopProgram)]))
 
 
 # Writing.
@@ -225,7 +231,9 @@ class _Writer(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.inputs = {node: k for k, node in enumerate(graph.inputs)}
         self.places: dict[Where, int] = {}
-        for k, node in enumerate(_staged(graph)):
+        staged = _staged(graph)
+        self.programs = {program: k for k, program in enumerate(_programs(staged))}
+        for k, node in enumerate(staged):
             if node.where is not None:
                 self.places.setdefault(node.where, k)
 
@@ -266,6 +274,10 @@ class _Writer(pickle.Pickler):
             return _type, (value.shape, value.dtype)
         if kind is Primitive:
             return _primitive, (value.name,)
+        if kind is LoopProgram:
+            if value not in self.programs:
+                raise _NotStorable(f"it holds {value!r}, which was not staged")
+            return _program, (self.programs[value],)
         if kind in (FunctionType, BuiltinFunctionType):
             if value in _HELPERS.values():
                 return NotImplemented
@@ -338,11 +350,21 @@ class _Reader(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, graph: Graph) -> None:
         super().__init__(file)
         self.graph = graph
-        self.staged: list[Node] = []
+        self._staged: list[Node] = []
+
+    @property
+    def staged(self) -> list[Node]:
+        if not self._staged:
+            self._staged = _staged(self.graph)
+        return self._staged
+
+    def program(self, number: int) -> LoopProgram:
+        """Return a loop program by its number among those of the staged nodes."""
+        return _programs(self.staged)[number]
 
     def find_class(self, module: str, name: str) -> Any:
-        if module == __name__ and name in ("_node", "_input"):
-            return self.node if name == "_node" else self.graph.inputs.__getitem__
+        if module == __name__ and name in ("_node", "_input", "_program"):
+            return {"_node": self.node, "_input": self.graph.inputs.__getitem__, "_program": self.program}[name]
         if module == __name__ and name in _HELPERS:
             return _HELPERS[name]
         try:
@@ -363,8 +385,6 @@ class _Reader(pickle.Unpickler):
         if place < 0:
             where = None
         else:
-            if not self.staged:
-                self.staged = _staged(self.graph)
             where = self.staged[place].where
         made = Node(prim, inputs, params, type, where)
         # No position in force may take the place of none.
@@ -378,6 +398,10 @@ def _node(*arguments: Any) -> Any:
 
 def _input(number: int) -> Any:
     raise AssertionError("a reader knows inputs itself")
+
+
+def _program(number: int) -> Any:
+    raise AssertionError("a reader knows loop programs itself")
 
 
 def _graph(inputs: tuple[Node, ...], outputs: tuple[Node, ...], name: str) -> Graph:
@@ -418,5 +442,6 @@ def _primitive(name: str) -> Primitive:
 
 
 _HELPERS: dict[str, Any] = {
-    f.__name__: f for f in (_node, _input, _graph, _array, _scalar, _literal, _token, _dtype, _type, _primitive)
+    f.__name__: f
+    for f in (_node, _input, _program, _graph, _array, _scalar, _literal, _token, _dtype, _type, _primitive)
 }

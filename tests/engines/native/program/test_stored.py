@@ -31,9 +31,11 @@ from mycel.ir.graph import Graph, at, input_node
 from mycel.ir.printer import to_text
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
-from mycel.prims.base import REGISTRY, Primitive
+from mycel.prims.base import REGISTRY, Primitive, get_item
 from mycel.prims.linalg import matmul
+from mycel.prims.loops import loops
 from mycel.prims.reduce import reduce_sum
+from tests.te.random_programs import drawn
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,22 @@ def test_a_graph_of_one_structure_is_lowered_once(folder: Path) -> None:
     for k in range(20):
         expected = np.tanh(expected * 1.5) + k
     np.testing.assert_allclose(run(second, X)[0], expected, rtol=1e-5)
+
+
+def test_graphs_with_operators_of_users_are_kept(folder: Path) -> None:
+    def graph(seed: int) -> Graph:
+        program = drawn(seed)
+        inputs = [input_node(tensor_type((4,) * len(a.shape), a.dtype), a.name) for a in program.inputs]
+        whole = loops.node(*inputs, program=program)
+        return Graph(inputs, [get_item(whole, k) for k in range(len(program.outputs))], "operator")
+
+    arrays = [np.linspace(-1, 1, 16).reshape(4, 4), np.linspace(0, 1, 4)]
+    with Counted() as count:
+        first, second, other = compile_native(graph(3)), compile_native(graph(3)), compile_native(graph(5))
+    assert (count.found, count.lowered) == (1, 2) and len(kept(folder)) == 2
+    for a, b in zip(run(first, *arrays), run(second, *arrays)):
+        np.testing.assert_array_equal(a, b)
+    assert other is not first
 
 
 def test_names_are_those_of_the_graph_at_hand() -> None:
