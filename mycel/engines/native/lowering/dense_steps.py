@@ -17,6 +17,7 @@ from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
 from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips_positions, spread
 from mycel.engines.native.lowering.product_steps import product_step
+from mycel.engines.native.lowering.winograd_steps import winograd_step
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import is_one, product
@@ -34,6 +35,8 @@ def dense_step(steps: StepBuilder, node: Node) -> None:
         return
     inputs = [_readable(steps, i) for i in node.inputs]
     if prim is not matmul and _depthwise_step(steps, node, inputs):
+        return
+    if prim is not matmul and winograd_step(steps, node, inputs):
         return
     if narrow_gradient(steps, node, inputs):
         return
