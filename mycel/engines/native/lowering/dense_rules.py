@@ -1,4 +1,4 @@
-"""Rules for the nodes that the dense library computes: products, convolutions and gradients."""
+"""Rules for the nodes that are dense work: products, convolutions and gradients."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
 
 
 def is_dense(node: Node) -> bool:
-    """Return whether a node goes to the dense library."""
-    if node.op not in DENSE or not dense.available() or (node.op == "matmul" and _is_vector_product(node)):
+    """Return whether a node goes to the dense library, or is a product of float64."""
+    if node.op not in DENSE or (node.op == "matmul" and _is_vector_product(node)):
         return False
-    return (
-        node.type.dtype in (D.float32, D.bfloat16, D.float16)
-        and _is_countable(node)
-        and all(i.type.size for i in node.inputs)
-        and bool(node.type.size)
-    )
+    if not node.type.size or not all(i.type.size for i in node.inputs):
+        return False
+    if node.op == "matmul" and node.type.dtype is D.float64:
+        return True
+    return dense.available() and node.type.dtype in (D.float32, D.bfloat16, D.float16) and _is_countable(node)
 
 
 def _is_countable(node: Node) -> bool:

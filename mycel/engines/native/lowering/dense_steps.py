@@ -16,6 +16,8 @@ from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
 from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips_positions, spread
+from mycel.engines.native.lowering.product_steps import product_step
+from mycel.engines.native.lowering.winograd_steps import winograd_step
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import is_one, product
@@ -28,9 +30,13 @@ __all__ = ["dense_step"]
 
 def dense_step(steps: StepBuilder, node: Node) -> None:
     """Add the step that computes a product or a convolution."""
-    inputs = [_readable(steps, i) for i in node.inputs]
     prim = node.prim
+    if prim is matmul and product_step(steps, node):
+        return
+    inputs = [_readable(steps, i) for i in node.inputs]
     if prim is not matmul and _depthwise_step(steps, node, inputs):
+        return
+    if prim is not matmul and winograd_step(steps, node, inputs):
         return
     if narrow_gradient(steps, node, inputs):
         return

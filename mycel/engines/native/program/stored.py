@@ -35,6 +35,7 @@ from mycel.base.log import logger
 from mycel.base.spans import timed
 from mycel.engines.native.kernels import rounding
 from mycel.engines.native.llvm import jit
+from mycel.engines.native.lowering import winograd_steps
 from mycel.engines.native.lowering.steps import Lowered
 from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
@@ -59,7 +60,7 @@ _IDENTITY = 1 << 20
 ROOT = Path(__file__).parents[3]
 _MODULES = ("mycel.engines.native.", "mycel.ir.", "mycel.prims.")
 # What else lowering depends on: functions that give a text, entered by whoever adds such a setting.
-settings: list[Callable[[], str]] = [autotune.setting, checking.setting, rounding.setting]
+settings: list[Callable[[], str]] = [autotune.setting, checking.setting, rounding.setting, winograd_steps.setting]
 counts = {"found": 0, "made": 0}
 
 

@@ -1,0 +1,1 @@
+"""Dense code of our own: register tiles, packed panels, and products made of them."""
