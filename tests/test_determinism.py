@@ -126,10 +126,9 @@ def settings() -> Any:
 def elsewhere() -> dict[str, list[str]]:
     """What another process finds."""
     code = (
-        "import json, runpy\n"
-        f"t = runpy.run_path({__file__!r})\n"
-        "print('found', json.dumps({f'{task} {mode}': t['train'](task, mode) for task in t['TASKS'] for mode in (0, "
-        "1)}))"
+        "import json\n"
+        f"import {__name__} as t\n"
+        "print('found', json.dumps({f'{task} {mode}': t.train(task, mode) for task in t.TASKS for mode in (0, 1)}))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -93,7 +93,7 @@ def test_ctrl_c_while_a_checkpoint_is_written_leaves_a_whole_one(folder: Path, t
         process.send_signal(signal.SIGINT)
         time.sleep(0.002)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, error
     assert "Traceback" not in error
     assert resumed(out / "lenet5.ckpt", folder).step >= 1
     assert [path.name for path in out.iterdir()] == ["lenet5.ckpt"]

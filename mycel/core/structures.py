@@ -4,7 +4,8 @@ A recording that is compiled costs thousands of times its run and gains it back 
 again. So a structure is taken operation by operation when it comes first (`mycel.core.piecewise`),
 and is compiled when it comes again. Where most structures are new that is a chance meeting, as of
 two sentences of a length, and it is compiled only when it came `OFTEN` times. What is decided here
-depends on what was recorded and not on time. Gradients by parameters have a history of their own,
+depends on what was recorded and not on time. While a profile runs, recordings are compiled, as
+pieces have no lines. Gradients by parameters have a history of their own,
 so that a network that is trained again in the same process gives the same bits.
 """
 
@@ -18,6 +19,7 @@ from weakref import ref
 
 from mycel.base import config
 from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
+from mycel.base.spans import sinks
 from mycel.ir.graph import Graph, Node
 from mycel.prims.custom import all_nodes, kept_call
 
@@ -49,7 +51,7 @@ class History:
         It is when it comes for the first time, and up to its `OFTEN`th time while many that came
         lately were new.
         """
-        if _settings["check_nan"] is not False:
+        if _settings["check_nan"] is not False or sinks:
             return False
         known = hash(key)
         count = self.seen.get(known) or 0
@@ -63,7 +65,7 @@ class History:
 
     def has_new_length(self, order: Sequence[Node]) -> bool:
         """Return whether no recording had as many nodes so far; then none had this structure."""
-        if _settings["check_nan"] is not False or self.lengths.get(len(order)):
+        if _settings["check_nan"] is not False or sinks or self.lengths.get(len(order)):
             return False
         self.lengths.replace(len(order), True)
         self.news.append(True)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
+
+from mycel.base import locks
 
 __all__ = ["alone", "cholesky", "eigh", "singular_values", "solve_triangle"]
 
@@ -44,7 +45,7 @@ def _libraries() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
     return tuple(found)
 
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _inside: list[list[int]] = []
 
 

@@ -131,6 +131,10 @@ def models() -> tuple[bytes, ...]:
     return tuple([_file(model) for model in found])
 
 
+# Operators of users have no form in a file.
+WRITTEN = sorted(set(REGISTRY) - {"loops"})
+
+
 @functools.cache
 def primitive(name: str) -> tuple[bytes, ...]:
     """Files of graphs that are one primitive, for each of its samples."""
@@ -169,7 +173,7 @@ def setup() -> None:
 def case(random: random_module.Random) -> tuple[bytes, bool]:
     content = random.choice(models())
     if random.random() < 0.6:
-        content = random.choice(primitive(random.choice(sorted(REGISTRY))) or models())
+        content = random.choice(primitive(random.choice(WRITTEN)) or models())
     kind = random.random()
     if kind < 0.1:
         return damage(random, content), False

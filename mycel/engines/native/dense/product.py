@@ -74,7 +74,9 @@ def product_text(tile: Tile, turned: bool, right: str, exact: bool, even: bool, 
 
 
 class _Product:
-    """A writer of the kernel's text."""
+    """A writer of the kernel's text; for `tile`, `turned`, `right`, `exact`, `even` and `short` see
+    `product_text`.
+    """
 
     def __init__(self, tile: Tile, turned: bool, right: str, exact: bool, even: bool, short: bool) -> None:
         self.code, self.tile = Code(), tile
@@ -168,6 +170,10 @@ class _Product:
                 )
 
     def far(self, b: str, j: str, k: str, masks: list[str]) -> Factor:
+        """Return the right factor at column `j` and step `k` of the matrix at `b`, where it lies.
+
+        Columns under the `masks` exist.
+        """
         c, n, tile = self.code, self.number, self.tile
         if self.right == "panels":
             return panel(c, tile, self.moved(b, (j, n["steps"]), (k, str(tile.width))))

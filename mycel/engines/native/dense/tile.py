@@ -87,9 +87,9 @@ def tile_for(height: int | None, width: int | None, element: str = "float") -> T
 
 
 def accumulate(c: Code, tile: Tile, slots: Sequence[Sequence[str]], count: str, left: Factor, right: Factor) -> None:
-    """Add the products of `count` steps of the common axis to the slots.
+    """Add the products of `count` steps of the common axis to the `slots`.
 
-    `tile` is the shape; `left` and `right` read the factors.
+    `c` and `tile` are the code and shape; `left` and `right` read the factors.
     """
     bulk = c.op("and i64", count, str(-UNROLL))
     for start, end, steps in (("0", bulk, UNROLL), (bulk, count, 1)):
@@ -184,7 +184,10 @@ def _each(c: Code, tile: Tile, base: str, k: str, stride: str) -> Callable[[int]
 
 
 def masked_load(c: Code, tile: Tile, place: str, mask: str) -> str:
-    """Return the elements at `place` whose lanes are in the mask, else zeros."""
+    """Return the elements at `place` whose lanes are in the `mask`, else zeros.
+
+    `c` and `tile` are the code and shape.
+    """
     kind = f"v{tile.lanes}f{tile.bytes * 8}"
     return c.put(
         f"call {tile.vector} @llvm.masked.load.{kind}.p0(ptr {place}, i32 {tile.bytes}, <{tile.lanes} x i1> {mask}, "
@@ -193,7 +196,10 @@ def masked_load(c: Code, tile: Tile, place: str, mask: str) -> str:
 
 
 def masked_store(c: Code, tile: Tile, value: str, place: str, mask: str) -> None:
-    """Write the lanes of a vector that are in the mask."""
+    """Write the lanes of the vector `value` that are in the `mask` to `place`.
+
+    `c` and `tile` are the code and shape.
+    """
     kind = f"v{tile.lanes}f{tile.bytes * 8}"
     c.do(
         f"call void @llvm.masked.store.{kind}.p0({tile.vector} {value}, ptr {place}, i32 {tile.bytes}, "
@@ -202,7 +208,10 @@ def masked_store(c: Code, tile: Tile, value: str, place: str, mask: str) -> None
 
 
 def lanes_below(c: Code, tile: Tile, count: str, v: int) -> str:
-    """Return the mask of the lanes of vector `v` of a tile whose columns are below `count`."""
+    """Return the mask of the lanes of vector `v` of a tile whose columns are below `count`.
+
+    `c` and `tile` are the code and shape.
+    """
     kind = f"<{tile.lanes} x i64>"
     numbers = ", ".join(f"i64 {v * tile.lanes + k}" for k in range(tile.lanes))
     first = c.put(f"insertelement {kind} poison, i64 {count}, i32 0")

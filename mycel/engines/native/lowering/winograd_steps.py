@@ -31,7 +31,8 @@ from mycel.engines.native.lowering.dense_strides import channels_last
 from mycel.engines.native.lowering.product_steps import Axis, product_kernel
 from mycel.ir.dims import is_one, is_zero, product
 from mycel.ir.graph import Node
-from mycel.prims.conv import conv_grad_input, conv_grad_weight
+from mycel.prims.base import Primitive
+from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 
 __all__ = ["setting", "winograd_step"]
 
@@ -45,7 +46,11 @@ GROUP_BYTES = 24 << 20
 DIRECT_RATE, PRODUCT_RATE, BYTE_RATE = 180e9, 150e9, 25e9
 GAIN = 0.85
 # Where the shapes of image, weights and result are found among those of operands and result.
-_ROLES = {"conv": (0, 1, 2), "conv_grad_input": (2, 1, 0), "conv_grad_weight": (0, 2, 1)}
+_ROLES: dict[Optional[Primitive], tuple[int, int, int]] = {
+    conv: (0, 1, 2),
+    conv_grad_input: (2, 1, 0),
+    conv_grad_weight: (0, 2, 1),
+}
 
 Transform = Callable[["_Numbers", Sequence[Expr]], list[Expr]]
 
@@ -206,7 +211,7 @@ def _work(node: Node) -> Optional[_Work]:
     """Return the work of a convolution that this algorithm can do; else None."""
     p = node.params
     shapes = [tuple(t.shape) for t in (node.inputs[0].type, node.inputs[1].type, node.type)]
-    image, weights, result = [shapes[k] for k in _ROLES[node.op]]
+    image, weights, result = [shapes[k] for k in _ROLES[node.prim]]
     if len(image) != 4 or any(t.dtype is not D.float32 for t in (node, *node.inputs)) or weights[2:] != (3, 3):
         return None
     numbers = [*p["strides"], *p["dilation"], p["groups"], *[k for pair in p["padding"] for k in pair]]
