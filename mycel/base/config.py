@@ -37,6 +37,7 @@ _DEFAULTS: dict[str, Any] = {
     "enable_compile_cache": True,
     "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
     "wide_intermediates": os.environ.get("MYCEL_WIDE_INTERMEDIATES") == "1",
+    "matrix_units": os.environ.get("MYCEL_MATRIX_UNITS") != "0",
     "winograd": os.environ.get("MYCEL_WINOGRAD") != "0",
     "auto_tune_mode": "GA" if os.environ.get("MYCEL_AUTOTUNE") == "1" else "NO_TUNE",
     "compile_cache_path": "",
@@ -52,7 +53,7 @@ _KINDS: dict[str, type] = {
 # Those of which a user would wait for something to appear.
 _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
 # Those that change what a program is: what was compiled before is not used again.
-COMPILED_ANEW = frozenset(("check_nan", "wide_intermediates", "winograd"))
+COMPILED_ANEW = frozenset(("check_nan", "wide_intermediates", "matrix_units", "winograd"))
 _context: dict[str, Any] = dict(_DEFAULTS)
 _said: set[tuple[str, str]] = set()
 # As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and
@@ -80,7 +81,7 @@ def _check(name: str, value: Any) -> Any:
         raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
     if name == "runtime_num_threads":
         arguments.integer("set_context", name, value, 0, flags=True, numpy=False, error=ValueError)
-    if name in ("enable_compile_cache", "wide_intermediates", "winograd"):
+    if name in ("enable_compile_cache", "wide_intermediates", "matrix_units", "winograd"):
         arguments.flag("set_context", name, value)
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
@@ -126,6 +127,10 @@ def set_context(**options: Any) -> None:
     ``winograd=False`` computes convolutions with kernels of 3 x 3 in float32 by their definition.
     Otherwise Winograd's algorithm does those where it is faster, with a rounding error some ten
     times as large (a few 1e-6 of the largest result).
+
+    ``matrix_units=False`` multiplies matrices of float32 by vector instructions, also where the
+    processor has units for tiles of bfloat16, which are otherwise used with three such numbers in
+    place of each, for the accuracy of float32.
 
     ``max_device_memory="2GB"`` limits the memory that tensors and compiled functions may take from
     the system; beyond it they raise MemoryError. None is no limit.
