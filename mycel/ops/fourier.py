@@ -23,6 +23,7 @@ from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import fourier as F
 from mycel.prims import shape as S
+from mycel.prims.base import Primitive
 
 __all__ = [
     "fft",
@@ -112,15 +113,22 @@ def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
 
 
 def _transform(x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
-    return _scaled(run(F.fourier, x, axes=tuple(axes), inverse=inverse), x, axes, inverse, norm)
+    scale = _scale(tuple([x.shape[a] for a in axes]), inverse, norm)
+    return _scaled(F.fourier, x, scale, axes=tuple(axes), inverse=inverse)
 
 
-def _scaled(found: Tensor, x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
-    """Divide a transform, over axes of the sizes of `x`, as `norm` says."""
-    count = math.prod(x.shape[a] for a in axes)
+def _scale(sizes: Sequence[Any], inverse: bool, norm: str) -> Any:
+    """Return what a transform over axes of `sizes` is multiplied by as `norm` says."""
     if norm == "ortho":
-        return found * (1 / math.sqrt(count))
-    return found * (1 / count) if (norm == "backward") == inverse else found
+        return 1 / math.sqrt(math.prod(sizes))
+    return 1 / math.prod(sizes) if (norm == "backward") == inverse else 1.0
+
+
+def _scaled(primitive: Primitive, x: Tensor, scale: Any, **params: Any) -> Tensor:
+    """Return a transform times `scale`, which is part of it unless it depends on unknown sizes."""
+    if isinstance(scale, float):
+        return run(primitive, x, **params, **({} if scale == 1.0 else {"factor": scale}))
+    return run(primitive, x, **params) * scale
 
 
 def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: Optional[str], inverse: bool) -> Tensor:
@@ -138,8 +146,8 @@ def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
     for size, axis in zip(sizes, axes):
         x = _sized(name, x, size, axis)
     wide = x if x.dtype is D.float64 else cast(x, D.float32)
-    found = run(F.fourier_half, wide, axes=tuple(axes))
-    return _scaled(found, x, axes, False, norm)
+    scale = _scale(tuple([x.shape[a] for a in axes]), False, norm)
+    return _scaled(F.fourier_half, wide, scale, axes=tuple(axes))
 
 
 def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
@@ -153,8 +161,8 @@ def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor
     for size, axis in zip(sizes[:-1], axes[:-1]):
         x = _sized(name, x, size, axis)
     x = _sized(name, x, count // 2 + 1, last)
-    found = run(F.fourier_from_half, x, axes=tuple(axes), size=count)
-    return _scaled(found, found, axes, True, norm)
+    scale = _scale((*[x.shape[a] for a in axes[:-1]], count), True, norm)
+    return _scaled(F.fourier_from_half, x, scale, axes=tuple(axes), size=count)
 
 
 _HEADS: dict[str, str] = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -28,17 +28,12 @@ from mycel.prims.complex import angle, complex_, imag, modulus, part_of, real
 from mycel.prims.fourier import fourier, fourier_from_half, fourier_half
 from mycel.prims.linalg import matmul
 from mycel.prims.recursion import recur, recursion
-from mycel.transforms import fourier_products
+from mycel.transforms import fourier_lines
+from mycel.transforms.fourier_lines import Parts as Pair
+from mycel.transforms.fourier_lines import joined, split
 from mycel.transforms.rewrite import holds_graphs
 
 __all__ = ["complex_pairs"]
-
-
-class Pair(NamedTuple):
-    """A complex value as its real and imaginary parts, which have its shape."""
-
-    re: Node
-    im: Node
 
 
 Value = Union[Node, Pair]
@@ -61,18 +56,8 @@ def _paired(kind: Any) -> Any:
     return tensor_type((*kind.shape, 2), part_of(kind.dtype)) if _is_complex(kind) else kind
 
 
-def _split(node: Node) -> Pair:
-    """Return the parts of an array that holds both along its last axis."""
-    shape, last = node.shape[:-1], node.type.rank - 1
-    parts = [S.reshape(S.slice_axis(node, last, k, k + 1), shape) for k in (0, 1)]
-    return Pair(*parts)
-
-
 def _joined(value: Value) -> Node:
-    if isinstance(value, Node):
-        return value
-    parts = [S.reshape(v, (*v.shape, 1)) for v in value]
-    return S.concat(parts, axis=parts[0].type.rank - 1)
+    return value if isinstance(value, Node) else joined(*value)
 
 
 class _Walk:
@@ -91,7 +76,7 @@ class _Walk:
         for node in graph.inputs:
             new = input_node(_paired(node.type)) if _is_complex(node.type) else node
             inputs.append(new)
-            image[node] = _split(new) if new is not node else node
+            image[node] = split(new) if new is not node else node
         for node in graph.nodes:
             if node not in image:
                 with at(node.where):
@@ -123,9 +108,9 @@ class _Walk:
             types = tuple(isinstance(v, Pair) for v in values), _paired(node.type)
             made = outputs_of(_ON_COMPLEX.node(*map(_joined, values), of=prim.name, params=_frozen(node), types=types))
         if isinstance(node.type, tuple):
-            return tuple(_split(m) if _is_complex(t) else m for m, t in zip(made, node.type))
+            return tuple(split(m) if _is_complex(t) else m for m, t in zip(made, node.type))
         if _is_complex(node.type):
-            pair = made if isinstance(made, Pair) else _split(made)
+            pair = made if isinstance(made, Pair) else split(made)
             return Pair(*[S.broadcast_to(p, node.shape) for p in pair])
         return made if formula is None else S.broadcast_to(made, node.shape)
 
@@ -137,8 +122,8 @@ class _Walk:
         params = {name: self.parameter(value) for name, value in node.params.items()}
         made = outputs_of(Node(node.prim, tuple(map(_joined, values)), params, _paired(node.type), node.where))
         if not isinstance(node.type, tuple):
-            return _split(made) if _is_complex(node.type) else made
-        return tuple(_split(m) if _is_complex(t) else m for m, t in zip(made, node.type))
+            return split(made) if _is_complex(node.type) else made
+        return tuple(split(m) if _is_complex(t) else m for m, t in zip(made, node.type))
 
     def parameter(self, value: Any) -> Any:
         if isinstance(value, Graph):
@@ -384,20 +369,17 @@ _PLAIN: Mapping[Primitive, Callable[..., Any]] = {
 }
 
 
-def _pair(parts: Any) -> Any:
-    return None if parts is None else Pair(*parts)
-
-
 def _fourier(node: Node, z: Pair) -> Any:
-    return _pair(fourier_products.whole(*z, node.params["axes"], node.params["inverse"]))
+    axes, inverse, factor = node.params["axes"], node.params["inverse"], node.params.get("factor", 1.0)
+    return fourier_lines.whole(*z, axes, inverse, factor)
 
 
 def _fourier_half(node: Node, x: Node) -> Any:
-    return _pair(fourier_products.half(x, node.params["axes"]))
+    return fourier_lines.half(x, node.params["axes"], node.params.get("factor", 1.0))
 
 
 def _fourier_from_half(node: Node, z: Pair) -> Any:
-    return fourier_products.from_half(*z, node.params["axes"], node.params["size"])
+    return fourier_lines.from_half(*z, node.params["axes"], node.params["size"], node.params.get("factor", 1.0))
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
