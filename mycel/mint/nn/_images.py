@@ -11,7 +11,8 @@ import numpy as np
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
 from mycel.mint._arguments import number, real
 from mycel.ops._operands import (
@@ -147,32 +148,23 @@ def interpolate(
     if mode != "bicubic" or align_corners or x.ndim != 4 or not one_given:
         return resize.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor)
     sizes, scales = resize.wanted("interpolate", x, size, scale_factor, recompute_scale_factor)
-    y = floating("interpolate", x)
-    for axis, out in enumerate(sizes, 2):
-        ratio = int(x.shape[axis]) / out if scales is None or recompute_scale_factor else 1 / scales[axis - 2]
-        y = _cubic(y, axis, out, ratio)
-    return y
+    steps = None if recompute_scale_factor or scales is None else tuple(scales)
+    return _cubic(floating("interpolate", x), tuple(sizes), steps)
 
 
-def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
-    """Return the cubic convolution along an axis, with `ratio` input elements for each output
-    element.
+@fused
+def _cubic(x: Tensor, sizes: tuple[int, ...], scales: Optional[tuple[float, ...]]) -> Tensor:
+    """Return images at other sizes by cubic convolution; the edge is repeated outside.
 
-    The edge is repeated outside.
+    A step between positions is 1 / scale, or what makes the sizes of one those of the other.
     """
-    at = (numbers(out) + 0.5) * ratio - 0.5
-    low = np.floor(at)
-    total: Optional[Tensor] = None
-    for k in (-1, 0, 1, 2):
-        far = np.abs(at - low - k)
-        near = (1.25 * far - 2.25) * far * far + 1
-        away = ((-0.75 * far + 3.75) * far - 6.0) * far + 3.0
-        weight = np.where(far <= 1, near, away).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
-        places = np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int32)
-        part = ops.gather(x, Tensor(places), axis) * as_tensor(weight, x.dtype)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    for axis, out in enumerate(sizes, 2):
+        size = int(x.shape[axis])
+        at = (numbers(out) + 0.5) * (size / out if scales is None else 1 / scales[axis - 2]) - 0.5
+        low = np.floor(at)
+        places = [np.clip(low + k, 0, size - 1) for k in (-1, 0, 1, 2)]
+        x = resize.blend(x, axis, places, resize.cubic_weights(at - low, -0.75))
+    return x
 
 
 def upsample(

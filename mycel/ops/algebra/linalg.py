@@ -389,6 +389,7 @@ def trace(input: Any) -> Tensor:
     return run(R.reduce_sum, select(here, x, 0), axes=(0, 1), keepdims=False)
 
 
+@fused
 def kron(input: Any, other: Any) -> Tensor:
     """Return the Kronecker product: every element of `input` times all of `other`, in blocks.
 

@@ -14,7 +14,7 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
-from mycel.core.fused import graph_of
+from mycel.core.fused import fused, graph_of
 from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
@@ -33,11 +33,11 @@ from mycel.ops._operands import (
 )
 from mycel.ops.convolution import conv2d
 from mycel.ops.creation import zeros
-from mycel.ops.images.resize import multilinear
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
+from mycel.prims.sampling import sample
 
 __all__ = ["deformable_conv2d", "deformable_offsets", "multi_scale_deformable_attn_function", "roi_align"]
 
@@ -50,6 +50,7 @@ def _ints(name: str, parameter: str, value: Any, count: int) -> tuple[int, ...]:
     return found
 
 
+@fused
 def deformable_offsets(
     x: Any,
     offsets: Any,
@@ -112,8 +113,8 @@ def deformable_offsets(
         iota(inner, 3, value.dtype) * float(stride[3]) + iota(inner, 4, value.dtype) * float(step[3]) - float(left)
     )
     rows = n * deformable_groups
-    planes = reshaped(value, (rows, c // deformable_groups, h * w))
-    found = multilinear(planes, (h, w), [reshaped(down, (rows, points)), reshaped(across, (rows, points))], 2)
+    planes = reshaped(value, (rows, c // deformable_groups, h, w))
+    found = run(sample, planes, reshaped(down, (rows, points)), reshaped(across, (rows, points)), linear=True)
     found = found * reshaped(factor, (rows, 1, points))
     return cast(reshaped(found, (n, c, rows_out * kh, columns_out * kw)), given.dtype)
 
@@ -251,6 +252,7 @@ def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tup
     return total
 
 
+@fused
 def roi_align(
     features: Any,
     rois: Any,

@@ -20,6 +20,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
@@ -74,6 +75,7 @@ def _places(size: int, out: int, align: bool, half: bool) -> Any:
     return (place + 0.5) * size / out - 0.5 if half else place * size / out
 
 
+@fused
 def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
     """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is the
     nearest one.
@@ -98,6 +100,7 @@ def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_ce
     return value
 
 
+@fused
 def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
     """Return images `x` (N, C, H, W) at another `size` (height, width), by linear interpolation
     along both axes.
@@ -120,6 +123,7 @@ def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_c
     return value
 
 
+@fused
 def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
     """Return images (N, C, H, W) at another `size` (height, width) by cubic convolution.
 
@@ -147,6 +151,7 @@ def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pix
     return value
 
 
+@fused
 def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
     """Return images (N, H, W, C) at another `size` (height, width), where each element is the mean
     over its area of the input.

@@ -38,10 +38,11 @@ from mycel.ops._operands import (
     size_of,
     sizes_of,
     take_slice,
+    wide,
 )
 from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
-from mycel.prims import index as I
+from mycel.prims.sampling import sample
 
 __all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
 
@@ -166,6 +167,7 @@ def wanted(
     return sizes, scales
 
 
+@fused
 def interpolate(
     input: Any,
     size: Any = None,
@@ -266,10 +268,9 @@ def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
     return select(odd, span - extra, extra) + low
 
 
-def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: int) -> tuple[Tensor, Tensor]:
-    """Return the elements at whole positions of images, and which positions are inside, (N, P).
-
-    Images are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P) with 2.
+def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the elements (N, P, C) at whole positions of images (N, S, C), and which positions are
+    inside, (N, P).
     """
     inside: Optional[Tensor] = None
     flat: Optional[Tensor] = None
@@ -280,11 +281,7 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: i
         whole = cast(select(here, at, 0.0), D.int32)
         flat = whole if flat is None else flat * size + whole
     assert flat is not None and inside is not None
-    if axis == 1:
-        return indexed.gather(columns, flat, 1, 1), inside
-    n, c = columns.shape[:2]
-    each = broadcast(reshaped(flat, (n, 1, flat.shape[1])), (n, c, flat.shape[1]))
-    return run(I.take_along, columns, each, axis=2), inside
+    return indexed.gather(columns, flat, 1, 1), inside
 
 
 @fused
@@ -317,7 +314,7 @@ def grid_sample(
     n, c, sizes = x.shape[0], x.shape[1], tuple(int(d) for d in x.shape[2:])
     out = g.shape[1:-1]
     points = math.prod(out)
-    planes = reshaped(x, (n, c, math.prod(sizes)))
+    given, x, g = x.dtype, wide(x), wide(g)
     places = []
     for k, size in enumerate(sizes):
         at = reshaped(take_slice(g, rank + 1, rank - 1 - k, rank - k), (n, points))
@@ -325,33 +322,30 @@ def grid_sample(
         if padding_mode == "reflection":
             at = _reflected(at, size, align)
         places.append(at if padding_mode == "zeros" else _clipped(at, float(size - 1)))
-    if mode == "nearest":
-        values, inside = _read(planes, sizes, [run(E.rint, at) for at in places], 2)
-        total = select(reshaped(inside, (n, 1, points)), values, 0.0)
-    else:
-        total = multilinear(planes, sizes, places, 2)
+    places = [cast(at if mode == "bilinear" else run(E.rint, at), x.dtype) for at in places]
+    total = cast(run(sample, x, *places, linear=mode == "bilinear"), given)
     return reshaped(total, (n, c, *out))
 
 
-def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor], axis: int) -> Tensor:
+def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
     """Return the elements at positions between those of images.
 
-    Images (`columns`) are (N, S, C) and elements (N, P, C) with `axis` 1, (N, C, S) and (N, C, P)
-    with 2. `sizes` are those of the axes that S joins, and `places` has the positions (N, P) along
-    each. Corners around a position are weighted by the volumes opposite; those outside read 0.
+    Images (`columns`) are (N, S, C) and elements (N, P, C). `sizes` are those of the axes that S
+    joins, and `places` has the positions (N, P) along each. Corners around a position are weighted
+    by the volumes opposite; those outside read 0.
     """
     n, points = places[0].shape
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
     total: Optional[Tensor] = None
     for corner in itertools.product((0, 1), repeat=len(sizes)):
-        values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)], axis)
+        values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)])
         weight: Any = None
         for k, part in zip(corner, parts):
             side = part if k else 1.0 - part
             weight = side if weight is None else weight * side
         weight = select(inside, weight, 0.0)
-        term = values * reshaped(cast(weight, columns.dtype), (n, points, 1) if axis == 1 else (n, 1, points))
+        term = values * reshaped(cast(weight, columns.dtype), (n, points, 1))
         total = term if total is None else total + term
     assert total is not None
     return total
@@ -452,9 +446,9 @@ def crop_and_resize(
         here = run(E.logical_and, at >= 0.0, at <= float(size - 1))
         whole = here if whole is None else run(E.logical_and, whole, here)
     if method == "nearest":
-        found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places], 1)[0]
+        found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places])[0]
     else:
-        found = multilinear(columns, sizes, places, 1)
+        found = multilinear(columns, sizes, places)
     assert whole is not None
     found = select(reshaped(whole, (count, height * width, 1)), found, float(extrapolation_value))
     return reshaped(found, (count, height, width, c))

@@ -1,10 +1,6 @@
 """Connectionist temporal classification: the loss, and greedy decoding. Graves et al., 2006.
 
-A labelling l_1 .. l_S stands for the states b l_1 b l_2 .. l_S b (b the blank). alpha[s] is the
-log-probability of all paths that are in state s after a step; a step stays, moves on by one, or by
-two over a blank between different labels. Time runs in one loop, whatever its length, and every
-sequence of a batch keeps its alpha after its last step. A large negative number stands for -inf
-until the end, so that no derivative is NaN.
+What a labelling's probability is, and its derivative, is in `mycel.prims.ctc`.
 """
 
 from __future__ import annotations
@@ -16,8 +12,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import fused, graph_of
+from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, masks
 from mycel.ops import reduction as reductions
@@ -36,113 +31,32 @@ from mycel.ops._operands import (
     take_slice,
     wide,
 )
-from mycel.ops.creation import full
 from mycel.ops.sorting import cumsum
-from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
+from mycel.prims.ctc import NEVER, ctc
 
 __all__ = ["ctc_greedy_decoder", "ctc_loss"]
 
-NEVER = -1e30
 
-
-def _moved(alpha: Tensor, steps: int) -> Tensor:
-    """Return alpha[s - steps], or NEVER for states that have no such state before them."""
-    kept = take_slice(alpha, 1, 0, alpha.shape[1] - steps)
-    low, high = (0, steps), (0, 0)
-    return run(S.PAD, kept, constant_like(NEVER, alpha), low=low, high=high, interior=(0, 0))
-
-
-def _joined(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """Return log(e^x + e^y + e^z)."""
-    top = run(E.stop_gradient, run(E.maximum, run(E.maximum, x, y), z))
-    return top + run(E.log, run(E.exp, x - top) + run(E.exp, y - top) + run(E.exp, z - top))
-
-
-@fused
-def _log_likelihoods(
+def log_likelihoods(
     log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, blank: int, merge: bool = True
 ) -> Any:
-    """Return the log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha
-    (T, N, 2 S + 1).
+    """Return the log-probability of each labelling in `targets` (N, S), and alpha (N, T, 2 S + 1).
 
-    Unless `merge`, a label does not last over several steps: equal labels in a row are labels of
-    their own.
+    `log_probs` is (T, N, C); `inputs` and `lengths` (N,) are the numbers of steps and of labels,
+    and `blank` is the class of blanks. Unless `merge`, a label does not last over several steps:
+    equal labels in a row are labels of their own.
     """
-    steps, batch, classes = log_probs.shape
-    labels = int(targets.shape[1])
-    states = 2 * labels + 1
+    classes = log_probs.shape[2]
+    batch, labels = targets.shape
     # Labels beyond a target's length are never reached, but have to be classes.
     counted = iota((batch, labels), 1, D.int32) < reshaped(cast(lengths, D.int32), (batch, 1))
     known = select(counted, targets, constant_like(blank, targets))
     known = cast(run(I.checked, known, axis=2, size=classes, bounds="front"), D.int32)
-    blanks = full((batch, labels), blank, dtype=D.int32)
-    pairs = reshaped(
-        run(S.CONCAT, reshaped(blanks, (batch, labels, 1)), reshaped(known, (batch, labels, 1)), axis=2),
-        (batch, 2 * labels),
-    )
-    track = run(S.CONCAT, pairs, full((batch, 1), blank, dtype=D.int32), axis=1)
-    emitted = indexed.gather(permuted(log_probs, (1, 2, 0)), track, 1, 1)
-    emitted = run(E.maximum, permuted(emitted, (2, 0, 1)), constant_like(NEVER, emitted))
-    two_back = run(
-        S.PAD,
-        take_slice(track, 1, 0, max(states - 2, 0)),
-        constant_like(blank, track),
-        low=(0, min(2, states)),
-        high=(0, 0),
-        interior=(0, 0),
-    )
-    says = run(E.ne, track, constant_like(blank, track))
-    skips = run(E.logical_and, says, run(E.ne, track, two_back)) if merge else says
-    place = iota((batch, states), 1, D.int32)
-    begin = run(E.lt, place, constant_like(2, place))
-    if labels:
-        empty = run(E.eq, reshaped(cast(lengths, D.int32), (batch, 1)), scalar(0, D.int32))
-        begin = run(E.logical_and, begin, run(E.logical_not, run(E.logical_and, empty, place > 0)))
-    first = reshaped(take_slice(emitted, 0, 0, 1), (batch, states))
-    alpha = select(begin, first, NEVER)
-    ends = reshaped(cast(inputs, D.int64), (batch, 1))
-
-    def body(
-        t: Tensor, rows: Tensor, alpha: Tensor, emitted: Tensor, skips: Tensor, ends: Tensor, *says: Tensor
-    ) -> Any:
-        one = _moved(alpha, 1) if states > 1 else full((batch, states), NEVER, dtype=alpha.dtype)
-        two = _moved(alpha, 2) if states > 2 else full((batch, states), NEVER, dtype=alpha.dtype)
-        stay = select(says[0], NEVER, alpha) if says else alpha
-        after = _joined(stay, one, select(skips, two, NEVER)) + run(I.take, emitted, t, axis=0, bounds="drop")
-        after = run(E.maximum, after, constant_like(NEVER, after))
-        after = select(t < ends, after, alpha)
-        written = run(
-            I.scatter_nd, rows, reshaped(t, (1, 1)), reshaped(after, (1, batch, states)), mode="add", bounds="drop"
-        )
-        return t + scalar(1, D.int64), written, after
-
-    def test(t: Tensor, *rest: Tensor) -> Any:
-        return (t < scalar(steps, D.int64),)
-
-    rows = run(
-        S.PAD,
-        reshaped(alpha, (1, batch, states)),
-        constant_like(0.0, alpha),
-        low=(0, 0, 0),
-        high=(steps - 1, 0, 0),
-        interior=(0, 0, 0),
-    )
-    operands = (scalar(1, D.int64), rows, alpha, emitted, skips, ends, *(() if merge else (says,)))
-    types = [x._type for x in operands]
-    graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    _, rows, alpha = eager.apply(C.while_loop, *operands, **graphs, carried=3)
-    last = reshaped(cast(lengths, D.int32) * scalar(2, D.int32), (batch, 1))
-    final = run(E.logical_or, run(E.eq, place, last), run(E.eq, place, last - scalar(1, D.int32)))
-    ways = select(final, alpha, NEVER)
-    top = run(E.stop_gradient, run(R.reduce_max, ways, axes=(1,), keepdims=True))
-    total = run(R.reduce_sum, run(E.exp, ways - top), axes=(1,), keepdims=True)
-    reached = run(E.logical_and, run(E.le, place, last), rows > NEVER / 2)
-    reached = run(E.logical_and, reached, iota((steps, batch, states), 0, D.int64) < ends)
-    return reshaped(run(E.log, total) + top, (batch,)), select(reached, rows, -float("inf"))
+    return run(ctc, log_probs, known, cast(inputs, D.int32), cast(lengths, D.int32), blank=int(blank), merge=merge)
 
 
 def _counts(name: str, what: str, value: Any, batch: Any) -> Tensor:
@@ -203,7 +117,19 @@ def ctc_loss(
     if labels.ndim != 2 or labels.shape[0] != batch:
         raise ShapeError(f"{name}: targets must be ({batch}, S) or one-dimensional, not {labels._type}")
 
-    likelihood, alpha = _log_likelihoods(wide(x), labels, inputs, lengths, blank)
+    return _loss(x, labels, inputs, lengths, blank, reduction, zero_infinity)
+
+
+@fused
+def _loss(
+    x: Tensor, labels: Tensor, inputs: Tensor, lengths: Tensor, blank: int, reduction: str, zero_infinity: bool
+) -> tuple[Tensor, Tensor]:
+    """Return what `ctc_loss` does, for checked arguments.
+
+    They are those of `ctc_loss`, with targets (N, S).
+    """
+    batch = x.shape[1]
+    likelihood, alpha = log_likelihoods(wide(x), labels, inputs, lengths, blank)
     impossible = likelihood < NEVER / 2
     each = cast(select(impossible, 0.0 if zero_infinity else float("inf"), -likelihood), x.dtype)
     if reduction == "mean":
@@ -211,7 +137,7 @@ def ctc_loss(
         each = run(R.reduce_sum, each / share, axes=(0,), keepdims=False) / batch
     elif reduction == "sum":
         each = run(R.reduce_sum, each, axes=(0,), keepdims=False)
-    return each, cast(permuted(alpha, (1, 0, 2)), x.dtype)
+    return each, cast(alpha, x.dtype)
 
 
 def _rows(labels: Tensor, lengths: Tensor, batch: Any) -> Tensor:
