@@ -6,11 +6,13 @@ queries; keys and values may have 1 in place of any of them, and then serve all 
 
 * "bias", of the type in which scores are computed, is added to the scores;
 * "drop", of booleans, is true where a score becomes `fill`;
-* "kept", of booleans, is true where dropout keeps a weight, which is divided by `keep`.
+* "kept", of booleans, is true where dropout keeps a weight, which is divided by `keep`;
+* "state", of uint64[2], is that of a generator which draws "kept" with the probability `keep`.
 
-Each broadcasts to the scores. `band` is a pair of numbers, either of which may be None: scores of
-query i and key j with j - i below the first or above the second become `fill`. 16-bit floats are
-computed in float32 and rounded once.
+Each but the last broadcasts to the scores, in whose order elements are drawn: an engine has the
+mask nowhere, as it can draw any element at any time. `band` is a pair of numbers, either of which
+may be None: scores of query i and key j with j - i below the first or above the second become
+`fill`. 16-bit floats are computed in float32 and rounded once.
 
 The results are the attention and two numbers for each row, (..., S, 1): the largest score and the
 sum of exp(score - largest), from which the derivative computes the weights again. So an engine that
@@ -25,7 +27,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import DType, bool_, float32, int64
+from mycel.base.dtype import DType, bool_, float32, int64, uint32, uint64
 from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
@@ -45,13 +47,14 @@ from mycel.prims.base import (
 )
 from mycel.prims.elementwise_records import unbroadcast
 from mycel.prims.linalg import matmul, swap_last
+from mycel.prims.random import bernoulli, random_bits
 from mycel.prims.reduce import reduce_max, reduce_sum
 
 __all__ = ["OPERANDS", "attention", "attention_grad", "computed_in"]
 
 # The largest end of a band.
 FURTHEST = 1 << 62
-OPERANDS = ("bias", "drop", "kept")
+OPERANDS = ("bias", "drop", "kept", "state")
 Band = Optional[tuple[Optional[DimLike], Optional[DimLike]]]
 Nodes = Sequence[Node]
 
@@ -73,6 +76,10 @@ def _check(name: str, q: TensorType, k: TensorType, v: TensorType, masks: Sequen
         raise ShapeError(f"{name}: {len(masks)} operands follow the values, and their names are {operands}")
     scores = (*q.shape[:-1], k.shape[-2])
     for word, mask in zip(operands, masks):
+        if word == "state":
+            if mask.dtype is not uint64 or mask.shape != (2,) or "kept" in operands:
+                raise ShapeError(f"{name}: the state of dropout must be uint64[2] in place of a mask, not {mask}")
+            continue
         wanted = computed_in(dtype) if word == "bias" else bool_
         if mask.dtype is not wanted:
             raise TypeError(f"{name}: {word} must be of {wanted.name}, not {mask.dtype.name}")
@@ -132,10 +139,21 @@ def _scores(q: Any, k: Any, masks: Any, scale: float, operands: Any, band: Band,
     return np.where(dropped, s.dtype.type(fill), s), dropped, given.get("kept")
 
 
+def _with_drawn(masks: Any, operands: Any, shape: Any, keep: float) -> tuple[Any, Any]:
+    """Return masks and their names with the mask that a state draws in place of the state."""
+    if "state" not in operands:
+        return masks, operands
+    assert random_bits.reference is not None
+    bits = random_bits.reference(masks[-1], shape=shape, dtype=uint32)
+    unit = (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+    return (*masks[:-1], unit < np.float32(keep)), (*operands[:-1], "kept")
+
+
 def _reference(
     q: Any, k: Any, v: Any, *masks: Any, scale: float, operands: Any, band: Band, fill: float, keep: float
 ) -> Any:
     wide_q, wide_k, wide_v = map(_wide, (q, k, v))
+    masks, operands = _with_drawn(masks, operands, (*q.shape[:-1], k.shape[-2]), keep)
     with np.errstate(all="ignore"):
         s, _, kept = _scores(wide_q, wide_k, masks, scale, operands, band, fill)
         peak = np.max(s, -1, keepdims=True, initial=-np.inf)
@@ -157,6 +175,7 @@ def _grad_reference(
 ) -> Any:
     peak, total, delta, *masks = rest
     ct, wide_q, wide_k, wide_v = map(_wide, (ct, q, k, v))
+    masks, operands = _with_drawn(masks, operands, (*q.shape[:-1], k.shape[-2]), keep)
     with np.errstate(all="ignore"):
         s, dropped, kept = _scores(wide_q, wide_k, masks, scale, operands, band, fill)
         p = np.exp(s - peak) / total
@@ -184,6 +203,8 @@ class _Scores:
     ) -> None:
         given = dict(zip(operands, masks))
         self.keep, self.kept = keep, given.get("kept")
+        if "state" in given:
+            self.kept = bernoulli(given["state"], (*q.shape[:-1], k.shape[-2]), keep)
         self.dropped = given.get("drop")
         s = E.mul(matmul(q, swap_last(k)), scale)
         if "bias" in given:
@@ -286,7 +307,24 @@ def _fronted(size: DimLike, values: Nodes, axes: Any, rank: int, spread: Any) ->
     return made
 
 
+def _with_mask(values: Nodes, axes: Any, params: dict[str, Any], first: int) -> tuple[Nodes, Any, dict[str, Any]]:
+    """Return the operands of a batch with the mask that a state draws in place of the state.
+
+    `axes` say where the batch is in the `values`, `params` are the parameters, and queries are
+    operand `first`.
+    """
+    if "state" not in params["operands"]:
+        return values, axes, params
+    (*others, state), (*others_axes, axis) = values, axes
+    q, k = (tuple(d for a, d in enumerate(values[i].shape) if a != axes[i]) for i in (first, first + 1))
+    state = state if axis is None else S.move_axis(state, axis, 0)
+    kept = bernoulli(state, (*q[:-1], k[-2]), params["keep"])
+    operands = (*params["operands"][:-1], "kept")
+    return (*others, kept), (*others_axes, None if axis is None else 0), {**params, "operands": operands}
+
+
 def _batch(size: DimLike, values: Nodes, axes: Any, **params: Any) -> Any:
+    values, axes, params = _with_mask(values, axes, params, 0)
     both = () if axes[1] is None and axes[2] is None else (1, 2)
     rank = values[0].type.rank - (axes[0] is not None)
     given = _fronted(size, values, axes, rank, (0, *both))
@@ -294,6 +332,7 @@ def _batch(size: DimLike, values: Nodes, axes: Any, **params: Any) -> Any:
 
 
 def _grad_batch(size: DimLike, values: Nodes, axes: Any, **params: Any) -> Any:
+    values, axes, params = _with_mask(values, axes, params, 1)
     rank = values[0].type.rank - (axes[0] is not None)
     given = _fronted(size, values, axes, rank, range(7))
     return attention_grad.outputs(*given, **params), (0, 0, 0)
@@ -316,6 +355,7 @@ def _samples(grad: bool) -> tuple[Sample, ...]:
         ((2, 3, 4), (2, 5, 4), (2, 5, 6), (drop,), {"operands": ("drop",)}),
         ((2, 3, 4), (1, 5, 4), (1, 5, 4), ((1, 5),), {"operands": ("bias",)}),
         ((2, 3, 4), (2, 5, 4), (2, 5, 4), (kept,), {"operands": ("kept",), "keep": 0.5}),
+        ((2, 3, 4), (2, 5, 4), (2, 5, 4), (np.array([5, 7], np.uint64),), {"operands": ("state",), "keep": 0.5}),
         ((2, 1, 7, 3), (1, 1, 7, 3), (1, 1, 7, 3), (), {"band": (None, 0)}),
         ((7, 4), (7, 4), (7, 4), ((7, 7),), {"band": (-2, 1), "operands": ("bias",)}),
     ]
@@ -324,7 +364,8 @@ def _samples(grad: bool) -> tuple[Sample, ...]:
         shapes: tuple[Any, ...] = (q, k, v)
         if grad:
             shapes = ((*q[:-1], v[-1]), q, k, v, *[(*q[:-1], 1)] * 3)
-        kinds = ("*",) * len(shapes) + tuple("*" if w == "bias" else "bool" for w in params.get("operands", ()))
+        words = {"bias": "*", "state": "uint64"}
+        kinds = ("*",) * len(shapes) + tuple(words.get(w, "bool") for w in params.get("operands", ()))
         made.append(
             Sample((*shapes, *masks), {**plain, **params}, dtypes=kinds, domain=(0.5, 1.5) if grad else (-1.0, 1.0))
         )

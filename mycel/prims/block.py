@@ -20,7 +20,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register, same_dtype
 from mycel.prims.conv import _below
-from mycel.prims.index import _front, _need_index, _take_batch, scatter_nd, take
+from mycel.prims.index import _front, _need_index, _take_batch, scatter_nd, take, take_add
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
 
@@ -121,6 +121,12 @@ def _update_by_take(
     return update if inside is None else E.select(inside, update, x)
 
 
+def _is_zero(x: Node) -> bool:
+    """Return whether a node repeats the number 0."""
+    source = x.inputs[0] if x.prim is S.BROADCAST_TO else x
+    return source.is_constant and not source.type.rank and x.dtype is not bool_ and source.value[()] == 0
+
+
 def _update_open(x: Node, update: Node, *starts: Node) -> Node:
     """Return `dynamic_update_slice` in simpler primitives.
 
@@ -133,6 +139,12 @@ def _update_open(x: Node, update: Node, *starts: Node) -> Node:
         return _update_by_take(None, x, update, False, tuple(x.shape), starts)
     if math.prod(lead) * len(lead) * _ROWS > math.prod(x.shape):
         return _update_by_take(None, x, update, False, tuple(x.shape), starts)
+    if len(partial) == 1 and _is_zero(x):
+        # As the transpose of reading, which can be added to another operand where it belongs.
+        (axis,) = partial
+        line = S.iota(shape=(lead[axis],), axis=0, dtype=starts[axis].dtype)
+        line = E.add(line, _clamped(starts[axis], x.shape[axis], lead[axis]))
+        return take_add(update, line, axis=axis, size=x.shape[axis], bounds="drop")
     places = []
     for axis, (start, d, n) in enumerate(zip(starts, x.shape, lead)):
         line = E.add(S.iota(shape=(n,), axis=0, dtype=start.dtype), _clamped(start, d, n))

@@ -31,15 +31,30 @@ from mycel.prims import ordered as O
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register
 
-__all__ = ["advance", "bernoulli", "normal", "permutation", "randint", "random_bits", "seed_state", "uniform"]
+__all__ = [
+    "MIXERS",
+    "MULTIPLIER",
+    "ROUNDS",
+    "WEYL",
+    "advance",
+    "bernoulli",
+    "normal",
+    "permutation",
+    "randint",
+    "random_bits",
+    "seed_state",
+    "uniform",
+]
 
 Shape = tuple[DimLike, ...]
 Bound = Union[float, Node]
 
-_MULTIPLIER = 0xD256D193
-_WEYL = 0x9E3779B9
+MULTIPLIER = 0xD256D193
+WEYL = 0x9E3779B9
+ROUNDS = 10
+# Shifts and factors of the finaliser that mixes keys.
+MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LOW = 0xFFFFFFFF
-_ROUNDS = 10
 
 
 def seed_state(seed: int) -> np.ndarray[Any, Any]:
@@ -62,15 +77,15 @@ def _infer(state: TensorType, *, shape: Shape, dtype: DType) -> TensorType:
 def _reference(state: Any, *, shape: Any, dtype: DType) -> Any:
     with np.errstate(over="ignore"):
         key = state[..., :1].copy()
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        for shift, factor in MIXERS:
             key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
         key ^= key >> np.uint64(31)
         block = state[..., 1:] + np.arange(math.prod(shape), dtype=np.uint64) + (key & np.uint64(_LOW << 32))
         left, right, key = block & np.uint64(_LOW), block >> np.uint64(32), key & np.uint64(_LOW)
-        for _ in range(_ROUNDS):
-            whole = left * np.uint64(_MULTIPLIER)
+        for _ in range(ROUNDS):
+            whole = left * np.uint64(MULTIPLIER)
             left, right = (whole >> np.uint64(32)) ^ key ^ right, whole & np.uint64(_LOW)
-            key = (key + np.uint64(_WEYL)) & np.uint64(_LOW)
+            key = (key + np.uint64(WEYL)) & np.uint64(_LOW)
         bits = left if dtype is uint32 else (left << np.uint64(32)) | right
     return bits.astype(dtype.numpy).reshape((*state.shape[:-1], *shape))
 
@@ -78,16 +93,16 @@ def _reference(state: Any, *, shape: Any, dtype: DType) -> Any:
 def _expand(state: Node, *, shape: Shape, dtype: DType) -> Node:
     lead, axis = tuple(state.shape[:-1]), state.type.rank - 1
     key = S.slice_axis(state, axis, 0, 1)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+    for shift, factor in MIXERS:
         key = E.mul(E.bitwise_xor(key, E.shift_right(key, shift)), factor)
     key = E.bitwise_xor(key, E.shift_right(key, 31))
     counter = E.add(S.slice_axis(state, axis, 1, 2), E.bitwise_and(key, _LOW << 32))
     block = E.add(counter, S.iota(shape=(product(shape),), axis=0, dtype=uint64))
     left, right, key = E.bitwise_and(block, _LOW), E.shift_right(block, 32), E.bitwise_and(key, _LOW)
-    for _ in range(_ROUNDS):
-        whole = E.mul(left, _MULTIPLIER)
+    for _ in range(ROUNDS):
+        whole = E.mul(left, MULTIPLIER)
         left, right = E.bitwise_xor(E.bitwise_xor(E.shift_right(whole, 32), key), right), E.bitwise_and(whole, _LOW)
-        key = E.bitwise_and(E.add(key, _WEYL), _LOW)
+        key = E.bitwise_and(E.add(key, WEYL), _LOW)
     bits = left if dtype is uint32 else E.bitwise_or(E.shift_left(left, 32), right)
     return S.reshape(bits if dtype is uint64 else E.cast(bits, dtype=dtype), (*lead, *shape))
 

@@ -4,7 +4,8 @@
 
 becomes one application of the primitive `attention`. Scale, biases, masks and dropout may each be
 missing, and axes in front may be joined or split on the way (as for batched products of three
-dimensions). Masks that compare positions become a band. Scores and weights must be used nowhere
+dimensions). Masks that compare positions become a band, and of a mask that a generator draws
+element by element only the generator's state is left. Scores and weights must be used nowhere
 else, since they are not computed any more.
 
 This is done before differentiation, so that the derivative is that of the primitive, and again when
@@ -27,6 +28,7 @@ from mycel.prims.base import Primitive, broadcast_shapes
 from mycel.prims.elementwise import SELECT
 from mycel.prims.linalg import matmul, swap_last
 from mycel.prims.normalization import softmax
+from mycel.prims.random import random_bits
 from mycel.transforms.rewrite import Visit, rewrite, use_counts
 from mycel.transforms.rules import uniform
 
@@ -35,8 +37,13 @@ __all__ = ["Found", "attention_of", "pays_to_differentiate", "with_attention"]
 # Heads of more features are left to products of matrices.
 MOST_FEATURES = 256
 MOST_STEPS = 12
-# Up to so many keys the weights are kept for the derivative, also where a band leaves half of them.
-FEW, FEW_IN_BAND = 256, 64
+# From so many keys on the derivative computes weights again instead of reading them. With fewer
+# it does where heads have up to so many features: products are a small part of the work then, and
+# masks that differ between queries cost passes over the scores.
+FEW = 256
+NARROW, NARROW_IF_MASKED, NARROW_IN_BAND = 32, 128, 64
+# So few queries or keys of a mask leave much of a kernel's lanes empty.
+FEWEST = 24
 # Adding so low a number to a score gives that number.
 LOW = -1e30
 IsOwn = Callable[[Node], bool]
@@ -65,7 +72,7 @@ def with_attention(graph: Graph) -> Graph:
                 if found is not None:
                     new = substitute([found.result], {n: image.get(n, n) for n in found.leaves})[0]
             elif old.prim in (attention, attention_grad):
-                new = _with_band(new)
+                new = _with_state(_with_band(new))
             if new is not old:
                 image[old] = new
             return new
@@ -96,8 +103,19 @@ def pays_to_differentiate(found: Found) -> bool:
     """
     whole = found.result.inputs[0] if found.result.prim is S.RESHAPE else found.result
     node = whole.inputs[0]
-    keys = node.inputs[1].shape[-2]
-    return type(keys) is not int or keys > (FEW_IN_BAND if node.params["band"] else FEW)
+    q, k, v, *masks = (i.type for i in node.inputs)
+    queries, keys = q.shape[-2], k.shape[-2]
+    if type(keys) is not int or keys > FEW:
+        return True
+    if q.dtype is not D.float32 or type(queries) is not int or min(queries, keys) < FEWEST:
+        return False
+    differing = any(
+        m.rank > 1 and not is_one(m.shape[-2])
+        for w, m in zip(node.params["operands"], masks)
+        if w not in ("kept", "state")
+    )
+    most = NARROW_IF_MASKED if differing else NARROW_IN_BAND if node.params["band"] else NARROW
+    return bool(max(q.shape[-1], v.shape[-1]) <= most)
 
 
 def _may_be(node: Node) -> bool:
@@ -288,6 +306,12 @@ class _Match:
         masks = {"bias": _sum(self.biases), "drop": drop, "kept": self.kept}
         given = [m for m in masks.values() if m is not None]
         self.need(all(_fits(tuple(m.shape), self.shape) for m in given))
+        words = tuple(w for w, m in masks.items() if m is not None)
+        keep = self.keep
+        drawn = None if self.kept is None else _drawn(self.kept, self.shape)
+        if drawn is not None:
+            words, given, keep = (*words[:-1], "state"), [*given[:-1], drawn[0]], drawn[1]
+            self.leaves.append(drawn[0])
         band = None if low is None and high is None else (low, high)
         return attention.outputs(
             q,
@@ -295,10 +319,10 @@ class _Match:
             v,
             *given,
             scale=self.scale,
-            operands=tuple(w for w, m in masks.items() if m is not None),
+            operands=words,
             band=band,
             fill=-math.inf if self.fill is None else self.fill,
-            keep=self.keep,
+            keep=keep,
         )[0]
 
 
@@ -344,6 +368,57 @@ def _any(nodes: list[Node]) -> Optional[Node]:
     for n in nodes:
         total = n if total is None else E.logical_or(total, n)
     return total
+
+
+# Masks that are drawn.
+
+
+def _drawn(kept: Node, scores: Shape) -> Optional[tuple[Node, float]]:
+    """Return the state that draws a mask for scores, element by element, and the probability.
+
+    Returns None for other masks.
+    """
+    while kept.prim in (S.RESHAPE, E.identity):
+        kept = kept.inputs[0]
+    if kept.prim is not E.lt:
+        return None
+    unit, chance = kept.inputs
+    keep, bits = uniform(chance), _bits_of(unit)
+    if keep is None or chance.dtype is not D.float32 or not 0.0 < float(keep) < 1.0 or bits is None:
+        return None
+    shape = tuple(bits.shape)
+    if bits.inputs[0].type.rank != 1 or _ends(shape) != _ends(scores) or not _is_same(shape, scores, product):
+        return None
+    return bits.inputs[0], float(keep)
+
+
+def _bits_of(unit: Node) -> Optional[Node]:
+    """Return the random bits of which `prims.random` makes float32 numbers from 0 to 1."""
+    if unit.prim is not E.mul or uniform(unit.inputs[1]) != 2.0**-24:
+        return None
+    number = unit.inputs[0]
+    if number.prim is not E.cast or number.dtype is not D.float32 or number.inputs[0].prim is not E.shift_right:
+        return None
+    bits, places = number.inputs[0].inputs
+    return bits if bits.prim is random_bits and bits.dtype is D.uint32 and uniform(places) == 8 else None
+
+
+def _with_state(node: Node) -> Node:
+    """Return an application of the primitive whose dropout is drawn where it is needed, if that is
+    possible.
+    """
+    p = node.params
+    if "kept" not in p["operands"]:
+        return node
+    first = 0 if node.prim is attention else 1
+    q, k = node.inputs[first : first + 2]
+    drawn = _drawn(node.inputs[-1], (*q.shape[:-1], k.shape[-2]))
+    if drawn is None:
+        return node
+    operands = (*p["operands"][:-1], "state")
+    assert node.prim is not None
+    with at(node.where):
+        return node.prim.node(*node.inputs[:-1], drawn[0], **{**p, "operands": operands, "keep": drawn[1]})
 
 
 # Masks that compare positions.

@@ -121,9 +121,10 @@ def test_what_is_recognised_means_the_same(
 ) -> None:
     if engine().name != "native":
         pytest.skip("the reference engine recognises nothing")
-    if few:
-        monkeypatch.setattr("mycel.transforms.attention.FEW", 0)
-        monkeypatch.setattr("mycel.transforms.attention.FEW_IN_BAND", 0)
+    # Without the first nothing pays, and with the second everything.
+    monkeypatch.setattr(
+        "mycel.transforms.attention.FEW" if few else "mycel.transforms.attention.FEWEST", 0 if few else S + 1
+    )
     q, k, v = (tensor(B, H, S, D) for _ in range(3))
     ms.set_seed(3)
     w = tensor(*function(q, k, v).shape)
@@ -144,6 +145,80 @@ def test_what_is_recognised_means_the_same(
         np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5)
     assert counts[attention_grad] == int(function in WITH and few)
     assert counts[attention] <= int(function in WITH) * (1 + few)
+
+
+@pytest.mark.parametrize(
+    ("length", "features", "kind", "pays"),
+    [
+        (64, 32, "plain", True),
+        (64, 64, "plain", False),
+        (300, 64, "plain", True),
+        (64, 64, "causal", True),
+        (64, 128, "causal", False),
+        (64, 128, "masked", True),
+        (64, 64, "padded", False),
+        (16, 32, "causal", False),
+    ],
+)
+def test_short_rows_keep_their_weights_where_that_is_less_work(
+    length: int, features: int, kind: str, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine().name != "native":
+        pytest.skip("the reference engine recognises nothing")
+    q, k, v, w = (tensor(1, 2, length, features) for _ in range(4))
+    differing, same = tensor(length, length), tensor(1, length)
+
+    def loss(q: Any, k: Any, v: Any, w: Any) -> Any:
+        s = scores(q, k)
+        if kind == "causal":
+            s = ops.where(ops.arange(length)[None, :] <= ops.arange(length)[:, None], s, -1e9)
+        elif kind != "plain":
+            s = s + (differing if kind == "masked" else same)
+        return (ops.softmax(s, -1) @ v * w).sum()
+
+    expected = ms.grad(loss, (0, 1, 2))(q, k, v, w)
+    counts = counted(monkeypatch)
+    found = ms.jit(lambda *x: ms.grad(loss, (0, 1, 2))(*x))(q, k, v, w)
+    assert counts[attention_grad] == int(pays)
+    for a, b in zip(found, expected):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dropout_draws_what_the_mask_in_memory_has(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    lead = int(draw.integers(1, 4)), int(draw.integers(1, 4))
+    s, t = (int(n) for n in draw.choice([12, 13, 31, 64, 97, 130, 200], 2))
+    d, e = (int(n) for n in draw.choice([1, 3, 16, 33, 64], 2))
+    kind, rate, banded = (np.float32, np.float64)[seed % 2], float(draw.choice([0.1, 0.5, 0.73])), seed % 3 == 0
+    q, k, v, w = (ms.Tensor(draw.normal(size=x).astype(kind)) for x in ((s, d), (t, d), (t, e), (s, e)))
+    shift = ms.Tensor(draw.normal(size=(*lead, 1, 1)).astype(kind))
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        p = scores(q + shift, k + ops.zeros_like(shift)) / 3.0
+        if banded:
+            p = ops.where(ops.arange(t)[None, :] <= ops.arange(s)[:, None], p, -1e9)
+        return (ops.dropout(ops.softmax(p, -1), rate) @ (v + shift) * w).sum()
+
+    def run(f: Any) -> list[Any]:
+        ms.set_seed(seed)
+        value, grads = f(q, k, v)
+        return [value.asnumpy(), *[g.asnumpy() for g in grads]]
+
+    both = ms.value_and_grad(loss, (0, 1, 2))
+    for a, b in zip(run(ms.jit(lambda *x: both(*x))), run(both)):
+        np.testing.assert_allclose(a, b, atol=1e-3 if kind is np.float32 else 1e-9, rtol=1e-3)
+
+
+def test_dropout_has_no_mask_in_memory() -> None:
+    if engine().name != "native":
+        pytest.skip("the reference engine has all scores")
+    q, k, v = (tensor(1, 4, 1024, 16) for _ in range(3))
+    step = ms.jit(lambda *x: ms.grad(lambda *y: (dropout(*y) ** 2).sum(), (0, 1, 2))(*x))
+    before = ms.runtime.memory_allocated()
+    ms.runtime.reset_peak_memory_stats()
+    step(q, k, v)
+    assert ms.runtime.max_memory_allocated() - before < 4 * 1024 * 1024
 
 
 def test_one_program_serves_all_lengths() -> None:

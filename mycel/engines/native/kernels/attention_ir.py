@@ -25,71 +25,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from mycel.base.dtype import DType
-from mycel.engines.native.kernels.attention_tiles import LOWEST, Tiles, lanes_of, vectors
+from mycel.engines.native.kernels.attention_draw import Draw
+from mycel.engines.native.kernels.attention_form import Form, Mask, padded
+from mycel.engines.native.kernels.attention_tiles import LOWEST, Tiles, vectors
 from mycel.engines.native.llvm.builder import Code
 
-__all__ = ["KEYS", "Form", "Mask", "backward_text", "block_of", "forward_text", "padded"]
+__all__ = ["KEYS", "backward_text", "forward_text"]
 
 # Keys in a block: a multiple of the rows of each tile.
 KEYS = 96
 # From so many keys on a block of queries takes long enough to ask whether to go on.
 MANY_KEYS = 512
-
-
-@dataclass(frozen=True)
-class Mask:
-    """An operand that changes scores: its name, and whether it is the same for all queries."""
-
-    name: str
-    is_row: bool
-
-
-@dataclass(frozen=True)
-class Form:
-    """What the text of a kernel depends on.
-
-    `features` are those of queries and keys, `values` those of values; `axes` is the number of axes
-    in front, of which `shared` are those where several queries have the same keys. `low` and `high`
-    say which ends a band has.
-    """
-
-    dtype: DType
-    features: int
-    values: int
-    axes: int
-    shared: tuple[int, ...]
-    masks: tuple[Mask, ...]
-    low: bool
-    high: bool
-    fill: float
-    keep: float
-
-    @property
-    def replaces(self) -> bool:
-        """Whether scores may become `fill`."""
-        return self.low or self.high or any(m.name == "drop" for m in self.masks)
-
-    def names(self, operands: tuple[str, ...]) -> list[str]:
-        """Return the names of the argument words that are numbers."""
-        made = ["queries", "keys", "low", "high", *[f"extent{a}" for a in range(self.axes)]]
-        for name in operands:
-            made += [f"{name}_first", f"{name}_row", f"{name}_column"]
-            made += [f"{name}_{a}" for a in range(self.axes)]
-        return made
-
-
-def block_of(dtype: DType) -> int:
-    """Return how many queries a block has."""
-    return vectors()[0] * lanes_of(dtype)
-
-
-def padded(size: int, dtype: DType) -> int:
-    """Return a number of features rounded up to whole vectors."""
-    lanes = lanes_of(dtype)
-    return -(-size // lanes) * lanes
 
 
 class _Kernel:
@@ -112,6 +59,7 @@ class _Kernel:
         self.width, self.most = vectors()[0] * self.t.lanes, vectors()[0]
         self.scores = self.room(KEYS)
         self.turned = {m.name: self.room(padded(KEYS, form.dtype)) for m in form.masks if not m.is_row}
+        self.draw = Draw(self.c, self.t, self.base["state"], form.keep) if form.draws else None
 
     # Places.
 
@@ -120,7 +68,7 @@ class _Kernel:
         return self.c.slot(self.t.vector, rows * self.most)
 
     def element(self, name: str) -> str:
-        return "i8" if name in ("drop", "kept") else self.t.element
+        return {"drop": "i8", "kept": "i8", "state": "i64"}.get(name, self.t.element)
 
     def at(self, base: str, index: str, name: str = "") -> str:
         return self.c.at(self.element(name), base, index)
@@ -232,6 +180,25 @@ class _Kernel:
             made.append(value if m.name == "bias" else c.put(f"fcmp une {t.vector} {value}, {zero}"))
         return made
 
+    def begin_rows(self, position: dict[int, str], start: str, width: int) -> None:
+        """Tell the generator, if there is one, the rows of a block: `start` is its first query."""
+        if self.draw is not None:
+            number = "0"
+            for a in range(self.form.axes):
+                number = self.add(self.mul(number, self.n[f"extent{a}"]), position[a])
+            row = self.add(self.mul(number, self.n["queries"]), start)
+            self.draw.begin(row, self.n["keys"], width)
+
+    def kept_at(self, places: dict[str, str], first: str, j: str, width: int) -> list[str]:
+        """Return what dropout keeps, as truth values, for key `j` of a block from the key `first`.
+
+        `places` are those of masks, and rows are `width` vectors.
+        """
+        if self.draw is not None:
+            return self.draw.kept(self.add(first, j))
+        kept = [m for m in self.form.masks if m.name == "kept"]
+        return self.mask_at(kept[0], places["kept"], j, width) if kept else []
+
     def apply_masks(self, places: dict[str, str], keys: str, width: int) -> None:
         """Apply bias and flags to a block of scores in place."""
         changing = [m for m in self.form.masks if m.name != "kept"]
@@ -338,8 +305,7 @@ def forward_text(form: Form) -> str:
 
 class _Forward(_Kernel):
     def __init__(self, form: Form) -> None:
-        names = tuple(m.name for m in form.masks)
-        super().__init__(form, (*_FORWARD, *names, "out", "peak", "total"))
+        super().__init__(form, (*_FORWARD, *form.operands, "out", "peak", "total"))
         self.queries, self.outs = (self.room(padded(d, form.dtype)) for d in (form.features, form.values))
         self.factors = self.room(1)
 
@@ -352,6 +318,7 @@ class _Forward(_Kernel):
             start = self.mul(c.op("urem i64", task, blocks), self.width)
             left = self.least(self.sub(n["queries"], start), self.width)
             for width in self.by_width(left):
+                self.begin_rows(position, start, width)
                 self.block(planes, start, left, width)
         return self.t.text(c)
 
@@ -372,7 +339,7 @@ class _Forward(_Kernel):
             places = self.fetch_masks(planes, start, count, first, keys, width)
             self.apply_masks(places, keys, width)
             self.apply_band(start, count, first, keys, width)
-            self.weigh(places, keys, peaks, totals, width)
+            self.weigh(places, first, keys, peaks, totals, width)
             out = (self.outs, line)
             old = c.load("i64", begun)
             t.product(c, width, form.values, (v, 1, n["v_row"]), (self.scores, line), out, keys, old, self.factors)
@@ -391,11 +358,13 @@ class _Forward(_Kernel):
                 size = (left, self.sub(str(form.values), column))
                 t.turn_out(c, (source, line), size, (self.at(rows, column), n["out_row"]), self.factors)
 
-    def weigh(self, places: dict[str, str], keys: str, peaks: list[str], totals: list[str], width: int) -> None:
+    def weigh(
+        self, places: dict[str, str], first: str, keys: str, peaks: list[str], totals: list[str], width: int
+    ) -> None:
         """Turn a block of scores into weights, with what they do to the statistics of rows.
 
-        `places` are those of masks for the `keys`; `peaks` and `totals` are slots of the largest
-        scores and the sums. Rows are `width` vectors.
+        `places` are those of masks for the `keys` from `first` on; `peaks` and `totals` are slots
+        of the largest scores and the sums. Rows are `width` vectors.
         """
         c, t = self.c, self.t
         lanes, line = t.lanes, width * t.lanes
@@ -414,14 +383,13 @@ class _Forward(_Kernel):
             c.store(t.vector, new, peaks[g])
             from_.append(base)
             sums.append(c.variable(t.vector, t.op(c, "fmul", c.load(t.vector, totals[g]), factor)))
-        kept = [m for m in self.form.masks if m.name == "kept"]
         with c.loop("0", keys) as j:
-            flags = self.mask_at(kept[0], places["kept"], j, width) if kept else []
+            flags = self.kept_at(places, first, j, width)
             for g in range(width):
                 place = self.add(self.mul(j, line), g * lanes)
                 p = t.exp(c, t.op(c, "fsub", t.load(c, self.scores, place), from_[g]))
                 c.store(t.vector, t.op(c, "fadd", c.load(t.vector, sums[g]), p), sums[g])
-                if kept:
+                if flags:
                     p = t.select(c, flags[g], t.op(c, "fmul", p, t.constant(1 / self.form.keep)), "zeroinitializer")
                 t.store(c, p, self.scores, place)
         for g in range(width):
@@ -438,8 +406,7 @@ def backward_text(form: Form) -> str:
 
 class _Backward(_Kernel):
     def __init__(self, form: Form) -> None:
-        names = tuple(m.name for m in form.masks)
-        super().__init__(form, (*_BACKWARD, *names, "dq", "dk", "dv"))
+        super().__init__(form, (*_BACKWARD, *form.operands, "dq", "dk", "dv"))
         self.d, self.e = padded(form.features, form.dtype), padded(form.values, form.dtype)
         self.turned_q, self.turned_dq, self.turned_ct = (self.room(x) for x in (self.d, self.d, self.e))
         self.cotangents = self.room(KEYS)
@@ -477,6 +444,7 @@ class _Backward(_Kernel):
                     self.listen()
                     left = self.least(self.sub(n["queries"], start), self.width)
                     for width in self.by_width(left):
+                        self.begin_rows({**position, **inner}, start, width)
                         self.block(planes, start, left, width)
         return self.t.text(c)
 
@@ -532,7 +500,7 @@ class _Backward(_Kernel):
             t.product(
                 c, width, keys, (v, n["v_row"], 1), (self.turned_ct, line), (self.cotangents, line), str(form.values)
             )
-            self.differentiate(places, keys, peaks, shares, deltas, width)
+            self.differentiate(places, first, keys, peaks, shares, deltas, width)
             self.gather("dv", planes, (self.scores, line, 1), self.plain_ct, self.e, first, keys, count)
             self.gather("dk", planes, (self.cotangents, line, 1), self.plain_q, self.d, first, keys, count)
             turned = (self.cotangents, line)
@@ -571,24 +539,30 @@ class _Backward(_Kernel):
                 at, left = at + width * t.lanes, left - width
 
     def differentiate(
-        self, places: dict[str, str], keys: str, peaks: list[str], shares: list[str], deltas: list[str], width: int
+        self,
+        places: dict[str, str],
+        first: str,
+        keys: str,
+        peaks: list[str],
+        shares: list[str],
+        deltas: list[str],
+        width: int,
     ) -> None:
         """Turn scores into weights, and the cotangents of weights into those of scores.
 
-        `places` are those of masks for the `keys`; `peaks`, `shares` and `deltas` have the largest
-        scores, the inverse sums and the sums of cotangent times result of the rows, which are
-        `width` vectors.
+        `places` are those of masks for the `keys` from `first` on; `peaks`, `shares` and `deltas`
+        have the largest scores, the inverse sums and the sums of cotangent times result of the
+        rows, which are `width` vectors.
         """
         c, t, form = self.c, self.t, self.form
-        kept = [m for m in form.masks if m.name == "kept"]
         with c.loop("0", keys) as j:
-            flags = self.mask_at(kept[0], places["kept"], j, width) if kept else []
+            flags = self.kept_at(places, first, j, width)
             for g in range(width):
                 place = self.add(self.mul(j, width * t.lanes), g * t.lanes)
                 score, dp = t.load(c, self.scores, place), t.load(c, self.cotangents, place)
                 p = t.exp(c, t.op(c, "fsub", score, c.load(t.vector, peaks[g])))
                 p = thin = t.op(c, "fmul", p, shares[g])
-                if kept:
+                if flags:
                     factor = t.constant(1 / form.keep)
                     thin, dp = (t.select(c, flags[g], t.op(c, "fmul", x, factor), "zeroinitializer") for x in (p, dp))
                 ds = t.op(c, "fmul", p, t.op(c, "fsub", dp, deltas[g]))

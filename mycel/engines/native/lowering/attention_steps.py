@@ -6,7 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.engines.native.kernels.attention_ir import Form, Mask, backward_text, block_of, forward_text, padded
+from mycel.engines.native.kernels.attention_form import Form, Mask, block_of, padded
+from mycel.engines.native.kernels.attention_ir import backward_text, forward_text
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
@@ -77,9 +78,13 @@ class _Operands:
 
     def masks(self, names: Sequence[str], nodes: Sequence[Node], scores: tuple[DimLike, ...]) -> None:
         """Add the operands that change scores, which broadcast to the shape `scores`."""
-        found = []
+        found, draws = [], False
         for name, node in zip(names, nodes):
             view = self.steps.view(node)
+            if name == "state":
+                draws, view = True, self.steps.contiguous(view)
+                self.add(View(view.buffer, (*(1,) * (len(scores) - 1), 2), (*(0,) * (len(scores) - 1), 1), view.offset))
+                continue
             more = len(scores) - len(view.shape)
             view = View(view.buffer, (*(1,) * more, *view.shape), (*(0,) * more, *view.strides), view.offset)
             view = _unrepeated(view)
@@ -96,7 +101,7 @@ class _Operands:
                 view = View(view.buffer, shape, tuple(strides), view.offset)
             found.append(Mask(name, same_rows))
             self.add(view, True)
-        self.form = Form(**{**self.form.__dict__, "masks": tuple(found)})
+        self.form = Form(**{**self.form.__dict__, "masks": tuple(found), "draws": draws})
 
     def words(self, scale: float) -> list[Word]:
         bits = struct.unpack("<q", struct.pack("<d", scale))[0]
