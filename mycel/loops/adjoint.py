@@ -25,6 +25,7 @@ from mycel.loops import formulas as F
 from mycel.loops.analysis import is_overwritten, is_settled, reads_in
 from mycel.loops.formulas import Formula
 from mycel.loops.gathering import tidied
+from mycel.loops.legality import opposite
 from mycel.loops.programs import (
     COMBINES,
     Array,
@@ -44,6 +45,8 @@ from mycel.loops.spreading import extents, spread
 __all__ = ["adjoint"]
 
 Partials = Callable[[Formula], list[Optional[Formula]]]
+# A read, and the conditions under which it is made.
+_Taken = tuple[Formula, tuple[Formula, ...]]
 
 
 def adjoint(program: Program, partials: Partials) -> Program:
@@ -175,6 +178,8 @@ class _Adjoint:
             a.name for a in program.outputs if is_overwritten(a.name, program.body) or not is_settled(a, program.body)
         }
         self.overwritten: set[str] = set()
+        # Of the value that is gone back through: the reads that are made in any case.
+        self.certain: frozenset[Formula] = frozenset()
         # The cotangents of outputs that are read grow on the way back; they are copied.
         read = reads_in(program.body)
         self.growing = {a.name for a in program.outputs if a.name in read and a.name not in self.again}
@@ -372,33 +377,62 @@ class _Adjoint:
             attains = F.operation("eq", D.bool_, s.value, final)
             share = F.operation("div", dtype, cotangent, F.read(self.named("n", s.array), s.place, dtype))
             cotangent = F.operation("select", dtype, attains, share, F.constant(0, dtype))
-        found: dict[Formula, Formula] = {}
-        self.walk(s.value, cotangent, found)
-        return [
-            Set(self.cotangent(r.data), r.place, F.cast(c, r.dtype), "add", s.where)
-            for r, c in found.items()
-            if r.data in self.smooth
-        ]
+        found: dict[_Taken, Formula] = {}
+        self.certain = _certain(s.value, {})
+        self.walk(s.value, cotangent, found, ())
+        made: list[Statement] = []
+        for (r, held), c in found.items():
+            if r.data in self.smooth:
+                one: Statement = Set(self.cotangent(r.data), r.place, F.cast(c, r.dtype), "add", s.where)
+                # Where a side is not chosen, its elements may be outside of their arrays.
+                for test in reversed(held):
+                    one = If(test, (one,), (), s.where)
+                made.append(one)
+        return made
 
-    def walk(self, f: Formula, cotangent: Formula, found: dict[Formula, Formula]) -> None:
-        """Add to `found` what a formula gives to each read in it."""
+    def walk(self, f: Formula, cotangent: Formula, found: dict[_Taken, Formula], held: tuple[Formula, ...]) -> None:
+        """Add to `found` what a formula `f` gives to each read in it where conditions `held` hold.
+
+        `cotangent` is that of the formula.
+        """
         if not f.dtype.is_differentiable or f.kind in ("const", "index"):
             return
         if f.kind == "read":
-            before = found.get(f)
-            found[f] = cotangent if before is None else F.operation("add", f.dtype, before, cotangent)
+            held = () if f in self.certain else held
+            before = found.get((f, held))
+            found[f, held] = cotangent if before is None else F.operation("add", f.dtype, before, cotangent)
             return
         if f.data == "select":
-            zero = F.constant(0, f.dtype)
-            self.walk(f.args[1], F.operation("select", f.dtype, f.args[0], cotangent, zero), found)
-            self.walk(f.args[2], F.operation("select", f.dtype, f.args[0], zero, cotangent), found)
+            zero, (test, one, other) = F.constant(0, f.dtype), f.args
+            self.walk(one, F.operation("select", f.dtype, test, cotangent, zero), found, (*held, test))
+            self.walk(other, F.operation("select", f.dtype, test, zero, cotangent), found, (*held, opposite(test)))
             return
         if not any(r.data in self.smooth for r in F.reads_of(f)):
             return
         for a, partial in zip(f.args, self.partials(f)):
             if partial is not None and a.dtype.is_differentiable:
                 given = F.cast(cotangent, partial.dtype) if f.data == "cast" else cotangent
-                self.walk(a, F.operation("mul", a.dtype, given, partial), found)
+                self.walk(a, F.operation("mul", a.dtype, given, partial), found, held)
+
+
+def _certain(f: Formula, known: dict[Formula, frozenset[Formula]]) -> frozenset[Formula]:
+    """Return the reads in a formula that are made whatever its conditions are.
+
+    `known` has those of formulas that were asked for before.
+    """
+    found = known.get(f)
+    if found is None:
+        parts = [_certain(a, known) for a in f.args]
+        if f.kind == "read":
+            found = frozenset((f,))
+        elif f.data == "select":
+            found = parts[0] | parts[1] & parts[2]
+        elif f.data in ("logical_and", "logical_or"):
+            found = parts[0]
+        else:
+            found = frozenset().union(*parts)
+        known[f] = found
+    return found
 
 
 def _renamed(body: Sequence[Statement], names: dict[str, str]) -> tuple[Statement, ...]:

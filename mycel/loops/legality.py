@@ -24,6 +24,7 @@ __all__ = [
     "conjuncts",
     "elements",
     "is_inside",
+    "is_never_negative",
     "is_parallel",
     "known",
     "meeting",
@@ -130,7 +131,10 @@ def _least(value: DimLike, loops: Sequence[For]) -> float:
     return low.bounds()[0] if isinstance(low, Dim) else low
 
 
-def _is_never_negative(value: DimLike, loops: Sequence[For], held: Sequence[Formula]) -> bool:
+def is_never_negative(value: DimLike, loops: Sequence[For], held: Sequence[Formula]) -> bool:
+    """Return whether a value is proved not to be negative in loops, where the conditions `held`
+    hold.
+    """
     # Bounds that are maxima, as schedules make them, are for a system of inequalities.
     simple = not any(a.operator == "max" for loop in loops for a in _atoms(loop.start, loop.stop))
     if simple and _least(value, loops) >= 0:
@@ -165,8 +169,8 @@ def is_inside(element: Element, array: Array) -> list[bool]:
     """Return for each axis whether a place is proved to be in the array."""
     return [
         not isinstance(t, Formula)
-        and _is_never_negative(t, element.loops, element.conditions)
-        and _is_never_negative(size - 1 - t, element.loops, element.conditions)
+        and is_never_negative(t, element.loops, element.conditions)
+        and is_never_negative(size - 1 - t, element.loops, element.conditions)
         for t, size in zip(element.place, array.shape)
     ]
 

@@ -36,6 +36,7 @@ __all__ = [
     "called",
     "each_element",
     "index_of",
+    "listed",
     "mapped",
     "size_of",
     "statements",
@@ -142,8 +143,8 @@ class Program:
     `name` is shown in messages and plans. `derivative` computes, where the user gave one, the
     cotangents of the inputs from the inputs, the outputs and the outputs' cotangents. `agreements`
     are asked for when sizes are known. `plan` computes the same with its loops in another order, by
-    a schedule: engines run it, while derivatives are those of the program itself. With
-    `reassociate`, sums and products of floats may be associated in another way.
+    a schedule, whose `words` it has: engines run it, while derivatives are those of the program
+    itself. With `reassociate`, sums and products of floats may be associated in another way.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Program:
     agreements: tuple[Agreement, ...] = ()
     plan: Optional[Program] = None
     reassociate: bool = False
+    words: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -188,7 +190,11 @@ class Program:
         """Return the program's lines as text."""
         lines = [f"{self.name}({', '.join(map(_declared, self.inputs))}) -> {', '.join(map(_declared, self.outputs))}"]
         lines += [f"    {_declared(a)}" for a in self.locals]
-        return [*lines, *_lines(self.body, 1)]
+        lines += _lines(self.body, 1)
+        if self.plan is not None:
+            allowed = ", which may reassociate" if self.plan.reassociate else ""
+            lines += [f"  as scheduled{allowed}:", *[f"    {w}" for w in self.plan.words or ("nothing",)]]
+        return lines
 
 
 def _declared(array: Array) -> str:
@@ -216,6 +222,12 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
             yield f"{pad}for{kind} {s.index} in {s.start}..{s.stop}{order}:"
             yield from [f"{pad}    {_declared(a)}" for a in s.private]
             yield from _lines(s.body, depth + 1)
+
+
+def listed(s: Statement) -> list[str]:
+    """Return a statement as lines of text, with its place in the user's source."""
+    first, *rest = _lines((s,), 0)
+    return [first if s.where is None else f"{first}  # {s.where[0]}:{s.where[1]}", *rest]
 
 
 def each_element(array: Array, name: str, write: Callable[[Place], Set]) -> Statement:

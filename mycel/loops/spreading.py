@@ -37,9 +37,10 @@ def spread(
                 mine = [a for a in s.private if wanted(a)]
                 around = within(inside)
                 front = tuple([index_of(loop.index) for loop in around])
+                outer = inside[: inside.index(around[0])] if around else ()
                 for a in mine:
                     longest = [_longest(d, inside, title) for d in a.shape]
-                    found.append(Array(a.name, a.dtype, (*extents(around, title), *longest)))
+                    found.append(Array(a.name, a.dtype, (*extents(around, title, outer), *longest)))
                 inner = _behind(inner, {a.name for a in mine}, front)
                 fillings = [_filled(a, front) for a in mine if a.fill is not None]
                 kept = tuple([a for a in s.private if not wanted(a)])
@@ -53,14 +54,15 @@ def spread(
     return walk(body, ()), found
 
 
-def extents(loops: Sequence[For], title: str) -> list[DimLike]:
-    """Return how many places the indices of loops need; `title` names the program for errors.
+def extents(loops: Sequence[For], title: str, outer: Loops = ()) -> list[DimLike]:
+    """Return how many places the indices of loops need, which are inside of the loops `outer`.
 
-    Raises Unsupported where a loop has no greatest length that is known.
+    `title` names the program for errors. Raises Unsupported where a loop has no greatest length
+    that is known.
     """
     made = []
     for k, loop in enumerate(loops):
-        extent = highest(loop, loops[:k])
+        extent = highest(loop, (*outer, *loops[:k]))
         if extent is None:
             raise Unsupported(
                 f"{title}: the values of a loop up to {loop.stop} are needed later, and how long it may be is not known"

@@ -20,6 +20,7 @@ from mycel.ir.dims import Dim, DimLike
 from mycel.loops import formulas as F
 from mycel.loops.formulas import Formula, Place
 from mycel.loops.programs import COMBINES, Agreement, Array, Set, Statement, Where
+from mycel.te.outside import Reads
 from mycel.te.words import Made
 
 __all__ = ["BINARY", "Frame", "Number", "Reference", "Tracer", "shown"]
@@ -85,10 +86,11 @@ class Tracer:
     """The state of one function's interpretation.
 
     `kinds` are the element types of variables as an earlier round found them, by their order.
+    `reads` notes what was read from outside.
     """
 
-    def __init__(self, title: str, kinds: Sequence[DType]) -> None:
-        self.title = title
+    def __init__(self, title: str, kinds: Sequence[DType], reads: Reads) -> None:
+        self.title, self.reads = title, reads
         self.known_kinds = kinds
         self.kinds: list[DType] = []
         self.variables: dict[str, int] = {}

@@ -33,11 +33,13 @@ from mycel.loops.programs import Agreement, Array, For, If, Program, called, ind
 from mycel.te import functions, words
 from mycel.te.elements import BINARY, Frame, Reference, Tracer, shown
 from mycel.te.functions import element_function
+from mycel.te.outside import Names, Reads
 from mycel.te.words import Made, Range
 
-__all__ = ["trace"]
+__all__ = ["Types", "trace"]
 
 _ROUNDS = 8
+Types = Mapping[str, tuple[DType, int]]
 
 
 class _Interpreter:
@@ -54,8 +56,7 @@ class _Interpreter:
         tree, self.first_line = _syntax(function)
         self.tree = tree
         self.changing = _changing(tree)
-        closure = inspect.getclosurevars(function)
-        self.outer = {**closure.builtins, **closure.globals, **closure.nonlocals}
+        self.outer = Names(function, tracer.reads)
 
     def run(self) -> Any:
         self.block(self.tree.body)
@@ -236,7 +237,7 @@ class _Interpreter:
             for s in ast.walk(part):
                 if isinstance(s, ast.Subscript) and self.is_array(s.value):
                     for n in ast.walk(s.slice):
-                        if isinstance(n, ast.Name) and n.id not in self.space and n.id not in self.outer:
+                        if isinstance(n, ast.Name) and n.id not in self.space and self.outer.is_index(n.id):
                             found[n.id] = None
         return list(found)
 
@@ -334,7 +335,7 @@ class _Interpreter:
                 return self.value(node.body if test else node.orelse)
             return t.chosen(test, self.value(node.body), self.value(node.orelse))
         if isinstance(node, ast.Attribute):
-            return getattr(self.value(node.value), node.attr)
+            return self.t.reads.attribute(self.value(node.value), node.attr)
         if isinstance(node, ast.Call):
             return self.call(node)
         raise Unsupported(f"{ast.unparse(node)}: operators have no {type(node).__name__}")
@@ -524,17 +525,16 @@ def _place(error: Exception, title: str, file: str, line: int) -> Exception:
     return error
 
 
-def trace(
-    function: FunctionType, title: str, arguments: Mapping[str, Any], types: Mapping[str, tuple[DType, int]]
-) -> Program:
+def trace(function: FunctionType, title: str, arguments: Mapping[str, Any], types: Types, reads: Reads) -> Program:
     """Return the program that a function defines.
 
     `title` is the operator's name for messages. `arguments` has the values of the parameters that
-    are no arrays, and `types` the element type and number of axes of each one that is.
+    are no arrays, and `types` the element type and number of axes of each one that is. `reads`
+    notes what the function reads from outside.
     """
     kinds: list[DType] = []
     for _ in range(_ROUNDS):
-        tracer = Tracer(title, kinds)
+        tracer = Tracer(title, kinds, reads)
         program = _traced(tracer, function, arguments, types)
         if tracer.kinds == kinds:
             return program
@@ -542,9 +542,7 @@ def trace(
     raise TypeError(f"{title}: the element types of its variables do not settle")
 
 
-def _traced(
-    tracer: Tracer, function: FunctionType, arguments: Mapping[str, Any], types: Mapping[str, tuple[DType, int]]
-) -> Program:
+def _traced(tracer: Tracer, function: FunctionType, arguments: Mapping[str, Any], types: Types) -> Program:
     space: dict[str, Any] = dict(arguments)
     inputs = []
     for name, (dtype, rank) in types.items():

@@ -11,17 +11,42 @@ from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base.dtype import DType
+from mycel.base.errors import Unsupported
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.tensor import Tensor
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import TensorType
 from mycel.loops.programs import Array, Program
+from mycel.prims.base import get_item
 from mycel.prims.loops import loops
-from mycel.te.interpreter import trace
+from mycel.te.accounts import OperatorAccount
+from mycel.te.interpreter import Types, trace
+from mycel.te.outside import Reads
 from mycel.te.schedules import scheduled
+from mycel.te.search import Found, search
 
 __all__ = ["Operator", "operator"]
 
-Types = Mapping[str, tuple[DType, int]]
+
+class _Compiled:
+    """A program of an operator, as long as nothing that it was made of has changed."""
+
+    def __init__(self, owner: Operator, program: Program, reads: Reads) -> None:
+        self.owner, self.program, self.reads = owner, program, reads
+        self.plain = replace(program, plan=None)
+        self.version = owner.version
+        self.__qualname__ = owner.title
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the program would be made again as it is."""
+        return self.version == self.owner.version and (not self.reads.found or self.reads.are_current())
+
+    def of_sizes(self, key: Any) -> Program:
+        """Return the program with the schedule that a search found for sizes, if one did."""
+        found = self.owner.found.get(key)
+        return found if found is not None and replace(found, plan=None) == self.plain else self.program
 
 
 class Operator:
@@ -39,7 +64,13 @@ class Operator:
         self._backward: Optional[FunctionType] = None
         self._schedule: Optional[FunctionType] = None
         self._reassociate = False
-        self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
+        # How often what programs are made of was replaced.
+        self.version = 0
+        # By arguments and sizes: the programs that searches found to be fastest.
+        self.found: dict[Any, Program] = {}
+        self._programs = Remembered[Any, _Compiled](f"operator {self.title}", MANY)
+        # By the types of tensors, and by other arguments.
+        self._calls = Remembered[Any, tuple[_Compiled, Program]](f"calls of operator {self.title}", MANY)
 
     def __repr__(self) -> str:
         return f"<operator {self.title}{self._signature}>"
@@ -55,14 +86,59 @@ class Operator:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = [v for v in args if isinstance(v, Tensor)]
+        key: Any = None
+        if not kwargs and not eager.active:
+            # As it was called before, which is found without binding the arguments.
+            key = tuple([v._type if isinstance(v, Tensor) else (type(v), v) for v in args])
+            try:
+                found = self._calls.recent.get(key)
+            except TypeError:
+                key = found = None
+            if found is not None and found[0].is_current:
+                return eager.apply(loops, *tensors, program=found[1])
         bound = self._bound(args, kwargs)
-        tensors = {k: v for k, v in bound.items() if isinstance(v, Tensor)}
+        given = [v for v in bound.values() if isinstance(v, Tensor)]
         program = self._program(bound)
-        return eager.apply(loops, *tensors.values(), program=program)
+        if key is not None and len(given) == len(tensors):
+            self._calls.replace(key, (self._known(bound)[1], program))
+        return eager.apply(loops, *given, program=program)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """Return the loop program for arguments, which shows its loops when printed."""
         return self._program(self._bound(args, kwargs))
+
+    def explain(self, *args: Any, **kwargs: Any) -> OperatorAccount:
+        """Return an account of what runs for arguments: loops, schedule, bytes, memory and code.
+
+        Nothing is run. `mycel.explain` shows the same of functions that call operators.
+
+        >>> import mycel as ms
+        >>> from mycel import te
+        >>> @te.operator
+        ... def running(x):
+        ...     y = te.empty(x.shape)
+        ...     total = 0.0
+        ...     for i in range(x.shape[0]):
+        ...         total += x[i]
+        ...         y[i] = total
+        ...     return y
+        >>> account = running.explain(ms.Tensor([1.0, 2.0]))
+        >>> account.steps.total.flops
+        2
+        """
+        bound = self._bound(args, kwargs)
+        types = [v._type for v in bound.values() if isinstance(v, Tensor)]
+        program = self._program(bound)
+        return OperatorAccount(program, self._graph(program, types))
+
+    def _graph(self, program: Program, types: Sequence[TensorType]) -> Graph:
+        inputs = [input_node(t, a.name) for t, a in zip(types, program.inputs)]
+        whole = loops.node(*inputs, program=program)
+        outputs: tuple[Node, ...] = (whole,)
+        if isinstance(whole.type, tuple):
+            outputs = tuple([get_item(whole, k) for k in range(len(whole.type))])
+        return Graph(tuple(inputs), outputs, self.title)
 
     def derivative(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Give the operator a derivative of its own; a decorator.
@@ -86,8 +162,9 @@ class Operator:
         >>> ms.grad(lambda x: sigmoid(x).sum())(ms.Tensor([0.0])).tolist()
         [0.25]
         """
-        self._backward = arguments.instance("derivative", "function", function, FunctionType, "a Python function")
-        self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
+        found = arguments.instance("derivative", "function", function, FunctionType, "a Python function")
+        self.version += found is not self._backward
+        self._backward = found
         return function
 
     def schedule(self, function: Optional[Callable[..., Any]] = None, *, reassociate: bool = False) -> Any:
@@ -116,10 +193,56 @@ class Operator:
         """
         if function is None:
             return functools.partial(self.schedule, reassociate=reassociate)
-        self._schedule = arguments.instance("schedule", "function", function, FunctionType, "a Python function")
-        self._reassociate = arguments.flag("schedule", "reassociate", reassociate)
-        self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
+        found = arguments.instance("schedule", "function", function, FunctionType, "a Python function")
+        reassociate = arguments.flag("schedule", "reassociate", reassociate)
+        self.version += (found, reassociate) != (self._schedule, self._reassociate)
+        self._schedule, self._reassociate = found, reassociate
+        self.version += bool(self.found)
+        self.found = {}
         return function
+
+    def search(
+        self, *args: Any, seconds: float = 10.0, reassociate: bool = False, again: bool = False, **kwargs: Any
+    ) -> Found:
+        """Search for the fastest schedule for arguments, and use it from now on for such sizes.
+
+        Schedules are compiled and run on the arguments for some `seconds`, in turn with the
+        operator as it is, which stays where none is faster; what is found is kept in the cache of
+        compiled code, and taken from there by later processes, except with `again`. With
+        `reassociate`, sums and products of floats may be associated in another way. Ctrl-C ends the
+        search and keeps the fastest so far. The result shows the schedule as source.
+
+        >>> import mycel as ms
+        >>> from mycel import te
+        >>> @te.operator
+        ... def doubled(x):
+        ...     y = te.empty(x.shape)
+        ...     for i in range(x.shape[0]):
+        ...         y[i] = x[i] + x[i]
+        ...     return y
+        >>> found = doubled.search(ms.Tensor([1.0, 2.0]), seconds=0.1)
+        >>> doubled(ms.Tensor([1.0, 2.0])).tolist()
+        [2.0, 4.0]
+        """
+        seconds = arguments.number("search", "seconds", seconds, 0)
+        flags = [arguments.flag("search", n, v) for n, v in (("reassociate", reassociate), ("again", again))]
+        bound = self._bound(args, kwargs)
+        tensors = [v for v in bound.values() if isinstance(v, Tensor)]
+        if eager.active and eager.local.staging is not None:
+            raise Unsupported(f"{self.title}: search runs the operator, so that it is called outside of compiled code")
+        for t in tensors:
+            if t._buf is None:
+                t._need_value("search")
+        key, compiled = self._known(bound)
+        types = [t._type for t in tensors]
+        usual, plain = compiled.program, compiled.plain
+        values = [t._buf for t in tensors]
+        found = search(plain, usual, types, values, lambda p: self._graph(p, types), (seconds, flags[0], flags[1]))
+        sizes = (key, tuple([t.shape for t in types]))
+        if found.program != self.found.get(sizes, usual):
+            self.found[sizes] = found.program
+            self.version += 1
+        return found
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -130,6 +253,13 @@ class Operator:
         return dict(bound.arguments)
 
     def _program(self, bound: Mapping[str, Any]) -> Program:
+        key, compiled = self._known(bound)
+        if not self.found:
+            return compiled.program
+        return compiled.of_sizes((key, tuple([v._type.shape for v in bound.values() if isinstance(v, Tensor)])))
+
+    def _known(self, bound: Mapping[str, Any]) -> tuple[Any, _Compiled]:
+        """Return what is compiled for arguments, and by what it is known."""
         types = {k: (v.dtype, v.ndim) for k, v in bound.items() if isinstance(v, Tensor)}
         fixed = {k: v for k, v in bound.items() if k not in types}
         key = (tuple(types.items()), tuple([(k, type(v), v) for k, v in fixed.items()]))
@@ -140,19 +270,33 @@ class Operator:
                 f"{self.title}: arguments that are no tensors must be numbers, strings, types or tuples of them; make "
                 "tensors of arrays and lists"
             ) from None
-        if found is None:
-            found = trace(self.function, self.title, fixed, types)
-            if self._backward is not None:
-                found = replace(found, derivative=self._own_derivative(self._backward, found, bound, types))
-            if self._schedule is not None:
-                found = scheduled(found, self._schedule, self._reassociate)
-            self._programs.enter(key, found)
-        return found
+        if found is None or not found.is_current:
+            found = self._compiled(fixed, bound, types)
+            self._programs.replace(key, found)
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            # What is compiled of it is no longer right when the program is not.
+            staging.following.guard_attribute(found, "is_current", True)
+        return key, found
 
-    def _own_derivative(
-        self, function: FunctionType, program: Program, bound: Mapping[str, Any], types: Types
-    ) -> Program:
-        """Return the program of the derivative that the user gave, for certain arguments."""
+    def _compiled(self, fixed: Mapping[str, Any], bound: Mapping[str, Any], types: Types) -> _Compiled:
+        """Return the program for arguments, of which those in `fixed` are no tensors."""
+        reads = Reads()
+        program = trace(self.function, self.title, fixed, types, reads)
+        if self._backward is not None:
+            program = replace(program, derivative=self._own_derivative(program, bound, types, reads))
+        if self._schedule is not None:
+            program = scheduled(program, self._schedule, self._reassociate)
+        return _Compiled(self, program, reads)
+
+    def _own_derivative(self, program: Program, bound: Mapping[str, Any], types: Types, reads: Reads) -> Program:
+        """Return the program of the derivative that the user gave, for certain arguments.
+
+        `program` is that of the operator, `bound` has all arguments, `types` the element types and
+        numbers of axes of its tensors, and `reads` notes what is read from outside.
+        """
+        function = self._backward
+        assert function is not None
         smooth = [a for a in program.outputs if a.dtype.is_differentiable]
         names = list(inspect.signature(function).parameters)
         count = len(bound) + len(program.outputs) + len(smooth)
@@ -170,7 +314,7 @@ class Operator:
                 fixed[name] = value
         for name, array in zip(names[len(bound) :], (*program.outputs, *smooth)):
             known[name] = (array.dtype, len(array.shape))
-        made = trace(function, f"{self.title} backward", fixed, known)
+        made = trace(function, f"{self.title} backward", fixed, known, reads)
         wanted = [a for a in program.inputs if a.dtype.is_differentiable]
         if [(a.dtype, len(a.shape)) for a in made.outputs] != [(a.dtype, len(a.shape)) for a in wanted]:
             raise TypeError(

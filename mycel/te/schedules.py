@@ -11,7 +11,6 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import FunctionType
 from typing import NoReturn, Optional, TypeVar, Union
 
 from mycel.base import arguments
@@ -35,6 +34,8 @@ from mycel.loops.restructuring import (
     split,
     with_loop,
 )
+from mycel.te import spelling
+from mycel.te.spelling import word
 
 __all__ = ["Schedule", "scheduled"]
 
@@ -52,7 +53,10 @@ class Schedule:
     def __init__(self, program: Program, reassociate: bool = False) -> None:
         self.program = program
         self.reassociate = reassociate
-        self._count = sum(1 for s in statements(program.body)) + len(program.arrays)
+        self.words: list[str] = []
+        self.given: set[str] = set()
+        self.speaking = False
+        self.count = sum(1 for s in statements(program.body)) + len(program.arrays)
 
     def __repr__(self) -> str:
         return f"<schedule of {self.program.name}>"
@@ -96,11 +100,12 @@ class Schedule:
         return spot
 
     def _fresh(self, name: str) -> str:
-        self._count += 1
-        return f"{called(name)}_{self._count}"
+        self.count += 1
+        return f"{called(name)}_{self.count}"
 
     # Words.
 
+    @word
     def split(self, loop: Loop, factor: int) -> tuple[Dim, Dim]:
         """Make two loops of one: over blocks of `factor` iterations, and over those of a block.
 
@@ -113,6 +118,7 @@ class Schedule:
         self._put(spot, [made])
         return index_of(outer), index_of(inner)
 
+    @word
     def tile(self, one: Loop, other: Loop, first: int, second: int) -> tuple[Dim, Dim, Dim, Dim]:
         """Split two loops, one inside of the other, and run block by block.
 
@@ -125,6 +131,7 @@ class Schedule:
         self.reorder(outer, across, inner, along)
         return outer, across, inner, along
 
+    @word
     def reorder(self, *loops: Loop) -> None:
         """Nest loops in another order, the first one outermost.
 
@@ -146,6 +153,7 @@ class Schedule:
         innermost = last.loop.index
         self._proved("reorder", top, lambda spot: ([reordered(chain(spot, innermost), spot.around, order)], ()))
 
+    @word
     def skew(self, loop: Loop, by: Loop, factor: int = 1) -> Dim:
         """Let a loop's index grow by `factor` with each iteration of a loop around it, `by`.
 
@@ -160,6 +168,7 @@ class Schedule:
         self._put(spot, [skewed(spot, outer.loop.index, factor, name)])
         return index_of(name)
 
+    @word
     def cut(self, loop: Loop, at: DimLike) -> tuple[Dim, Dim]:
         """Make two loops of one, one after the other: up to the index `at`, and from there on.
 
@@ -170,6 +179,7 @@ class Schedule:
         self._put(spot, made)
         return index_of(made[0].index), index_of(made[1].index)
 
+    @word
     def separate(self, loop: Loop, *starts: Loop) -> tuple[Dim, ...]:
         """Give each statement of a loop's body a loop of its own, one after the other.
 
@@ -195,6 +205,7 @@ class Schedule:
         self._proved("separate", spot, make)
         return tuple([index_of(x.index) for x in made])
 
+    @word
     def cache(self, array: str, at: Loop, axes: Optional[Sequence[int]] = None, read: Optional[int] = None) -> str:
         """Copy, in each iteration of the loop `at`, what it touches of an array, and use the copy.
 
@@ -213,6 +224,7 @@ class Schedule:
         self._still("cache", program, spot)
         return next(a for a in self.program.arrays if a not in before)
 
+    @word
     def fuse_at(self, array: str, at: Loop) -> str:
         """Compute, in each iteration of the loop `at`, what it reads of an array.
 
@@ -226,15 +238,23 @@ class Schedule:
         self._still("fuse_at", program, spot)
         return next(a for a in self.program.arrays if a not in before)
 
+    @word
     def parallel(self, loop: Loop) -> None:
-        """Let threads share the iterations of a loop that is not inside of another one.
+        """Let threads share the iterations of an outermost loop, or of one right inside of it.
 
-        Raises ValueError where it is, and where an iteration depends on another one.
+        Threads wait for each other after each round of the loop around, so that its rounds should
+        be long. Raises ValueError for loops further inside, where the loop around has a mark, and
+        where an iteration depends on another one.
         """
-        if self._spot("parallel", loop).around:
-            self._refuse("parallel", "threads share outermost loops; reorder the loops, or separate this one, first")
+        around = self._spot("parallel", loop).around
+        if len(around) > 1 or any(x.mark for x in around):
+            text = (
+                "threads share outermost loops and those right inside; reorder the loops, or separate this one, first"
+            )
+            self._refuse("parallel", text)
         self._mark("parallel", loop)
 
+    @word
     def vectorize(self, loop: Loop) -> None:
         """Run the iterations of a loop side by side, as the lanes of vectors.
 
@@ -243,6 +263,7 @@ class Schedule:
         """
         self._mark("vectorize", loop)
 
+    @word
     def unroll(self, loop: Loop) -> None:
         """Write out the iterations of a loop of known length, as of one inside of a block."""
         spot = self._spot("unroll", loop)
@@ -334,12 +355,12 @@ class Schedule:
 def _line() -> str:
     """Return where the schedule that called a word stands."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename in (__file__, spelling.__file__):
         frame = frame.f_back
     return "" if frame is None else f"\n  in {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def scheduled(program: Program, function: FunctionType, reassociate: bool) -> Program:
+def scheduled(program: Program, function: Callable[[Schedule], None], reassociate: bool) -> Program:
     """Return a program with the plan that a function makes of its loops.
 
     `reassociate` says whether sums of floats may be associated in another way.
@@ -355,4 +376,5 @@ def scheduled(program: Program, function: FunctionType, reassociate: bool) -> Pr
     finally:
         if callable(watcher):
             sys.setprofile(watcher)
-    return replace(program, plan=replace(finished(schedule.program), reassociate=reassociate))
+    plan = replace(finished(schedule.program), reassociate=reassociate, words=tuple(schedule.words))
+    return replace(program, plan=plan)

@@ -317,12 +317,112 @@ def test_blocks_of_kernels():
     np.testing.assert_allclose(product(a, b), a @ b)
 
 
-def test_operations_against_mindspores_headers_are_refused_when_they_are_built():
-    made = ops.CustomOpBuilder("mine", ["a.cpp", "b.cpp"], backend="CPU", cflags="-O2")
-    assert made.get_sources() == ["a.cpp", "b.cpp"]
+def test_operations_against_mindspores_headers_are_refused_when_they_are_built(tmp_path):
+    source = tmp_path / "a.cpp"
+    source.write_text('#include "ms_extension/api.h"\n')
+    made = ops.CustomOpBuilder("mine", [str(source)], backend="CPU", cflags="-O2")
+    assert made.get_sources() == [str(source)]
     for use in (made.build, made.load):
         with pytest.raises(Unsupported, match=r"ops\.Custom"):
             use()
     for args, error in (((3, "a.cpp"), TypeError), (("m", 3), TypeError), (("m", "a.cpp", "zz"), ValueError)):
         with pytest.raises(error):
             ops.CustomOpBuilder(*args)
+    with pytest.raises(ValueError, match="there is no file"):
+        ops.CustomOpBuilder("m", str(tmp_path / "none.cpp")).load()
+    with pytest.raises(Unsupported, match="op_def"):
+        ops.CustomOpBuilder("m", str(source), op_def="a.yaml")
+    with pytest.raises(TypeError, match="no option width"):
+        ops.CustomOpBuilder("m", str(source), width=3)
+    with pytest.raises(Unsupported, match="Ascend"):
+        ops.CustomOpBuilder("m", str(source), "Ascend").build()
+
+
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+MODULE = """
+#include <Python.h>
+#include "factor.h"
+static PyObject *scaled(PyObject *, PyObject *x) { return PyFloat_FromDouble(PyFloat_AsDouble(x) * FACTOR * EXTRA); }
+static PyMethodDef methods[] = {{"scaled", scaled, METH_O, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "built_here", "", -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit_built_here() { return PyModule_Create(&module); }
+"""
+
+
+@needs_compiler
+def test_modules_in_cpp_are_built(tmp_path):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "factor.h").write_text("#define FACTOR 3\n")
+    source = tmp_path / "built_here.cpp"
+    source.write_text(MODULE)
+    options = {"include_paths": str(tmp_path / "more"), "cflags": "-DEXTRA=2", "ldflags": "-lm"}
+    builder = ops.CustomOpBuilder("built_here", str(source), backend="CPU", build_dir=tmp_path / "out", **options)
+    assert builder.build() == str(tmp_path / "out" / "built_here.so")
+    assert ops.CustomOpBuilder("built_here", [str(source)], **options).load().scaled(1.5) == 9.0
+    with pytest.raises(RuntimeError, match="EXTRA"):
+        ops.CustomOpBuilder("built_here", str(source), include_paths=[str(tmp_path / "more")]).build()
+
+
+FUNCTION = """
+#include <stdint.h>
+#include <string.h>
+#define ARGUMENTS int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, \\
+                  void *extra
+static int64_t kind(const char *t) {
+  return !strcmp(t, "float32") ? 1 : !strcmp(t, "int64") ? 2 : !strcmp(t, "bool") ? 3 : 0;
+}
+EXTERN int seen(ARGUMENTS) {
+  int64_t *out = (int64_t *)params[nparam - 1];
+  if (stream || extra) return 9;
+  for (int k = 0; k + 1 < nparam; k++) {
+    out[3 * k] = ndims[k];
+    out[3 * k + 1] = ndims[k] ? shapes[k][0] : -1;
+    out[3 * k + 2] = kind(dtypes[k]);
+  }
+  if (nparam == 2 && ndims[0] == 3) return 7;
+  return 0;
+}
+EXTERN int wantsInit(int *ndims, int64_t **shapes, const char **dtypes, void *extra) { return 0; }
+EXTERN int wants(ARGUMENTS) { return 0; }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("suffix", [".c", ".cc"])
+def test_sources_are_compiled_and_called(suffix, tmp_path):
+    source = tmp_path / f"seen{suffix}"
+    source.write_text(FUNCTION.replace("EXTERN", "" if suffix == ".c" else 'extern "C"'))
+    seen = ops.Custom(f"{source}:seen", lambda *shapes: (3 * len(shapes),), ms.int64, "aot")
+    x = ms.Tensor(np.ones((5, 2), np.float32))
+    assert seen(x, 2.0, 3, True, (1, 2, 3), (1.0, 2)).tolist() == [
+        *(2, 5, 1), *(0, -1, 1), *(0, -1, 2), *(0, -1, 3), *(1, 3, 2), *(1, 2, 1)
+    ]  # fmt: skip
+    assert seen([x, x]).tolist() == [2, 5, 1, 2, 5, 1]
+    assert seen(x.T).tolist() == [2, 2, 1]
+    with pytest.raises(RuntimeError, match="returned 7"):
+        seen(ms.Tensor(np.ones((1, 1, 1))))
+    with pytest.raises(TypeError, match="not 'x'"):
+        seen(x, "x")
+    with pytest.raises(Unsupported, match="AotExtra"):
+        ops.Custom(f"{source}:wants", (2,), ms.float32, "aot")
+    source.write_text("this is no program\n")
+    with pytest.raises(RuntimeError, match="failed"):
+        ops.Custom(f"{source}:seen", (2,), ms.float32, "aot")
+
+
+def test_kinds_of_functions():
+    for kind in ("akg", "tbe", "aicpu"):
+        with pytest.raises(Unsupported, match="use one of pyfunc, hybrid, aot"):
+            ops.Custom(lambda x: x, (2,), ms.float32, kind)
+    with pytest.raises(ValueError, match="func_type"):
+        ops.Custom(lambda x: x, (2,), ms.float32, "julia")
+
+
+def test_without_a_compiler_it_is_said(monkeypatch, tmp_path):
+    from mycel.ops.operations import custom_sources
+
+    source = tmp_path / "a.cc"
+    source.write_text("\n")
+    monkeypatch.setattr(custom_sources.shutil, "which", lambda name: None)
+    with pytest.raises(Unsupported, match="there is no compiler"):
+        ops.Custom(f"{source}:f", (2,), ms.float32, "aot")

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg, special
 
-from mycel import te
 from tests.te import definitions as d
-
-
-@dataclass(frozen=True)
-class Case:
-    """An operator, its arguments, what NumPy gives for them, and whether it is smooth."""
-
-    operator: te.Operator
-    arguments: tuple[Any, ...]
-    expected: Callable[..., Any]
-    smooth: bool = True
-
+from tests.te.case import Case
+from tests.te.further_cases import FURTHER
 
 rng = np.random.default_rng(7)
 
@@ -190,4 +178,5 @@ CASES = {
         d.histogram, (rng.random(20), 4), lambda x, n: np.histogram(x, n, (0, 1))[0].astype(float), False
     ),
     "edit_distance": Case(d.edit_distance, (np.array([1, 2, 3, 4, 2]), np.array([2, 3, 5, 2])), _edit_distance, False),
+    **FURTHER,
 }

@@ -280,6 +280,85 @@ def test_what_a_plan_shows() -> None:
     assert "for parallel i_outer" in str(product.program(a, a).plan)
 
 
+# Threads inside of a loop.
+
+
+@te.operator
+def relaxed(u, steps):
+    """Steps downwards, with values of each step for itself and rows whose number grows."""
+    v = te.zeros((steps + 1, u.shape[0], u.shape[1]))
+    for a, b in te.grid(u.shape[0], u.shape[1]):
+        v[0, a, b] = u[a, b]
+    for t in range(1, steps + 1):
+        sums = te.zeros((u.shape[0],))
+        for p in range(u.shape[0]):
+            for q in range(u.shape[1]):
+                sums[p] += v[t - 1, p, q]
+        total = 0.0
+        for m in range(u.shape[0]):
+            total += sums[m] / (m + 1)
+        for i in range(t):
+            for j in range(u.shape[1]):
+                v[t, i, j] = v[t - 1, u.shape[0] - 1 - i, j] * sums[i] / 10 + total
+    w = te.empty(u.shape)
+    for c, d in te.grid(u.shape[0], u.shape[1]):
+        w[c, d] = v[steps, c, d]
+    return w
+
+
+def _relaxed(u: Any, steps: int) -> Any:
+    v = u
+    for t in range(1, steps + 1):
+        sums = v.sum(1)
+        total = (sums / np.arange(1, len(u) + 1)).sum()
+        w = v[::-1] * sums[:, None] / 10 + total
+        w[t:] = 0
+        v = w
+    return v
+
+
+@pytest.mark.parametrize("kind", ["rows", "rows and sums", "lanes"])
+@pytest.mark.parametrize("steps", [0, 1, 2, 6])
+def test_threads_share_loops_inside_of_a_serial_one(kind: str, steps: int) -> None:
+    operator = te.operator(relaxed.function)
+
+    @operator.schedule
+    def _(s):
+        s.parallel("i")
+        if kind == "rows and sums":
+            s.parallel("p")
+        if kind == "lanes":
+            s.vectorize("j")
+
+    u = normal(6, 19)
+    got = operator(ms.Tensor(u), steps)
+    assert np.allclose(got.asnumpy(), _relaxed(u, steps))
+    compiled = ms.jit(lambda u: operator(u + 1, steps) * 2)
+    assert np.allclose(compiled(ms.Tensor(u)).asnumpy(), 2 * _relaxed(u + 1, steps))
+    if steps > 1:
+        kinds = [x.kind for x in operator.explain(ms.Tensor(u), steps).steps.steps]
+        assert "while" in kinds
+
+
+def test_an_index_outside_is_told_of_a_round() -> None:
+    @te.operator
+    def picked(x, places):
+        y = te.zeros((2, x.shape[0]))
+        for t in range(4):
+            for i in range(x.shape[0]):
+                y[(t + 1) % 2, i] = y[t % 2, i] + x[places[(i + t) % x.shape[0]]]
+        return y
+
+    picked.schedule(lambda s: s.parallel("i"))
+    x, places = normal(5), np.array([1, 0, 4, 2, 3])
+    want = np.zeros((2, 5))
+    for t in range(4):
+        want[(t + 1) % 2] = want[t % 2] + x[np.roll(places, -t)]
+    assert same(picked(ms.Tensor(x), ms.Tensor(places)).asnumpy(), want)
+    with pytest.raises(IndexError, match="index 7 is out of range"):
+        picked(ms.Tensor(x), ms.Tensor(np.array([1, 0, 7, 2, 3])))
+
+
 # What is refused.
 
 
@@ -306,7 +385,8 @@ def _refused(plan: Any, **options: Any) -> str:
 
 
 def test_iterations_that_depend_on_each_other() -> None:
-    assert "threads share outermost loops" in _refused(lambda s: s.parallel("j"))
+    assert "iterations of j depend on each other" in _refused(lambda s: s.parallel("j"))
+    assert "threads share outermost loops" in _refused(lambda s: (s.vectorize("i"), s.parallel("j")))
     text = _refused(lambda s: s.vectorize("j"))
     assert "iterations of j depend on each other" in text
     assert "writes y[i, j]" in text and "then reads y[i, j - 1]" in text and "(j: <)" in text

@@ -29,6 +29,9 @@ from mycel.ops.operations import (
     custom as custom,
 )
 from mycel.ops.operations import (
+    custom_builder as custom_builder,
+)
+from mycel.ops.operations import (
     images as images,
 )
 from mycel.ops.operations import (
@@ -77,6 +80,7 @@ from mycel.ops.operations.attention import *  # noqa: F403
 from mycel.ops.operations.collectives import *  # noqa: F403
 from mycel.ops.operations.control import *  # noqa: F403
 from mycel.ops.operations.custom import *  # noqa: F403
+from mycel.ops.operations.custom_builder import *  # noqa: F403
 from mycel.ops.operations.images import *  # noqa: F403
 from mycel.ops.operations.layers import *  # noqa: F403
 from mycel.ops.operations.mathematics import *  # noqa: F403
@@ -114,6 +118,7 @@ for _topic in (
     program,
     registration,
     custom,
+    custom_builder,
     morph,
     collectives,
 ):

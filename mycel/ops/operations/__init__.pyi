@@ -8,10 +8,10 @@ from mycel.ops.operations.attention import ApplyRotaryPosEmb as ApplyRotaryPosEm
 from mycel.ops.operations.attention import PagedAttention as PagedAttention
 from mycel.ops.operations.attention import PagedAttentionMask as PagedAttentionMask
 from mycel.ops.operations.custom import Custom as Custom
-from mycel.ops.operations.custom import CustomOpBuilder as CustomOpBuilder
 from mycel.ops.operations.custom import PyFunc as PyFunc
 from mycel.ops.operations.custom import kernel as kernel
 from mycel.ops.operations.custom import ms_kernel as ms_kernel
+from mycel.ops.operations.custom_builder import CustomOpBuilder as CustomOpBuilder
 from mycel.ops.operations.morph import Morph as Morph
 from mycel.ops.operations.program import PrimitiveWithCheck as PrimitiveWithCheck
 from mycel.ops.operations.program import PrimitiveWithInfer as PrimitiveWithInfer

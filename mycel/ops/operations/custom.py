@@ -31,9 +31,12 @@ from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
 
-__all__ = ["Custom", "CustomOpBuilder", "PyFunc", "kernel", "ms_kernel"]
+__all__ = ["Custom", "PyFunc", "kernel", "ms_kernel"]
 
 _KINDS = ("pyfunc", "hybrid", "aot")
+# Kinds of functions that MindSpore has for other devices.
+_FOREIGN = ("akg", "tbe", "aicpu")
+_SOURCES = (".cc", ".cpp", ".cxx", ".c")
 
 
 def _array(name: str, value: Any) -> Any:
@@ -46,6 +49,21 @@ def _array(name: str, value: Any) -> Any:
     if isinstance(value, (bool, int, float, complex, str, type(None), np.ndarray, np.generic)):
         return value
     raise TypeError(f"{name}: takes tensors and plain values, not a {type(value).__name__}")
+
+
+def _plain_array(name: str, value: Any) -> Any:
+    """Return an input of a library function as an array; `name` is the operation's for errors."""
+    if isinstance(value, (tuple, list)):
+        kinds = {type(v) for v in value}
+        if kinds and kinds <= {bool, int, float}:
+            return np.array(value, np.float32 if float in kinds else np.int64 if int in kinds else np.bool_)
+    elif type(value) in (bool, int, float):
+        return np.array(value, {bool: np.bool_, int: np.int64, float: np.float32}[type(value)])
+    elif isinstance(value, (Tensor, np.ndarray, np.generic)):
+        return np.asarray(_array(name, value))
+    raise TypeError(
+        f"{name}: with func_type 'aot' inputs are tensors, numbers and tuples of numbers, not {value!r:.100}"
+    )
 
 
 def _per_output(
@@ -109,9 +127,11 @@ class Custom(Primitive):
     With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or
     several. With "hybrid" it is a function over elements under `kernel`, which is compiled as
     `mycel.te.operator` does; shape and type need not be declared, and it has a derivative without
-    `bprop`. With "aot" it is a string ``path:name`` of a function in a shared library, ``int
-    name(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream,
-    void *extra)``, which fills the outputs that follow the inputs in `params` and returns 0.
+    `bprop`. With "aot" it is a string ``path:name`` of a function in a shared library, or in a
+    source of C or C++, which is compiled where there is a compiler: ``int name(int nparam, void
+    **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``, which
+    fills the outputs that follow the inputs in `params` and returns 0. Inputs that are Python
+    numbers, or tuples of them, are float32, int64 or bool; `stream` and `extra` are null.
 
     `out_shape` and `out_dtype` are a shape and an element type, tuples of them for several results,
     or functions of the shapes and types of the inputs. `bprop` gets the inputs, the result and its
@@ -140,7 +160,8 @@ class Custom(Primitive):
         reg_info: Any = None,
     ) -> None:
         super().__init__("Custom")
-        if func_type not in _KINDS:
+        arguments.choice("Custom", "func_type", func_type, (*_KINDS, *_FOREIGN))
+        if func_type in _FOREIGN:
             raise Unsupported(f"Custom: func_type {func_type!r} is not supported; use one of {', '.join(_KINDS)}")
         if func_type == "aot":
             self._library = _library_function(func)
@@ -172,11 +193,14 @@ class Custom(Primitive):
         return []
 
     def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) and self.func_type == "aot":
+            inputs = tuple(inputs[0])
         self._check_types(inputs)
         if self.func_type == "hybrid":
             results = self._operator(*inputs)
             return results if self.bprop is None else attach_bprop(self, self.bprop, inputs, results)
-        arrays = [_array("Custom", v) for v in inputs]
+        convert = _plain_array if self.func_type == "aot" else _array
+        arrays = [convert("Custom", v) for v in inputs]
         results = self._results(arrays)
         if self.bprop is None:
             return _without_gradient(
@@ -223,13 +247,24 @@ def _library_function(func: Any) -> Any:
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name:
         raise TypeError(f"Custom: with func_type 'aot' func must be a string 'path:function', not {func!r}")
+    if path.endswith(_SOURCES):
+        # What starts compilers is loaded when one is needed.
+        from mycel.ops.operations.custom_sources import library_of
+
+        path = library_of("Custom", [path])
     try:
         check_code(path)
-        found = getattr(ctypes.CDLL(os.path.abspath(path)), name)
+        library = ctypes.CDLL(os.path.abspath(path))
+        found = getattr(library, name)
     except OSError as error:
         raise ValueError(f"Custom: {path} cannot be loaded: {error}") from None
     except AttributeError:
         raise ValueError(f"Custom: {path} has no function {name}") from None
+    if hasattr(library, f"{name}Init"):
+        raise Unsupported(
+            f"Custom: {name} has a function {name}Init, which wants attributes by MindSpore's AotExtra; Mycel has no "
+            "such objects: pass attributes as inputs"
+        )
     found.restype = ctypes.c_int
     return found
 
@@ -302,68 +337,6 @@ class PyFunc(Primitive):
         results = tuple(_made("PyFunc", self.fn(*arrays), list(self.out_shapes), list(self.out_types)))
         return _without_gradient(
             "PyFunc", "use Custom with a bprop, or put stop_gradient around the result", inputs, results
-        )
-
-
-class CustomOpBuilder:
-    """Operations in C++ against MindSpore's own headers, which cannot be built here: `build` and
-    `load` raise Unsupported.
-
-    What is asked for is checked and kept. Raises TypeError for a name or sources that are no text,
-    ValueError for a `backend` that is neither "CPU" nor "Ascend".
-
-    Args:
-        name: The name of the module.
-        sources: The path of a source file, or a list of them.
-        backend: "CPU" or "Ascend"; None for the present one.
-        include_paths: Folders of headers.
-        cflags: Options of the compiler.
-        ldflags: Options of the linker.
-
-    >>> import mycel as ms
-    >>> ms.ops.CustomOpBuilder("mine", "mine.cpp", backend="CPU").get_sources()
-    ['mine.cpp']
-    """
-
-    def __init__(
-        self,
-        name: str,
-        sources: Any,
-        backend: Optional[str] = None,
-        include_paths: Optional[Sequence[str]] = None,
-        cflags: Optional[str] = None,
-        ldflags: Optional[str] = None,
-        **kwargs: Any,
-    ) -> None:
-        owner = "CustomOpBuilder"
-        self.name = arguments.text(owner, "name", name)
-        self.source = [sources] if isinstance(sources, str) else list(arguments.sequence(owner, "sources", sources))
-        for path in self.source:
-            arguments.text(owner, "each of sources", path)
-        if backend is not None:
-            arguments.choice(owner, "backend", backend, ("CPU", "Ascend"))
-        for option, given in (("include_paths", include_paths), ("cflags", cflags), ("ldflags", ldflags)):
-            arguments.optional(owner, option, given, (str, list, tuple), "a string or a list of them")
-        self.backend, self.include_paths = backend, include_paths
-        self.cflags, self.ldflags = cflags, ldflags
-
-    def get_sources(self) -> list[str]:
-        """Return the source files."""
-        return self.source
-
-    def build(self) -> str:
-        """Raise Unsupported."""
-        raise self._refused()
-
-    def load(self) -> Any:
-        """Raise Unsupported."""
-        raise self._refused()
-
-    def _refused(self) -> Unsupported:
-        return Unsupported(
-            f"CustomOpBuilder: {self.name!r} cannot be built: its C++ is written against MindSpore's headers, which "
-            "Mycel does not have; give the function a C interface, compile it to a shared library, and call it with "
-            'ops.Custom("library.so:function", func_type="aot"), or write it in Python with ops.Custom'
         )
 
 

@@ -41,6 +41,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
+from mycel.prims.ctc import NEVER
 
 __all__: list[str] = []
 
@@ -415,8 +416,8 @@ def _ctc(p: Any, x: Any, labels_indices: Any, labels_values: Any, sequence_lengt
     labels, counts = _rows(p, indices, words, int(batch), int(steps))
 
     def losses(logits: Tensor) -> Tensor:
-        found = ctc._log_likelihoods(log_softmax(logits, 2), labels, lengths, counts, classes - 1, p.ctc_merge_repeated)
-        return select(found[0] < ctc.NEVER / 2, float("inf"), -found[0])
+        found = ctc.log_likelihoods(log_softmax(logits, 2), labels, lengths, counts, classes - 1, p.ctc_merge_repeated)
+        return select(found[0] < NEVER / 2, float("inf"), -found[0])
 
     def total(logits: Tensor) -> Tensor:
         each = losses(logits)
