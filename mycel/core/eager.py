@@ -91,7 +91,7 @@ class _Entries(Remembered[Any, Entry]):
 
 _pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
 _entries = _Entries("operations", MANY, config.COMPILED_ANEW)
-_recent = _entries.recent
+operations = _recent = _entries.recent
 
 
 def _make_tensor(type: TensorType, buffer: Any) -> Tensor:

@@ -27,14 +27,19 @@ from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, precision
 from mycel.core.context import Staging
 from mycel.core.parameter import Parameter
-from mycel.core.recording import Recorded, Recorder
+from mycel.core.recorded import Recorded
+from mycel.core.recording import Recorder
 from mycel.core.tensor import Tensor, make, make_staged
+from mycel.core.views import View
 from mycel.engines import buffers
 from mycel.engines.select import compile_small
-from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
+from mycel.prims import control as C
 from mycel.prims.base import Primitive, constant, outputs_of
+from mycel.prims.custom import kept_call
+from mycel.prims.linalg import matmul
 from mycel.transforms.residuals import link
 
 __all__ = ["entry_of", "fused", "graph_of"]
@@ -118,41 +123,99 @@ class _Tracing(Staging):
 class _Call:
     """A traced call: its graph, the program that runs it and the types of the results (one, or
     several with the kind of their sequence).
+
+    `only` is the primitive that the graph applies to its inputs with its parameters, where it does
+    nothing else; `views` has the programs for operands that are views without a value, and `smooth`
+    are the inputs that may have a gradient, and `kept` has what runs while
+    recording, by the inputs that do as a mask.
     """
 
-    __slots__ = ("graph", "run", "result", "kind", "kept")
+    __slots__ = ("graph", "run", "result", "kind", "only", "views", "smooth", "kept")
 
     def __init__(self, graph: Graph, kind: Optional[type]) -> None:
         self.graph, self.kind = graph, kind
         self.run = compile_small(graph)
         types = graph.output_types
         self.result: Any = types[0] if kind is None else types
-        self.kept: dict[tuple[int, ...], Any] = {}
+        self.only: Any = None
+        node = graph.outputs[0]
+        if kind is None and node.inputs == graph.inputs and node.prim not in (C.call, kept_call):
+            self.only = node.prim, node.params
+        self.views: Optional[dict[Any, Any]] = {} if any(n.prim is matmul for n in graph.nodes) else None
+        self.smooth = tuple([bool(i.type.dtype.is_differentiable) for i in graph.inputs])
+        self.kept: dict[int, Any] = {}
 
     def results(self, values: Any) -> Any:
         if self.kind is None:
             return make(self.result, values)
         return self.kind([make(t, v) for t, v in zip(self.result, values if type(values) is tuple else (values,))])
 
+    def through_views(self, tensors: Sequence[Tensor]) -> Any:
+        """Run a product whose operands may be views that have no value yet, on their roots.
+
+        Returns None where another value is missing.
+        """
+        if self.views is None:
+            return None
+        key: list[Any] = []
+        roots = []
+        for t in tensors:
+            view = t._view if t._buf is None else None
+            if view is None:
+                key.append(None)
+            elif type(view) is not View or view.key is None:
+                return None
+            else:
+                key.append((view.root._type, view.key))
+                t = view.root
+            roots.append(t._buf)
+        if None in roots:
+            return None
+        known = tuple(key)
+        run = self.views.get(known)
+        if run is None:
+            if len(self.views) >= VARIETY:
+                return None
+            run = self.views[known] = self._on_roots(tensors)
+        return self.results(run(*roots))
+
+    def _on_roots(self, tensors: Sequence[Tensor]) -> Any:
+        """Return the program for operands that are views, of their roots."""
+        inputs, image = [], {}
+        for t, own in zip(tensors, self.graph.inputs):
+            node = own
+            if t._buf is None:
+                node = input_node(t._view.root._type)
+                image[own] = node
+                for primitive, params, _ in t._view.steps:
+                    image[own] = primitive(image[own], **params)
+            inputs.append(node)
+        return compile_small(Graph(inputs, substitute(self.graph.outputs, image), self.graph.name))
+
     def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
         """Run the call as one node of a recording."""
-        active: tuple[int, ...] = ()
-        buffers, nodes = [], []
-        for i, t in enumerate(tensors):
-            buffers.append(t._buf)
+        if self.only is not None:
+            result = make(self.result, self.run(*[t._buf for t in tensors]))
+            recorder.enter(self.only[0], tensors, self.only[1], result)
+            return result
+        mask, bit = 0, 1
+        nodes = []
+        for t, smooth in zip(tensors, self.smooth):
             node: Any = t._node
             if type(node) is not Recorded or node.tape is not recorder:
                 node = None
+            elif smooth:
+                mask += bit
             nodes.append(node)
-            if node is not None and t._type.dtype.is_differentiable:
-                active += (i,)
-        if not active:
+            bit += bit
+        buffers = [t._buf for t in tensors]
+        if not mask:
             return self.results(self.run(*buffers))
-        found = self.kept.get(active)
+        found = self.kept.get(mask)
         if found is None:
-            known = link(self.graph, active)
+            known = link(self.graph, [i for i in range(len(nodes)) if mask >> i & 1])
             params = {"graph": known.graph, "count": known.count, "link": known}
-            found = self.kept[active] = compile_small(known.graph), known.graph.output_types, params
+            found = self.kept[mask] = compile_small(known.graph), known.graph.output_types, params
         run, types, params = found
         values = run(*buffers)
         made = recorder.enter_call(tensors, nodes, params, types, values if type(values) is tuple else (values,))
@@ -299,9 +362,10 @@ def fused(function: F) -> F:
             if recorder is not None:
                 return found.recorded(recorder, tensors)
             values = found.run(*[t._buf for t in tensors])
-        except (ValueError, MemoryError):
+        except (ValueError, MemoryError) as error:
+            made = found.through_views(tensors) if recorder is None and type(error) is ValueError else None
             # A value has to be computed first, or memory is short: the function raises the error.
-            return plain(*args, **kwargs)
+            return plain(*args, **kwargs) if made is None else made
         return make(found.result, values) if found.kind is None else found.results(values)
 
     return cast(F, call)

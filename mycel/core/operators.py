@@ -76,6 +76,7 @@ def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 _NUMBER_SET = frozenset(NUMBERS)
+_REAL = frozenset((int, float))
 _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
 
@@ -133,8 +134,10 @@ def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optiona
     if recording is None or precision.active:
         return None
     try:
-        if type(y) is float and x._type.dtype.kind == "f":
-            y = SCALARS[y, x._type.dtype, float]
+        if type(y) in _REAL and x._type.dtype.kind == "f":
+            y = SCALARS[y, x._type.dtype, type(y)]
+        elif type(x) in _REAL and y._type.dtype.kind == "f":
+            x = SCALARS[x, y._type.dtype, type(x)]
         run, result = table[x._type, y._type]
         made = make(result, run(x._buf, y._buf))
     except (KeyError, AttributeError, ValueError, MemoryError):
@@ -179,8 +182,11 @@ def _install(
         return eager.apply(primitive, *operands)
 
     def backward(self: Any, other: Any) -> Any:
+        if eager.active:
+            made = _while_recorded(primitive, table, other, self)
+            return general(other, self) if made is None else made
         kind = type(other)
-        if not eager.active and (kind is float or kind is int) and self._type.dtype.kind == "f":
+        if (kind is float or kind is int) and self._type.dtype.kind == "f":
             try:
                 number = SCALARS[other, self._type.dtype, kind]
                 run, result = table[number._type, self._type]

@@ -14,13 +14,17 @@ below the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base import config, garbage
 from mycel.base.remembered import MANY, Remembered
 from mycel.base.spans import timed
+from mycel.core import eager
+from mycel.core.replay import Replay
+from mycel.core.rows import SHARE, Rows, joined, row_nodes, whole
+from mycel.core.tensor import make
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
@@ -32,17 +36,19 @@ from mycel.prims.index import take_add
 from mycel.transforms.grad import sum_of, vjp
 
 if TYPE_CHECKING:
-    from mycel.core.recording import Recorded
+    from mycel.core.recorded import Recorded
 
-__all__ = ["pulled"]
+__all__ = ["opened", "pulled"]
 
 OFTEN = 4  # uses of a node from which on its cotangents are computed together
 TOGETHER = (64, 16, 4, 1)  # operations whose cotangents are one program
 SMALL = 12  # operations of a piece that may be computed for some of its operands at a time
 TERMS = 8  # cotangents that are added by one program
+LARGE = 1 << 20  # bytes from which on cotangents are added at once, and do not wait in large values
+WAITING = 1 << 22  # bytes from which on operations that wait are computed, as many as are one program
 
 # A cotangent: its type, which is another one than its node's where integers became floats, and its
-# buffer.
+# buffer, or its rows.
 _Cotangent = tuple[TensorType, Any]
 _Key = tuple[Any, ...]
 
@@ -55,7 +61,7 @@ class _Piece:
     `is_small` says that little is computed, so that it may be computed in parts.
     """
 
-    __slots__ = ("graph", "run", "used", "results", "is_small", "_many")
+    __slots__ = ("graph", "run", "used", "results", "is_small", "rows", "_many", "_run_rows")
 
     def __init__(self, graph: Optional[Graph], used: Sequence[int], wanted: Sequence[int]) -> None:
         self.graph, self.used = graph, tuple(used)
@@ -66,6 +72,8 @@ class _Piece:
         self.is_small = len(nodes) <= SMALL and not any(
             [isinstance(v, Graph) for n in nodes for v in n.params.values()]
         )
+        self.rows = row_nodes(graph.outputs[0]) if graph is not None and len(graph.outputs) == 1 else None
+        self._run_rows: Optional[Callable[..., Any]] = None
         if graph is not None:
             self.results = tuple([(i, o.type) for i, o in zip(wanted, graph.outputs)])
 
@@ -74,6 +82,16 @@ class _Piece:
         assert self.graph is not None
         self.run = run = _compiled(self.graph)
         return run
+
+    def in_rows(self, values: Sequence[Any]) -> Rows:
+        """Return the cotangent for the `values` that the program takes, where it is `rows`."""
+        assert self.graph is not None and self.rows is not None
+        nodes, params = self.rows[:2], self.rows.params
+        if self._run_rows is None:
+            outputs = [identity(n) if n.prim is None else n for n in nodes]
+            self._run_rows = _compiled(Graph(self.graph.inputs, outputs, self.graph.name))
+        rows, indices = self._run_rows(*values)
+        return Rows(make(nodes[0].type, rows), make(nodes[1].type, indices), params)
 
     def many(self, count: int) -> Callable[..., Any]:
         """Return the program of the sums of the cotangents that `count` operations give."""
@@ -116,11 +134,11 @@ def _piece(node: Node, types: Sequence[Any], mask: int, given: Sequence[Any]) ->
         wanted = [(i, g) for i, g in zip(active, gradients) if g is not None]
         if not wanted:
             return _Piece(None, (), ())
-        opened = _opened([g for _, g in wanted])
+        results = opened([g for _, g in wanted])
     places = {n: i for i, n in enumerate(inputs)}
     stand_in: dict[Node, Node] = {}
     kept: dict[int, Node] = {}
-    for node in toposort(opened, stop={whole, *inputs, *outputs}):
+    for node in toposort(results, stop={whole, *inputs, *outputs}):
         if node.prim is GET_ITEM and node.inputs[0] is whole:
             place = -1 - node.params["index"]
         elif node is whole and whole is found:
@@ -130,7 +148,7 @@ def _piece(node: Node, types: Sequence[Any], mask: int, given: Sequence[Any]) ->
         else:
             continue
         stand_in[node] = kept.setdefault(place, input_node(node.type, "residual"))
-    results = substitute(opened, stand_in)
+    results = substitute(results, stand_in)
     graph = Graph((*kept.values(), *[s for _, s in present]), results, f"grad_{primitive.name}")
     return _Piece(graph, tuple(kept), [i for i, _ in wanted])
 
@@ -228,15 +246,19 @@ class _Pull:
                 if not mask:
                     continue
             piece = _found(node, known[place], mask, cts)
-            if piece.results:
+            if piece.rows is not None and node.inputs[piece.results[0][0]] in self.stop:
+                self._add_rows(node.inputs[piece.results[0][0]], piece, _arguments(piece, node, cts))
+            elif piece.results:
                 values = (piece.run or piece.made())(*_arguments(piece, node, cts))
                 inputs = node.inputs
                 for (i, kind), value in zip(piece.results, values if type(values) is tuple else (values,)):
                     target = inputs[i]
-                    if target in cotangents:
+                    if target not in cotangents:
+                        cotangents[target] = [(kind, value)]
+                    elif kind.nbytes < LARGE:
                         cotangents[target].append((kind, value))
                     else:
-                        cotangents[target] = [(kind, value)]
+                        cotangents[target] = [_total([*cotangents[target], (kind, value)])]
         for piece, targets, many in self.groups.values():
             self._together(piece, targets, many)
 
@@ -244,19 +266,27 @@ class _Pull:
         """Put off the cotangents of an operation by operands that are used often, and return the
         other operands in `mask`.
 
-        Where much would be computed twice nothing is put off.
+        Where much would be computed twice nothing is put off, and neither where large values would
+        wait.
         """
         if not _found(node, known, mask, cts).is_small:
             return mask
         targets = {i: n for i, n in enumerate(node.inputs) if n in self.often}
         later = sum([1 << i for i in targets])
         piece = _found(node, known, later, cts)
+        size = _waiting(piece, node, cts)
+        if size >= max([LARGE, *[t.nbytes for _, t in piece.results]]):
+            return mask
         if piece.results:
             key: _Key = (piece, *targets.values())
             group = self.groups.get(key)
             if group is None:
                 group = self.groups[key] = piece, targets, []
-            group[2].append(_arguments(piece, node, cts))
+            many = group[2]
+            many.append(_arguments(piece, node, cts))
+            if len(many) in TOGETHER and len(many) * size >= WAITING:
+                self._together(*group)
+                many.clear()
         return mask - later
 
     def _together(self, piece: _Piece, targets: Mapping[int, Node], many: Sequence[Sequence[Any]]) -> None:
@@ -265,6 +295,11 @@ class _Pull:
         `targets` has the node of each operand, and `many` the values that the piece takes for each
         operation.
         """
+        if piece.rows is not None:
+            target = targets[piece.results[0][0]]
+            for one in many:
+                self._add_rows(target, piece, one)
+            return
         start = 0
         for count in TOGETHER:
             while len(many) - start >= count:
@@ -274,6 +309,9 @@ class _Pull:
                 found = run(*values)
                 for (i, kind), value in zip(piece.results, found if type(found) is tuple else (found,)):
                     self.cotangents.setdefault(targets[i], []).append((kind, value))
+
+    def _add_rows(self, target: Node, piece: _Piece, values: Sequence[Any]) -> None:
+        self.cotangents.setdefault(target, []).append((piece.results[0][1], piece.in_rows(values)))
 
     def gradients(self, wrt: Sequence[Node], shared: set[int]) -> list[Optional[_Cotangent]]:
         """Return the cotangents of the nodes `wrt`, in memory that is not in `shared` and that no
@@ -285,8 +323,10 @@ class _Pull:
             if known is None:
                 result.append(None)
                 continue
-            kind, value = _total(known)
-            if id(value) in shared:
+            kind, value = _total_with_rows(known)
+            if type(value) is Rows:
+                pass
+            elif id(value) in shared:
                 value = _copies.recall(kind, partial(_copy, kind))(value)
             shared.add(id(value))
             self.cotangents[node] = [(kind, value)]
@@ -310,8 +350,29 @@ def _arguments(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]
         values = [inputs[i].buffer if i >= 0 else whole[-1 - i] for i in piece.used]
     else:
         values = [inputs[i].buffer if i >= 0 else whole for i in piece.used]
+    if None in values:
+        values = [_again(node, i) if v is None else v for i, v in zip(piece.used, values)]
     values += [c[1] for c in cts if c is not None]
     return values
+
+
+def _waiting(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> int:
+    """Return the bytes of the values that the program of a piece takes."""
+    if not piece.results:
+        return 0
+    kinds: Any = node.type if type(node.type) is tuple else (node.type,)
+    taken = [node.inputs[i].type if i >= 0 else kinds[-1 - i] for i in piece.used]
+    return sum([int(t.nbytes) for t in [*taken, *[c[0] for c in cts if c is not None]]])
+
+
+def _again(node: Recorded, place: int) -> Any:
+    """Return the value of an operand or a result that was not kept, computed again."""
+    with eager.use_context(None):
+        replay = Replay(node.tape, eager.execute, False)
+        if place >= 0:
+            return replay.value(node.inputs[place])._buf
+        found: Any = replay.value(node)
+        return found[-1 - place]._buf if type(node.type) is tuple else found._buf
 
 
 def _total(cts: Sequence[_Cotangent]) -> _Cotangent:
@@ -322,6 +383,24 @@ def _total(cts: Sequence[_Cotangent]) -> _Cotangent:
         run, kind = _sums.recent.get(types) or _sums.recall(types, partial(_sum, types))
         cts = [(kind, run(*[b for _, b in first])), *rest]
     return cts[0]
+
+
+def _total_with_rows(cts: Sequence[_Cotangent]) -> _Cotangent:
+    """Return the sum of cotangents some of which may be rows: rows, where all are and where they
+    are few.
+    """
+    by_params: dict[Any, list[Rows]] = {}
+    for _, value in cts:
+        if type(value) is Rows:
+            by_params.setdefault(value.params, []).append(value)
+    if not by_params:
+        return _total(cts)
+    kind = cts[0][0]
+    others = [c for c in cts if type(c[1]) is not Rows]
+    sums = [joined(parts) for parts in by_params.values()]
+    if not others and len(sums) == 1 and (sums[0].rows.nbytes + sums[0].indices.nbytes) * SHARE <= kind.nbytes:
+        return kind, sums[0]
+    return _total([*others, *[(kind, whole(r)._buf) for r in sums]])
 
 
 def _sum(types: Sequence[TensorType]) -> tuple[Callable[..., Any], TensorType]:
@@ -369,11 +448,13 @@ def _joined(terms: Sequence[Node]) -> Node:
     return total
 
 
-def _opened(outputs: Sequence[Node]) -> list[Node]:
-    """Return `outputs` with the graphs that they call in place of the calls."""
+def opened(outputs: Sequence[Node], stop: Container[Node] = ()) -> list[Node]:
+    """Return `outputs` with the graphs that they call in place of the calls, down to the nodes in
+    `stop`.
+    """
     results: dict[Node, Sequence[Node]] = {}
     image: dict[Node, Node] = {}
-    for node in toposort(outputs):
+    for node in toposort(outputs, stop=stop):
         if node.prim is GET_ITEM and node.inputs[0] in results:
             image[node] = results[node.inputs[0]][node.params["index"]]
             continue

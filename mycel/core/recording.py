@@ -27,69 +27,51 @@ from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.context import Optionals, Recording
+from mycel.core.derived import Place, derivative_key, derived, reached, result_at
 from mycel.core.piecewise import pulled
-from mycel.core.replay import Replay, along_units, nodes_of
+from mycel.core.recorded import BRIDGE, LEAF, MARK, NO_PARAMETERS, Recorded, item_at
+from mycel.core.regions import region
+from mycel.core.replay import Replay, along_units
+from mycel.core.rows import RowGradient, Rows
 from mycel.core.structures import LONG, history_of, key_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
-from mycel.engines import buffers, nonfinite
-from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
-from mycel.ir.hash import structural_hash
+from mycel.engines import buffers
+from mycel.ir.graph import Graph, Node, toposort
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
-from mycel.prims.base import GET_ITEM, Primitive
+from mycel.prims.base import GET_ITEM, Primitive, freeze
 from mycel.prims.custom import Rule, custom, kept_call, refusal
-from mycel.prims.elementwise import identity
+from mycel.prims.elementwise import identity, stop_gradient
 from mycel.prims.recompute import recompute
+from mycel.prims.saved import SAVED, SAVED_ALONE
 from mycel.transforms.residuals import link
 
-__all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "recorders"]
+__all__ = ["Recorder", "current_recorder", "recorders"]
 
 _settings = config._context
-_Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
+_operations = eager.operations
+_Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[Place], ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
-
-
-class Recorded(Node):
-    """A node with the value that it computed, on the recording `tape`.
-
-    `prim` is the primitive (None for a leaf), `inputs` are its nodes and `params` its parameters.
-    `type` and `buffer` are those of the result; a node of several results has tuples of both.
-    """
-
-    __slots__ = ("buffer", "tape")
-
-    def __init__(
-        self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any
-    ) -> None:
-        self.prim = prim
-        self.inputs = inputs
-        self.params = params
-        self.type = type
-        self.where = None if _settings["check_nan"] is False else nonfinite.place_now()
-        self.buffer = buffer
-        self.tape = tape
-        if tape.region is not None:
-            tape.region.append(self)
-
-    def items(self) -> tuple[Recorded, ...]:
-        """Return a node for each value of a node of several values."""
-        buffers = self.buffer or (None,) * len(self.type)
-        pairs = enumerate(zip(self.type, buffers))
-        return tuple([Recorded(GET_ITEM, (self,), _item(i), t, b, self.tape) for i, (t, b) in pairs])
+_inner = Remembered[Any, _Derived]("derivatives inside of recordings", SOME)
 
 
 class Recorder(Recording):
     """One recording; `depth` counts the gradients that are being taken on it.
 
     Nodes are kept alive only by the tensors and nodes that need them, so that others are freed
-    while recording.
+    while recording; and so are values that no derivative uses.
     """
 
     def __init__(self) -> None:
         self.depth = 0
         self.owner: Optional[Tensor] = None
         self.is_finished = False
+        self.count = 0
+        # Leaves by their buffers, which they keep alive.
+        self.numbers: dict[int, Recorded] = {}
+        # Whether each node was made after its inputs.
+        self.is_ordered = True
         self.region: Optional[list[Recorded]] = None
         self.written: list[Tensor] = []
         self.differentiated: list[Node] = []
@@ -104,6 +86,25 @@ class Recorder(Recording):
         return node if type(node) is Recorded and node.tape is self else None
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        if len(inputs) == 1 and type(self) is Recorder:
+            x = inputs[0]
+            entry = _operations.get((primitive, (x._type,), freeze(params)) if params else (primitive, (x._type,)))
+            if entry is not None and type(entry[1]) is TensorType and x._buf is not None:
+                try:
+                    made = make(entry[1], entry[0](x._buf))
+                except MemoryError:
+                    return self._executed(primitive, inputs, params)
+                node = x._node
+                if type(node) is Recorded and node.tape is self and primitive is not stop_gradient:
+                    saved = SAVED.get(primitive.name) if self.region is None else None
+                    if saved is None or 0 in saved:
+                        node.buffer = x._buf
+                    value = made._buf if saved is None or -1 in saved else None
+                    made._node = Recorded(primitive, (node,), params, made._type, value, self)
+                return made
+        return self._executed(primitive, inputs, params)
+
+    def _executed(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         if primitive is C.call:
             return self._call(inputs, params["graph"])
         result = eager.execute(primitive, inputs, params)
@@ -112,8 +113,10 @@ class Recorder(Recording):
 
     def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
         """Record the `result` (a tensor or a tuple) of a primitive applied to `inputs` and
-        `params`, if it depends on a marked input.
+        `params`, if it depends on a marked input and may have a gradient.
         """
+        if primitive is stop_gradient:
+            return
         for t in inputs:
             node = t._node
             if type(node) is Recorded and node.tape is self:
@@ -121,10 +124,30 @@ class Recorder(Recording):
         else:
             return
         nodes = self._nodes(inputs)
+        saved = None
+        if self.region is None:
+            saved = SAVED.get(primitive.name)
+            if len(nodes) == 2 and primitive.name in SAVED_ALONE and (nodes[0].prim is None or nodes[1].prim is None):
+                saved = self._saved_alone(primitive, nodes, inputs)
+        for i in range(len(nodes)) if saved is None else saved:
+            if i >= 0:
+                nodes[i].buffer = inputs[i]._buf
         if type(result) is tuple:
             self._enter(primitive, nodes, params, result)
         else:
-            result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
+            value = result._buf if saved is None or -1 in saved else None
+            result._node = Recorded(primitive, nodes, params, result._type, value, self)
+
+    def _saved_alone(
+        self, primitive: Primitive, nodes: Sequence[Node], inputs: Sequence[Tensor]
+    ) -> Optional[tuple[int, ...]]:
+        """Return what is kept of an application to two `inputs`, one of which may be no node
+        here.
+        """
+        for i in (0, 1):
+            if nodes[i] is not inputs[i]._node:
+                return SAVED_ALONE[primitive.name][1 - i]
+        return SAVED.get(primitive.name)
 
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
         """Record the `result` of a primitive without parameters applied to `x` and `y`, if it
@@ -134,19 +157,38 @@ class Recorder(Recording):
         if type(a) is not Recorded or a.tape is not self:
             if type(b) is not Recorded or b.tape is not self:
                 return
-            a = Recorded(None, (), _LEAF, x._type, x._buf, self)
+            a = self._constant(x)
+            kept = primitive.kept_of_pair[2]
         elif type(b) is not Recorded or b.tape is not self:
-            b = Recorded(None, (), _LEAF, y._type, y._buf, self)
-        result._node = Recorded(primitive, (a, b), _NO_PARAMETERS, result._type, result._buf, self)
+            b = self._constant(y)
+            kept = primitive.kept_of_pair[1]
+        else:
+            kept = primitive.kept_of_pair[0]
+        value = None
+        if kept or self.region is not None:
+            if self.region is not None or kept & 1:
+                a.buffer = x._buf
+            if self.region is not None or kept & 2:
+                b.buffer = y._buf
+            if self.region is not None or kept & 4:
+                value = result._buf
+        result._node = Recorded(primitive, (a, b), NO_PARAMETERS, result._type, value, self)
 
-    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
-        nodes = []
+    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        nodes: list[Any] = []
         for t in tensors:
             node = t._node
             if type(node) is not Recorded or node.tape is not self:
-                node = Recorded(None, (), _LEAF, t._type, t._buf, self)
+                node = self._constant(t)
             nodes.append(node)
         return tuple(nodes)
+
+    def _saved(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        """Return the nodes of tensors whose values are kept."""
+        nodes = self._nodes(tensors)
+        for node, t in zip(nodes, tensors):
+            node.buffer = t._buf
+        return nodes
 
     def _enter(self, primitive: Primitive, nodes: tuple[Node, ...], params: Any, results: Sequence[Tensor]) -> None:
         types, values = tuple([r._type for r in results]), tuple([r._buf for r in results])
@@ -167,14 +209,22 @@ class Recorder(Recording):
         `nodes` are the nodes of the inputs on this recording. `types` and `values` are those of the
         results and of what its derivative uses.
         """
-        given = tuple(
-            [Recorded(None, (), _LEAF, t._type, t._buf, self) if n is None else n for t, n in zip(inputs, nodes)]
-        )
-        whole = Recorded(kept_call, given, params, types, values, self)
+        given: list[Any] = []
+        used = params["link"].operands if self.region is None else range(len(inputs))
+        for i, (t, n) in enumerate(zip(inputs, nodes)):
+            if n is None:
+                given.append(self._constant(t))
+                continue
+            given.append(n)
+            if i in used:
+                given[i].buffer = t._buf
+        places = params["link"].places if self.region is None else range(len(values))
+        kept = tuple([v if i in places else None for i, v in enumerate(values)])
+        whole = Recorded(kept_call, tuple(given), params, types, kept, self)
         made = []
         for i in range(params["count"]):
             result = make(types[i], values[i])
-            result._node = Recorded(GET_ITEM, (whole,), _item(i), types[i], values[i], self)
+            result._node = Recorded(GET_ITEM, (whole,), item_at(i), types[i], kept[i], self)
             made.append(result)
         return made
 
@@ -188,7 +238,7 @@ class Recorder(Recording):
         known = link(graph, active, C.sizes_in_call(graph, [t._type for t in inputs]))
         params = {"graph": known.graph, "count": known.count, "link": known}
         results = eager.execute(kept_call, inputs, params)
-        self._enter(kept_call, self._nodes(inputs), params, results)
+        self._enter(kept_call, self._saved(inputs), params, results)
         return results[: known.count]
 
     def _opened(self, inputs: Sequence[Tensor], graph: Graph) -> Sequence[Tensor]:
@@ -212,7 +262,7 @@ class Recorder(Recording):
         """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
         if all(self.node_of(t) is None for t in operands):
             return values
-        leaves = tuple([Recorded(None, (), _LEAF, v._type, v._buf, self) for v in values])
+        leaves = tuple([Recorded(None, (), LEAF, v._type, v._buf, self) for v in values])
         made = [make(v._type, v._buf) for v in values]
         params = {"count": len(values), "backward": None, "wanted": (), "rule": rule}
         self._enter(custom, (*leaves, *self._nodes(operands)), params, made)
@@ -236,11 +286,10 @@ class Recorder(Recording):
         leaves = [t for t in flatten(out)[0] if isinstance(t, Tensor) and self.node_of(t) in inside]
         results = list({id(t): t for t in leaves}.values())
         nodes: list[Any] = [self.node_of(t) for t in results]
-        own = toposort(nodes, stop=_Not(inside))
-        if not results or any(n.prim is custom for n in own):
+        found = region(nodes, inside) if results else None
+        if found is None:
             return out
-        stand_in, operands = _stand_ins(own, inside)
-        graph = _interned(Graph([stand_in[n] for n in operands], _plain(nodes, stand_in), "region"))
+        graph, operands = found
         given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
         fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
         self._enter(recompute, tuple(operands), {"graph": graph, "fresh": fresh}, results)
@@ -254,13 +303,14 @@ class Recorder(Recording):
         node: Any = table.base if self.holds(table.base) else self.node_of(t)
         if node is not None and node.params is BRIDGE:
             node = node.inputs[0]
-        if node is None or node.prim is None or node.params is _MARK:
+        if node is None or node.prim is None or node.params is MARK:
             return False
         inner = Recorded(node.prim, node.inputs, node.params, node.type, t._buf, self)
-        leaf = Recorded(None, (), _LEAF, node.type, t._buf, self)
+        leaf = Recorded(None, (), LEAF, node.type, t._buf, self)
         params = {"count": 1, "backward": None, "wanted": (), "rule": rule}
         whole = Recorded(custom, (leaf, inner), params, (node.type,), (t._buf,), self)
         node.prim, node.inputs, node.params = GET_ITEM, (whole,), {"index": 0}
+        self.is_ordered = False
         table.base = inner
         return True
 
@@ -276,6 +326,7 @@ class Recorder(Recording):
         """
         self.release()
         self.is_finished = True
+        self.numbers.clear()
         for node in self.differentiated:
             if self.holds(node):
                 node.inputs, node.buffer = (), None
@@ -283,13 +334,25 @@ class Recorder(Recording):
 
     def leaf(self, t: Tensor) -> Recorded:
         """Return a node for the present value of a tensor, which depends on nothing."""
-        return Recorded(None, (), _LEAF, t._type, t._buf, self)
+        return Recorded(None, (), LEAF, t._type, t._buf, self)
+
+    def _constant(self, t: Tensor) -> Recorded:
+        """Return a leaf that no gradient is asked by; numbers, which programs use again and again,
+        have one each.
+        """
+        buffer = t._buf
+        if t._type.shape:
+            return Recorded(None, (), LEAF, t._type, buffer, self)
+        known = self.numbers.get(id(buffer))
+        if known is None or known.type is not t._type:
+            known = self.numbers[id(buffer)] = Recorded(None, (), LEAF, t._type, buffer, self)
+        return known
 
     def _marked(self, t: Tensor) -> Recorded:
         before = self.node_of(t)
         if before is None:
             return self.leaf(t)
-        return Recorded(identity, (before,), _MARK, t._type, t._buf, self)
+        return Recorded(identity, (before,), MARK, t._type, t._buf, self)
 
     def mark(self, t: Tensor) -> Tensor:
         """Return a new tensor with the value of `t` whose gradient can be asked for."""
@@ -374,7 +437,7 @@ class Recorder(Recording):
         return result
 
     def _derive(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        order = toposort(roots, stop=set(wrt))
+        order = reached(roots, set(wrt)) if self.is_ordered else toposort(roots, stop=set(wrt))
         if kind in ("rows", "columns") and any(n.prim is custom for n in order):
             return self._one_by_one(kind, roots, wrt)
         self.differentiated += order
@@ -388,9 +451,11 @@ class Recorder(Recording):
             return Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(
                 kind, roots, given, wrt
             )
+        is_plain = not any([n.prim is custom or _is_symbolic(n) for n in order])
         if now is self and self.depth > 1:
-            return Replay(self, self.emit, True).run(kind, roots, given, wrt)
-        if any([n.prim is custom or _is_symbolic(n) for n in order]):
+            found = self._called(kind, order, roots, given, wrt) if is_plain and type(self) is Recorder else None
+            return Replay(self, self.emit, True).run(kind, roots, given, wrt) if found is None else found
+        if not is_plain:
             with eager.use_context(None):
                 return Replay(self, eager.execute, False).run(kind, roots, given, wrt)
         return self._compiled(kind, order, roots, given, wrt)
@@ -408,42 +473,50 @@ class Recorder(Recording):
         return along_units(along, direction, kind == "columns", len(wrt if kind == "rows" else roots))
 
     def _compiled(
-        self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+        self, kind: str, order: list[Any], roots: Sequence[Any], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Optionals:
         history = history_of(self.owner)
         if kind == "pull" and len(order) > LONG and history.has_new_length(order):
             return self._pulled(order, [key_of(n) for n in order], roots, given, wrt)
-        position = {node: i for i, node in enumerate(order)}
-        parts: list[Any] = [kind]
-        known: list[Any] = []
-        for n in order:
-            prim = n.prim
-            if prim is None:
-                parts += (None, n.type, n.where)
-                known.append(None)
-                continue
-            params = n.params
-            frozen = None if not params else params["link"] if prim is kept_call else tuple(params.items())
-            known.append(frozen)
-            parts += (prim, n.type, n.where, frozen)
-            parts += [position[i] for i in n.inputs]
-        key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
+        key, known = derivative_key(kind, order, roots, wrt)
         found = history.ready.recent.get(key)
         if found is None:
             found = history.ready.get(key)
         if found is None:
             if kind == "pull" and history.is_new(key, order):
                 return self._pulled(order, known, roots, given, wrt)
-            found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
+            found = _derived.recall(key, partial(self._build, kind, order, roots, given, wrt))
             history.ready.replace(key, found)
         run, used, results = found
         if run is None:
             return [None] * len(results)
-        arguments = [order[i].buffer if k < 0 else order[i].buffer[k] for i, k in used]  # type: ignore[attr-defined]
+        arguments = [order[i].buffer if k < 0 else order[i].buffer[k] for i, k in used]
         values = run(*arguments, *[c._buf for c in given])
         if not isinstance(values, tuple):
             values = (values,)
-        return [None if r is None else make(r[1], values[r[0]]) for r in results]
+        return [None if r is None else result_at(r, values) for r in results]
+
+    def _called(
+        self, kind: str, order: list[Any], roots: Sequence[Any], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Optional[Optionals]:
+        """Return a derivative inside of another as a call of its graph, which is recorded.
+
+        Returns None where the structure is new, so that its graph would not repay being compiled.
+        """
+        key, _ = derivative_key(kind, order, roots, wrt)
+        found = _inner.get(key)
+        if found is None:
+            if history_of(self.owner).is_new(("inner", *key), order):
+                return None
+            types = [g._type for g in given]
+            found = derived(kind, order, roots, types, wrt, partial(_has_value, self), by_rows=False)
+            found = _inner.enter(key, found)
+        graph, used, places = found
+        if graph is None:
+            return [None] * len(places)
+        values = [_linked(order[i] if k < 0 else order[i].items()[k]) for i, k in used]
+        results = self.emit(C.call, [*values, *given], {"graph": graph})
+        return [None if p is None else results[p.number] for p in places]
 
     def _pulled(
         self,
@@ -455,47 +528,16 @@ class Recorder(Recording):
     ) -> Optionals:
         recorders.are_large = recorders.are_large or len(order) > LONG
         found = pulled(order, known, roots, [(c._type, c._buf) for c in given], wrt)
-        return [None if c is None else make(*c) for c in found]
+        return [None if c is None else (RowGradient.of if type(c[1]) is Rows else make)(*c) for c in found]
 
     @timed("differentiation", lambda _, kind, *__: kind)
     def _build(
-        self, kind: str, position: dict[Node, int], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
-    ) -> Any:
+        self, kind: str, order: Sequence[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> _Derived:
         from mycel.engines.select import compile_graph
 
-        seeds = [input_node(g._type, "cotangent" if kind == "pull" else "tangent") for g in given]
-        derived = nodes_of(kind, roots, seeds, wrt)
-        wanted = [n for n in derived if n is not None]
-        numbers: list[Optional[tuple[int, Any]]] = []
-        for n in derived:
-            numbers.append(None if n is None else (sum(k is not None for k in numbers), n.type))
-        if not wanted:
-            return None, (), tuple(numbers)
-        stand_in: dict[Node, Node] = {}
-        used = []
-        for node in toposort(wanted, stop=_Values(self)):
-            if _has_value(self, node):
-                used.append((position[node], -1) if node in position else _place_of_item(node, position))
-                stand_in[node] = input_node(node.type, "residual")
-        outputs = substitute(wanted, stand_in)
-        return compile_graph(Graph((*stand_in.values(), *seeds), outputs, "derivative")), tuple(used), tuple(numbers)
-
-
-_LEAF = {"name": "leaf"}
-CONSTANT = {
-    "name": "constant"
-}  # of the leaves, where hooks on saved values tell them from marked tensors: see mycel.core.saved_tensors
-BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
-_NO_PARAMETERS: dict[str, Any] = {}
-_MARK: dict[str, Any] = {}
-_ITEMS: list[dict[str, int]] = []
-
-
-def _item(index: int) -> dict[str, int]:
-    """Return the parameters of a `get_item`, which nodes share."""
-    while index >= len(_ITEMS):
-        _ITEMS.append({"index": len(_ITEMS)})
-    return _ITEMS[index]
+        graph, used, places = derived(kind, order, roots, [g._type for g in given], wrt, partial(_has_value, self))
+        return None if graph is None else compile_graph(graph), used, places
 
 
 def _is_symbolic(node: Node) -> bool:
@@ -508,73 +550,15 @@ def _is_symbolic(node: Node) -> bool:
     return bool(link.symbolic)
 
 
-def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:
-    return position[node.inputs[0]], node.params["index"]
+def _linked(node: Recorded) -> Tensor:
+    """Return a tensor with the value of a recorded node, and with that node."""
+    value = make(node.type, node.buffer)
+    value._node = node
+    return value
 
 
 def _has_value(recorder: Recorder, node: Any) -> bool:
     return recorder.holds(node) and node.buffer is not None and type(node.type) is not tuple
-
-
-class _Not:
-    """The complement of a set."""
-
-    def __init__(self, members: set[Any]) -> None:
-        self._members = members
-
-    def __contains__(self, node: object) -> bool:
-        return node not in self._members
-
-
-def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], list[Node]]:
-    """Return graph inputs that stand for the nodes that a region uses from outside, and these
-    nodes.
-
-    Leaves with the same buffer share one graph input.
-    """
-    stand_in: dict[Node, Node] = {}
-    operands: list[Node] = []
-    by_buffer: dict[int, Node] = {}
-    for node in own:
-        if node.prim is None and node in inside and id(node.buffer) in by_buffer:
-            stand_in[node] = by_buffer[id(node.buffer)]
-        elif node.prim is None or node not in inside:
-            stand_in[node] = input_node(node.type, "operand")
-            operands.append(node)
-            if node.prim is None and node in inside:
-                by_buffer[id(node.buffer)] = stand_in[node]
-    return stand_in, operands
-
-
-def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
-    """Return copies of recorded nodes as nodes of a graph, without their values."""
-    image = dict(stand_in)
-    for node in toposort(outputs, stop=stand_in):
-        if node in image:
-            continue
-        prim, params = node.prim, node.params
-        if prim is kept_call:
-            prim, params = C.call, {"graph": params["graph"]}
-        image[node] = Node(prim, tuple([image[i] for i in node.inputs]), params, node.type, node.where)
-    return [image[o] for o in outputs]
-
-
-_regions = Remembered[str, Graph]("recomputed regions", SOME)
-
-
-def _interned(graph: Graph) -> Graph:
-    """Return the known graph of this structure, so that what was compiled for it is found."""
-    return _regions.enter(structural_hash(graph), graph)
-
-
-class _Values:
-    """The set of the nodes that have one value on a recording."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def __contains__(self, node: object) -> bool:
-        return _has_value(self._recorder, node)
 
 
 class _Recorders:

@@ -26,9 +26,10 @@ from mycel.transforms.jacobian import columns, rows
 from mycel.transforms.jvp import jvp
 
 if TYPE_CHECKING:
-    from mycel.core.recording import Recorded, Recorder
+    from mycel.core.recorded import Recorded
+    from mycel.core.recording import Recorder
 
-__all__ = ["Replay", "along_units", "nodes_of"]
+__all__ = ["Replay", "along_units", "is_whole", "nodes_of"]
 
 
 def nodes_of(
@@ -60,7 +61,7 @@ class Replay:
 
     def __contains__(self, node: object) -> bool:
         """Return whether a node has a value, so that its inputs are not needed."""
-        return node in self.known or (self.recorder.holds(node) and node.buffer is not None)
+        return node in self.known or (self.recorder.holds(node) and is_whole(node))
 
     def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """Return the values of `nodes_of` for this `kind`, `roots` and `wrt`; `given` are the
@@ -83,7 +84,7 @@ class Replay:
         for node in toposort([root], stop=self):
             if node in known:
                 continue
-            if self.recorder.holds(node) and node.buffer is not None:
+            if self.recorder.holds(node) and is_whole(node):
                 known[node] = self._recorded(node)
             elif node.prim is GET_ITEM:
                 known[node] = known[node.inputs[0]][node.params["index"]]
@@ -152,6 +153,11 @@ class Replay:
     def _zeros(self, like: Tensor) -> Tensor:
         with eager.use_context(None):
             return Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
+
+
+def is_whole(node: Recorded) -> bool:
+    """Return whether all values of a recorded node were kept."""
+    return node.buffer is not None and (type(node.buffer) is not tuple or None not in node.buffer)
 
 
 def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:

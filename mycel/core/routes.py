@@ -20,17 +20,21 @@ from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager, precision
 from mycel.core.fused import entry_of
 from mycel.core.parameter import Parameter
+from mycel.core.recorded import Recorded
+from mycel.core.recording import Recorder
 from mycel.core.tensor import Tensor
 from mycel.core.views import SHARING, Family, Step, View, attach, derived, family_of, root_of
 from mycel.engines.select import compile_small
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType
 from mycel.prims.base import Primitive
+from mycel.prims.shape import TRANSPOSE
 
 __all__ = ["Route", "basic_key", "follow", "indexing", "viewing"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _new = object.__new__
+WAITING = 1 << 16  # bytes of a transposed tensor from which on its value is computed when asked for
 # By function, type of the tensor and other arguments: a route, several with the kind of their
 # sequence, or False where there are none.
 _table = Remembered[Any, Any]("views", MANY, config.COMPILED_ANEW)
@@ -41,29 +45,39 @@ class Route:
     """The way from a tensor of one type to a view of it.
 
     `steps` lead to the view, `type` is its type, and `run` computes its buffer from that of the
-    tensor; `run` is None where the view shares the buffer.
+    tensor; `run` is None where the view shares the buffer. `types` are those after each step, where
+    all steps but the first share, so that these have one buffer; else None. With `waits` the value
+    is computed when it is asked for: a large matrix is most often transposed for a product, which
+    reads it as it lies (`mycel.core.fused`).
     """
 
-    __slots__ = ("steps", "type", "run")
+    __slots__ = ("steps", "type", "types", "run", "waits")
 
     def __init__(self, source: TensorType, steps: tuple[Step, ...], type: TensorType) -> None:
         self.steps, self.type = steps, type
         self.run = None
+        node: Node = input_node(source)
+        start = node
+        types = []
+        for primitive, params, _ in steps:
+            node = primitive(node, **params)
+            types.append(node.type)
+        self.types = tuple(types) if all(s[0] in SHARING for s in steps[1:]) else None
+        self.waits = steps[-1][0] is TRANSPOSE and type.is_static and type.nbytes >= WAITING
         if not all(s[0] in SHARING for s in steps):
-            node: Node = input_node(source)
-            start = node
-            for primitive, params, _ in steps:
-                node = primitive(node, **params)
             self.run = compile_small(Graph((start,), (node,), steps[-1][0].name), alone=True)
 
 
-def follow(base: Tensor, route: Route) -> Tensor:
+def follow(base: Tensor, route: Route, waits: bool = True) -> Tensor:
     """Return the view of `base` at the end of a route, in plain eager execution.
 
-    Raises ValueError where `base` has no value yet.
+    With `waits` the value of the view may be computed later. Raises ValueError where `base` has no
+    value yet.
     """
     buffer = base._buf
-    if route.run is not None:
+    if waits and route.waits and buffer is not None:
+        buffer = None
+    elif route.run is not None:
         buffer = route.run(buffer)
     elif buffer is None:
         raise ValueError("no value yet")
@@ -86,6 +100,17 @@ def follow(base: Tensor, route: Route) -> Tensor:
 
 def _again(base: Tensor, route: Route) -> Tensor:
     """Return the view of `base` at the end of a route, in the recording in force."""
+    recording, node = eager.local.recording, base._node
+    if type(node) is not Recorded or node.tape is not recording:
+        return follow(base, route, waits=False)
+    if type(recording) is Recorder and route.types is not None:
+        made = follow(base, route, waits=False)
+        # Derivatives of views use no values.
+        buffer = None if recording.region is None else made._buf
+        for (primitive, params, _), kind in zip(route.steps, route.types):
+            node = Recorded(primitive, (node,), params, kind, buffer, recording)
+        made._node = node
+        return made
     return attach(derived(base, route.steps), base, route.steps, route)
 
 
@@ -117,7 +142,7 @@ def viewing(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        reach = follow
+        reach: Callable[[Tensor, Route], Tensor] = follow
         if eager.active:
             context = eager.local.context
             if context is not None and eager.local.recording is None or precision.active:
@@ -189,7 +214,7 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
     """Return `get`, a function of a tensor and an index, in a form that repeats known routes."""
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
-        reach = follow
+        reach: Callable[[Tensor, Route], Tensor] = follow
         if eager.active and eager.local.context is not None:
             if eager.local.recording is None:
                 return get(self, index)

@@ -26,7 +26,8 @@ from mycel.base.remembered import SOME, Remembered
 from mycel.core import eager
 from mycel.core.context import Following, SavedHooks
 from mycel.core.hooks import call_user
-from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
+from mycel.core.recorded import BRIDGE, CONSTANT, Recorded
+from mycel.core.recording import Recorder, recorders
 from mycel.core.tensor import Tensor, make
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims import control as C
@@ -263,8 +264,16 @@ class _Saving(Recorder):
 
         return super().recompute(plain, args, kwargs)
 
-    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
-        return tuple([self.node_of(t) or Recorded(None, (), CONSTANT, t._type, t._buf, self) for t in tensors])
+    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        nodes: list[Any] = []
+        for t in tensors:
+            node = self.node_of(t)
+            if node is None:
+                node = Recorded(None, (), CONSTANT, t._type, t._buf, self)
+            elif node.buffer is None:  # type: ignore[attr-defined]
+                node.buffer = t._buf  # type: ignore[attr-defined]
+            nodes.append(node)
+        return tuple(nodes)
 
     def _enter(self, primitive: Primitive, nodes: tuple[Node, ...], params: Any, results: Sequence[Tensor]) -> None:
         if primitive is custom:

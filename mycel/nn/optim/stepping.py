@@ -4,11 +4,13 @@ too.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Optional
 
 from mycel.base import config
 from mycel.cells.cell import Cell
 from mycel.core import eager
+from mycel.core.rows import Rows, bytes_in_rows, in_parts, whole
 
 __all__ = ["Stepping"]
 
@@ -16,6 +18,8 @@ _OWN = __name__.partition(".")[0] + "."
 # The number of the call from which on a step is compiled as a whole in PYNATIVE_MODE too: a few
 # calls do not repay the compilation.
 COMPILED_FROM = 4
+# Bytes of gradients that are rows from which on a first step is compiled, so that they stay rows.
+MUCH = 1 << 23
 
 
 class Stepping(Cell):
@@ -30,9 +34,22 @@ class Stepping(Cell):
         # The count is kept in the instance dictionary, which guards do not check.
         state = self.__dict__
         taken = state["_taken"] = state.get("_taken", 0) + 1
-        if taken < COMPILED_FROM or self._is_foreign():
+        given = args[0] if args and type(args[0]) in (tuple, list) else ()
+        in_rows = bytes_in_rows(given)
+        if (taken < COMPILED_FROM and in_rows < MUCH) or self._is_foreign():
             return super().__call__(*args, **kwargs)
-        return self._call_compiled(args, kwargs)
+        return self._call_compiled((in_parts(given), *args[1:]) if in_rows else args, kwargs)
+
+    def run_with_hooks(
+        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
+    ) -> Any:
+        """Return ``construct(*args, **kwargs)``, with gradients in place of their rows.
+
+        `invoke` calls hooks, as for any Cell.
+        """
+        if args and type(args[0]) is tuple:
+            args = (tuple([whole(g) if type(g) is Rows else g for g in args[0]]), *args[1:])
+        return super().run_with_hooks(construct, args, kwargs, invoke)
 
     def _is_foreign(self) -> bool:
         """Return whether the step runs code from outside of this library, which is not compiled."""
