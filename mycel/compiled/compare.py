@@ -103,8 +103,16 @@ class _Log(Recorder):
     def emit(self, primitive: Any, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         result = super().emit(primitive, inputs, params)
         for t in several(result):
-            self.values.setdefault(primitive.name, []).append(_array(t._buf, t._type).copy())
+            self._log(primitive, t)
         return result
+
+    def enter_pair(self, primitive: Any, x: Tensor, y: Tensor, result: Tensor) -> None:
+        """Log and record the `result` of a `primitive` applied to `x` and `y`."""
+        super().enter_pair(primitive, x, y, result)
+        self._log(primitive, result)
+
+    def _log(self, primitive: Any, result: Tensor) -> None:
+        self.values.setdefault(primitive.name, []).append(_array(result._buf, result._type).copy())
 
 
 def _array(buffer: Any, kind: Any) -> np.ndarray[Any, Any]:

@@ -4,6 +4,7 @@ places where a function goes back to Python, with the reasons.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.engines.select import engine
@@ -28,12 +29,15 @@ class Explanation:
     `refusals` are the reasons, `segments` the graphs of the last call, in order, and `breaks` the
     places between them where Python went on: the line, the reason, and what to write instead.
     Without breaks everything is compiled. `memory` has the memory at the peak and the values that
-    are alive then, `steps` the work of each kernel and the reasons why it stores values; `costs`
-    shows both.
+    are alive then, `steps` the work of each kernel, with the loops of operators of `mycel.te`, and
+    the reasons why it stores values; `costs` shows both. `code` has the kernels' code.
     """
 
-    def __init__(self, name: str, versions: Any, plans: Any) -> None:
-        self.name = name
+    def __init__(self, name: str, versions: Any, plans: Any, passed: int = 0) -> None:
+        """Make an account of the function `name` from its compiled `versions` and the `plans` of
+        calls in segments; `passed` calls ran operation by operation.
+        """
+        self.name, self.passed = name, passed
         # One graph serves calls of many sizes.
         versions = list({id(v.graph): v for v in versions}.values())
         self.graphs = [v.graph for v in versions]
@@ -89,10 +93,22 @@ class Explanation:
         """`memory` and `steps` as readable text."""
         return "\n\n".join(f"{m.text()}\n{s.text()}" for m, s in zip(self.memory, self.steps))
 
+    def code(self, assembly: bool = False) -> str:
+        """Return the code of all kernels, each with its step of `costs` as a title.
+
+        It is LLVM's as Mycel writes it, or with `assembly` the processor's after LLVM's passes.
+        """
+        return "\n".join([s.code(assembly) for s in self.steps])
+
     @property
     def text(self) -> str:
         """Everything as readable text."""
         lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
+        if self.passed:
+            lines.append(
+                f"{_count(range(self.passed), 'call')} ran operation by operation: the function recurses over a "
+                "structure in its arguments that was new; what comes again is compiled"
+            )
         lines += [str(r) for r in self.refusals]
         lines += [str(b) for b in self.breaks if isinstance(b, Break)]
         lines += [
@@ -117,7 +133,7 @@ class Explanation:
     __repr__ = __str__
 
 
-def _count(items: list[Any], word: str) -> str:
+def _count(items: Sequence[Any], word: str) -> str:
     return f"{len(items)} {word}{'' if len(items) == 1 else 's'}"
 
 
@@ -144,12 +160,12 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     compiled, bound = compiled_of(fn)
     if not args and not kwargs and (compiled.versions or compiled.lives):
         versions = [v for found in compiled.versions.values() for v in found]
-        return Explanation(compiled.__qualname__, versions, compiled.lives.values())
+        return Explanation(compiled.__qualname__, versions, compiled.lives.values(), compiled.structures.passed)
     version, plan = compiled.look(bound + args, kwargs)
     if plan is not None:
         compiled(*bound, *args, **kwargs)
-        return Explanation(compiled.__qualname__, [], [plan])
-    return Explanation(compiled.__qualname__, [version], [])
+        return Explanation(compiled.__qualname__, [], [plan], compiled.structures.passed)
+    return Explanation(compiled.__qualname__, [version], [], compiled.structures.passed)
 
 
 def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -25,6 +25,7 @@ from mycel.base.spans import timed
 from mycel.cells.cell import compiler
 from mycel.compiled.arguments import Arguments, describe, identities
 from mycel.compiled.deep_stack import deep_stack
+from mycel.compiled.structures import Structures
 from mycel.compiled.version import Version
 from mycel.core import eager
 from mycel.core.hooks import hooks_key
@@ -75,6 +76,7 @@ class Jit:
         self.versions: dict[Any, list[Version]] = {}
         self.lives: dict[Any, LivePlan] = {}
         self.dimensions = Dimensions(bool(options.get("dynamic")))
+        self.structures = Structures()
         self._lock = locks.reentrant()
         self._warned = False
         self._watched: dict[int, Any] = {}
@@ -93,9 +95,7 @@ class Jit:
         if context is not None and context.is_staging:
             return context.invoke(self.__wrapped__, args, kwargs)
         if config.jit_is_off:
-            target = self.__wrapped__
-            run = getattr(target, "run_with_hooks", None)
-            return target(*args, **kwargs) if run is None else run(target.construct, args, kwargs)
+            return self._run_plain(args, kwargs)
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
         plan = self.lives.get(key)
@@ -107,7 +107,11 @@ class Jit:
             if version.holds():
                 break
         else:
+            if not self._is_strict() and self.structures.is_passing(args, kwargs):
+                with self.structures.passing():
+                    return without_iterators(None, self._run_plain(args, kwargs))
             found = self._version(key, args, kwargs)
+            self.structures.met(args, kwargs)
             if found is None:
                 return run_live(self.lives[key], self.__wrapped__, args, kwargs)
             version = found
@@ -118,6 +122,16 @@ class Jit:
         if version.refusal:
             return run_live(self._by_value(key, version.refusal), self.__wrapped__, args, kwargs)
         return version.record(context, tensors, (args, kwargs))
+
+    def _run_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function itself, as plain Python."""
+        target = self.__wrapped__
+        run = getattr(target, "run_with_hooks", None)
+        return target(*args, **kwargs) if run is None else run(target.construct, args, kwargs)
+
+    def _is_strict(self) -> bool:
+        """Return whether it is an error where the function is not one graph."""
+        return self.fullgraph or is_strict(self.options, self.__wrapped__)
 
     def _by_value(self, key: Any, reason: str) -> LivePlan:
         """Return the plan for calls inside an eager gradient that need a derivative of the
@@ -274,8 +288,10 @@ class Jit:
                     for generator in stage.generators:
                         generator.close()
                 refuse_unseen(stage)
+                self.structures.recurses = self.structures.recurses or stage.recurses
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException as error:
+            self.structures.recurses = self.structures.recurses or stage.recurses
             for scope in reversed(stage.scopes):
                 scope.take_back(stage)
             if isinstance(error, REFUSALS) and stage.ended is not None:
@@ -294,7 +310,7 @@ class Jit:
             self.lives[key].python[error.undecided] = reason_of(error)
 
     def _run_live(self, key: Any, reason: Fallback, quiet: bool = False) -> None:
-        if self.fullgraph or is_strict(self.options, self.__wrapped__):
+        if self._is_strict():
             raise CompileError(str(reason)) from None
         if not quiet and not any(p.refusal == reason for p in self.lives.values()):
             logger.warning("%s\n  it runs in compiled segments with Python in between; explain() shows them", reason)

@@ -130,6 +130,8 @@ class Interpreter(Stage):
         elif active:
             from mycel.frontend.recursion import recursive_call
 
+            self.recurses = True
+
             found = recursive_call(self, frame)
             if found is not None:
                 return found[0]

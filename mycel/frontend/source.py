@@ -1,6 +1,7 @@
 """The syntax tree of a function's source, found from the function object.
 
-A file (or notebook cell, or other source that `linecache` has) is parsed once; its functions and
+A function is parsed by itself where its lines can be told from its code and indentation. Otherwise
+its file (or notebook cell, or other source that `linecache` has) is parsed once; its functions and
 lambdas are then found by the line at which their code starts, and by name and parameters. Lambdas
 on one line are distinguished by the columns of their instructions, and where Python does not record
 columns, by their order among the code objects of the file when it is compiled again.
@@ -52,10 +53,7 @@ _files = Remembered[str, _File]("files read", SOME)
 _lock = locks.lock()
 
 
-def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:
-    lines = linecache.getlines(filename, module_globals)
-    if not lines:
-        raise NoSource(f"the source of {filename} is not available")
+def _parsed(filename: str, lines: list[str]) -> _File:
     with _lock:
         found = _files.get(filename)
         if found is None or found.lines != lines:
@@ -80,8 +78,14 @@ def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
     Raises NoSource if there is none.
     """
     code = function.__code__
-    file = _parsed(code.co_filename, function.__globals__)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise NoSource(f"the source of {code.co_filename} is not available")
     is_lambda = code.co_name == "<lambda>"
+    alone = None if is_lambda else _by_itself(code, lines)
+    if alone is not None:
+        return alone
+    file = _parsed(code.co_filename, lines)
     found = [
         node
         for node in file.by_line.get(code.co_firstlineno, [])
@@ -96,6 +100,56 @@ def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
             f"{code.co_filename} has changed since {code.co_name} (line {code.co_firstlineno}) was compiled from it"
         )
     return found[0], file.owner[found[0]]
+
+
+def _by_itself(code: types.CodeType, lines: list[str]) -> Optional[tuple[Definition, str]]:
+    """Return what `definition_of` does, from the lines of the function alone.
+
+    None where they are not all of it, or are of another function, or it is not known which class
+    they are in.
+    """
+    first = code.co_firstlineno
+    if not hasattr(code, "co_qualname") or not 0 < first <= len(lines):
+        return None
+    end, margin = max([first, *_last_lines(code)]), _margin(lines[first - 1])
+    if margin and first == 1:
+        return None
+    while end < len(lines) and (_margin(lines[end]) > margin or lines[end].strip()[:1] in ("", "#")):
+        end += 1
+    # Empty lines, so that positions are those in the file.
+    before = "\n" * (first - 1) if not margin else "\n" * (first - 2) + "if 1:\n"
+    try:
+        body = ast.parse(before + "".join(lines[first - 1 : end]), code.co_filename).body
+    except SyntaxError:
+        return None
+    if margin and len(body) == 1 and isinstance(body[0], ast.If):
+        body = body[0].body
+    node = body[0] if len(body) == 1 else None
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
+        return None
+    if min([node.lineno, *[d.lineno for d in node.decorator_list]]) != first:
+        return None
+    return (node, _owner(code.co_qualname)) if _parameters(node) == _code_parameters(code) else None
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _last_lines(code: types.CodeType) -> Iterator[int]:
+    """Find the last line of the instructions of a code object, and of each that is nested in it."""
+    yield max((line for *_, line in code.co_lines() if line is not None), default=0)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _last_lines(constant)
+
+
+def _owner(qualname: str) -> str:
+    """Return the innermost class that a qualified name is in; "" if there is none."""
+    parts = qualname.split(".")
+    # A name before "<locals>" is a function's.
+    classes = [a for a, b in zip(parts, parts[1:]) if "<locals>" not in (a, b)]
+    return classes[-1] if classes else ""
 
 
 def _parameters(node: Definition) -> tuple[str, ...]:

@@ -247,6 +247,7 @@ class Stage(StagedDerivatives):
         self.levels: list[Any] = []
         self.calls = 0
         self.active: dict[Any, list[Activation]] = {}
+        self.recurses = False  # whether a function called itself
         self.recursions: dict[Any, Any] = {}
         self.followed: set[Any] = set()
         self.earlier: dict[int, StagedCall] = {}
