@@ -7,7 +7,8 @@ other so far share one. The graph is made again of the same primitives with thes
 decisions that are its guards (`ir.decisions`), so that it is the given graph for every tuple of
 sizes that fits. From then on a graph is an instance of it, which takes no lowering.
 
-Numbers below 2 stay what they are, as sizes of 0 and 1 broadcast or leave nothing to do. Graphs
+Numbers below 2 stay what they are, as sizes of 0 and 1 broadcast or leave nothing to do. A constant
+that counts elements, as the divisor of a mean does, is a further operand where it differs. Graphs
 share programs where their extents are alike as well, since what is chosen by the sizes at hand may
 not be good for others.
 """
@@ -16,11 +17,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Optional
+from functools import partial
+from typing import Any, Optional, Union
 
 from mycel.base import config
 from mycel.base.log import logger
 from mycel.base.remembered import MANY, Remembered
+from mycel.engines import buffers
 from mycel.engines.base import Entry
 from mycel.engines.sizes import programs_of
 from mycel.ir.decisions import Decisions, deciding
@@ -28,6 +31,7 @@ from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike, symbol
 from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims.base import CONSTANT, Literal
 from mycel.transforms.specialize import concrete
 
 __all__ = ["shared_program"]
@@ -40,6 +44,7 @@ FAR = 1 << 28  # elements from which on types of positions may depend on the siz
 SIZES = frozenset(("high", "low", "shape", "size", "starts", "stops"))  # parameters that are sizes
 
 _numbers = itertools.count()
+_Number = Union[int, Literal]
 _Guard = Callable[[Mapping[str, int]], bool]
 
 
@@ -49,12 +54,12 @@ class _Structure:
     __slots__ = ("seen", "made", "refusals")
 
     def __init__(self) -> None:
-        self.seen: list[tuple[int, ...]] = []
+        self.seen: list[tuple[_Number, ...]] = []
         # For each: a number or a symbol's name for each number, the guards, and the graph.
         self.made: list[tuple[tuple[Any, ...], _Guard, Graph]] = []
         self.refusals = 0
 
-    def program(self, graph: Graph, numbers: tuple[int, ...]) -> Optional[Entry]:
+    def program(self, graph: Graph, numbers: tuple[_Number, ...]) -> Optional[Entry]:
         """Return a program for a graph of this structure with these numbers.
 
         Returns None where it is to be compiled for itself.
@@ -62,7 +67,7 @@ class _Structure:
         for pattern, holds, known in self.made:
             sizes = _bound(pattern, numbers)
             if sizes is not None and holds(sizes):
-                return programs_of(known).entry(sizes)
+                return _with_counts(programs_of(known).entry(sizes), pattern, numbers)
         if numbers not in self.seen and len(self.seen) < 2 * ATTEMPTS:
             self.seen.append(numbers)
         if len(self.seen) <= ALONE or self.refusals >= ATTEMPTS or len(self.made) >= ATTEMPTS:
@@ -80,9 +85,9 @@ class _Structure:
             entry = made = None
         if made is None or any([_pins(*guard) for guard in decisions.guards.items()]):
             self.refusals += 1
-            return entry
+            return None if entry is None else _with_counts(entry, pattern, numbers)
         self.made.insert(0, (pattern, decisions.condition(), made))
-        return entry
+        return None if entry is None else _with_counts(entry, pattern, numbers)
 
 
 _structures = Remembered[Any, _Structure]("structures of small graphs", MANY, config.COMPILED_ANEW)
@@ -97,7 +102,7 @@ def shared_program(graph: Graph) -> Optional[Entry]:
     if len(nodes) > NODES or not all([type(i.type) is TensorType and i.type.is_static for i in graph.inputs]):
         return None
     place: dict[Node, int] = {n: i for i, n in enumerate(graph.inputs)}
-    numbers: list[int] = []
+    numbers: list[_Number] = []
     key: list[Any] = []
     extent = 0
     for i in graph.inputs:
@@ -107,6 +112,10 @@ def shared_program(graph: Graph) -> Optional[Entry]:
     for node in nodes:
         place[node] = len(place)
         key.append(node.prim)
+        if _is_count(node, graph):
+            key.append(node.type)
+            numbers.append(node.params["value"])
+            continue
         key += [place.get(i) for i in node.inputs]
         for name, value in node.params.items():
             if isinstance(value, Graph):
@@ -124,6 +133,31 @@ def shared_program(graph: Graph) -> Optional[Entry]:
     return structure.program(graph, tuple(numbers))
 
 
+def _is_count(node: Node, graph: Graph) -> bool:
+    """Return whether a node is a constant that may be a number of elements of what the graph takes
+    or gives, or one less.
+    """
+    if node.prim is not CONSTANT or node.type.rank or node.type.dtype.kind != "f":
+        return False
+    value = node.params["value"].array.item()
+    if not 2 <= value < FAR or value != int(value):
+        return False
+    sizes = [n.type.size for n in (*graph.inputs, *graph.outputs) if type(n.type) is TensorType]
+    return any(size % (value + k) == 0 for size in sizes for k in (0, 1) if size >= value)
+
+
+def _with_counts(entry: Entry, pattern: Sequence[Any], numbers: Sequence[_Number]) -> Entry:
+    """Return an entry without the constants that are further operands, which are `numbers`."""
+    counts = [n.array for known, n in zip(pattern, numbers) if known is None and isinstance(n, Literal)]
+    if not counts:
+        return entry
+    return partial(_run_with, entry, [buffers.from_array(c) for c in counts])
+
+
+def _run_with(entry: Entry, counts: Sequence[Any], *given: Any) -> Any:
+    return entry(*given, *counts)
+
+
 def _pins(question: tuple[Dim, bool], answer: bool) -> bool:
     """Return whether a decision leaves one size only of a symbol."""
     difference, equal = question
@@ -134,11 +168,14 @@ def _is_size(name: str, value: Any) -> bool:
     return name in SIZES and (type(value) is int or type(value) is tuple and all([type(v) is int for v in value]))
 
 
-def _bound(pattern: Sequence[Any], numbers: Sequence[int]) -> Optional[dict[str, int]]:
+def _bound(pattern: Sequence[Any], numbers: Sequence[_Number]) -> Optional[dict[str, int]]:
     """Return the sizes of symbols with which a pattern gives these numbers, or None."""
     sizes: dict[str, int] = {}
     for known, number in zip(pattern, numbers):
-        if type(known) is int:
+        if isinstance(number, Literal):
+            if known is not None and known != number:
+                return None
+        elif type(known) is int:
             if known != number:
                 return None
         elif number < 2 or sizes.setdefault(known, number) != number:
@@ -147,16 +184,21 @@ def _bound(pattern: Sequence[Any], numbers: Sequence[int]) -> Optional[dict[str,
 
 
 def _varied(
-    numbers: Sequence[int], seen: Sequence[Sequence[int]]
-) -> tuple[list[DimLike], tuple[Any, ...], dict[str, int]]:
+    numbers: Sequence[_Number], seen: Sequence[Sequence[_Number]]
+) -> tuple[list[Any], tuple[Any, ...], dict[str, int]]:
     """Return numbers with symbols in place of those that differ from those `seen` before, as
     dimensions and as a pattern, and the sizes of the symbols.
+
+    None stands for constants that differ.
     """
-    symbols: dict[tuple[int, ...], Any] = {}
-    values: list[DimLike] = []
+    symbols: dict[tuple[_Number, ...], Any] = {}
+    values: list[Any] = []
     sizes: dict[str, int] = {}
     for k, number in enumerate(numbers):
         column = (*[s[k] for s in seen], number)
+        if isinstance(number, Literal):
+            values.append(number if len(set(column)) == 1 else None)
+            continue
         if number < 2 or len(set(column)) == 1:
             values.append(number)
             continue
@@ -164,22 +206,29 @@ def _varied(
             symbols[column] = symbol(f"n{next(_numbers)}", 2)
             sizes[repr(symbols[column])] = number
         values.append(symbols[column])
-    return values, tuple([v if type(v) is int else repr(v) for v in values]), sizes
+    return values, tuple([v if type(v) is int or type(v) is Literal or v is None else repr(v) for v in values]), sizes
 
 
-def _again(graph: Graph, values: Sequence[DimLike], sizes: Mapping[str, int]) -> Optional[Graph]:
+def _again(graph: Graph, values: Sequence[Any], sizes: Mapping[str, int]) -> Optional[Graph]:
     """Return a graph with other numbers, or None where it is not the given one for `sizes`."""
     rest = iter(values)
     image: dict[Node, Node] = {}
     for i in graph.inputs:
         image[i] = input_node(tensor_type(tuple([next(rest) for _ in i.type.shape]), i.type.dtype), "operand")
+    counts = []
     for node in graph.nodes:
+        if _is_count(node, graph):
+            image[node] = node
+            if next(rest) is None:
+                image[node] = input_node(node.type, "count")
+                counts.append(image[node])
+            continue
         params = {name: _renumbered(name, value, rest) for name, value in node.params.items()}
         assert node.prim is not None
         made = image[node] = node.prim.node(*[image[i] for i in node.inputs], **params)
         if concrete(made.type, sizes) != node.type:
             return None
-    return Graph([image[i] for i in graph.inputs], [image[o] for o in graph.outputs], graph.name)
+    return Graph([*[image[i] for i in graph.inputs], *counts], [image[o] for o in graph.outputs], graph.name)
 
 
 def _renumbered(name: str, value: Any, rest: Iterator[DimLike]) -> Any:

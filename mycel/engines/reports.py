@@ -51,6 +51,8 @@ class Cost:
 
 
 ZERO_COST = Cost()
+# The most lines of an operator's loops in an account.
+_MOST_LINES = 100
 
 
 def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
@@ -66,7 +68,9 @@ class StepAccount:
     """One step: its kind (kernel, dense, host, copy, cond, while, ...), operations and loops.
 
     It also says which values the step writes and why, which it recomputes, and the user's line.
-    `stores` are tuples (operation, type with layout, reason, whether it overwrites an operand).
+    `stores` are tuples (operation, type with layout, reason, whether it overwrites an operand). Of
+    a user's operator, `listing` has the loops as lines. `code` gives the code of a kernel: that of
+    the compiler, or that of the processor where it is given True.
     """
 
     number: int
@@ -77,6 +81,8 @@ class StepAccount:
     stores: tuple[tuple[str, str, str, bool], ...]
     again: tuple[str, ...]
     where: Optional[Where]
+    listing: tuple[str, ...] = ()
+    code: Optional[Callable[[bool], str]] = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -91,6 +97,9 @@ class StepAccount:
             lines.append(f"       writes {name} {kind}{' over what it reads' if over else ''}: {why}")
         if self.again:
             lines.append(f"       computes again {joined(self.again)}: cheaper than reading it")
+        lines += [f"       {line}" for line in self.listing[:_MOST_LINES]]
+        if len(self.listing) > _MOST_LINES:
+            lines.append(f"       ({len(self.listing) - _MOST_LINES} more lines)")
         return "\n".join(lines)
 
 
@@ -123,6 +132,12 @@ class Account:
             shown = [s for s in shown if s.number in chosen]
             lines.append(f"  the {most} that move most:")
         return "\n".join([*lines, *[s.text for s in shown]])
+
+    def code(self, assembly: bool = False) -> str:
+        """Return the code of the kernels: LLVM's, or the processor's with `assembly`."""
+        made = [(s, s.code(assembly)) for s in self.steps if s.code is not None]
+        mark = "#" if assembly else ";"
+        return "\n".join([f"{mark} {s.text.splitlines()[0].strip()}\n{text}" for s, text in made])
 
 
 def joined(names: Any, most: int = 12) -> str:

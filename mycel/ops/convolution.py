@@ -348,6 +348,7 @@ def bias_add(input_x: Any, bias: Any) -> Tensor:
     return run(E.add, x, reshaped(b, (b.shape[0], *(1,) * (x.ndim - 2))))
 
 
+@fused
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Return the windows of `input` (N, C, H, W) as columns: (N, C * KH * KW, positions).
 
@@ -390,6 +391,7 @@ def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any
     return sizes
 
 
+@fused
 def fold(
     input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:

@@ -11,8 +11,9 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
+from mycel.ops._operands import floating, move_axis, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -25,7 +26,11 @@ from mycel.prims import shape as S
 
 __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "vander"]
 
+# Up to so many rows differences are added up along a row.
+FEW = 16
 
+
+@fused
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """Return the p-norm distances between the rows of two (stacks of) matrices: (..., P, M) and
     (..., R, M) give (..., P, R).
@@ -38,9 +43,13 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     a, b = operands("cdist", x1, x2)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: the operands must be matrices with rows of one length: {a._type} and {b._type}")
-    a = reshaped(a, (*a.shape[:-1], 1, a.shape[-1]))
-    b = reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]))
-    return vector_norm(a - b, p, -1)
+    if isinstance(b.shape[-2], int) and b.shape[-2] < FEW:
+        a = reshaped(a, (*a.shape[:-1], 1, a.shape[-1]))
+        b = reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]))
+        return vector_norm(a - b, p, -1)
+    # Neighbouring results are computed side by side.
+    a, b = reshaped(a, (*a.shape, 1)), move_axis(b, b.ndim - 1, b.ndim - 2)
+    return vector_norm(a - reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:])), p, -2)
 
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:

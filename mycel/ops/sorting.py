@@ -16,7 +16,8 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops._operands import (
     apply,
     axis_of,
@@ -211,6 +212,10 @@ def cummin(input: Any, axis: int) -> Pair:
     return least, cast(place, S.position_type(x.shape[axis_of("cummin", axis, x.ndim)]))
 
 
+# Up to so many elements, running sums of exponentials are taken from all pairs.
+FEW = 16
+
+
 def logcumsumexp(input: Any, axis: int) -> Tensor:
     """Return the logarithms of the running sums of exponentials along an axis, without overflow.
 
@@ -220,6 +225,8 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
     """
     x = floating("logcumsumexp", input)
     where, full = axis_of("logcumsumexp", axis, x.ndim), wide(x)
+    if type(x.shape[where]) is int and x.shape[where] > FEW:
+        return cast(_doubled(full, where), x.dtype)
     # Pairs (i, j <= i): each running sum takes out its own running maximum, so nothing underflows.
     line = move_axis(full, where, x.ndim - 1)
     size = line.shape[-1]
@@ -231,6 +238,22 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
     powers = select(below, run(E.exp, select(below, gaps, 0.0)), 0.0)
     total = run(R.reduce_sum, powers, axes=(powers.ndim - 1,), keepdims=False)
     return cast(move_axis(run(E.add, run(E.log, total), top), x.ndim - 1, where), x.dtype)
+
+
+@fused
+def _doubled(x: Tensor, axis: int) -> Tensor:
+    """Return the logarithms of running sums of exponentials, by sums of 1, 2, 4, ... of them."""
+    size, step = x.shape[axis], 1
+    zeros = (0,) * x.ndim
+    while step < size:
+        low = tuple([step if a == axis else 0 for a in range(x.ndim)])
+        kept = take_slice(x, axis, 0, size - step)
+        other = run(S.PAD, kept, constant_like(-float("inf"), x), low=low, high=zeros, interior=zeros)
+        gap = select(run(E.eq, x, other), 0.0, run(E.sub, x, other))
+        less = run(E.log1p, run(E.exp, run(E.neg, run(E.abs_, gap))))
+        x = run(E.add, run(E.maximum, x, other), less)
+        step *= 2
+    return x
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
@@ -499,9 +522,11 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if array.size and array.min() < 0:
         raise arguments.wrong_value("bincount", "every number", "at least 0", array.min())
     count = builtins.max(int(array.max()) + 1 if array.size else 0, int(minlength))
-    from mycel.ops.creation import ones, zeros
+    from mycel.ops.creation import zeros
 
-    shares = ones(x.shape) if weights is None else operand("bincount", weights)
+    if weights is None:
+        return cast(_occurrences(x, count), D.float32)
+    shares = operand("bincount", weights)
     start = zeros((count,), shares.dtype)
     return run(I.scatter_nd, start, reshaped(cast(x, D.int64), (x.shape[0], 1)), shares, mode="add")
 
@@ -525,7 +550,40 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     if bins < 1 or not -np.inf < min <= max < np.inf:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
     need_room("histc", (size_of("histc", bins),), D.float64)
-    array = x.asnumpy().astype(np.float64).ravel()
-    low, high = (min, max) if min != max or not array.size else (array.min(), array.max())
+    low, high = float(min), float(max)
+    if low == high and x.size:
+        array = x.asnumpy()
+        low, high = float(array.min()), float(array.max())
+        if not np.isfinite(high - low):
+            raise ValueError(f"histc: the elements lie in [{low}, {high}], which is not finite")
     low, high = (low - 1, high + 1) if low == high else (low, high)
-    return Tensor(np.histogram(array, bins, (low, high))[0].astype(x.dtype.numpy))
+    return cast(_histogram(x, as_tensor(np.linspace(low, high, bins + 1))), x.dtype)
+
+
+@fused
+def _histogram(x: Tensor, edges: Tensor) -> Tensor:
+    """Return how many elements lie in each interval between neighbouring `edges`, which are equally
+    far from each other; the last one includes its end.
+    """
+    bins = edges.shape[0] - 1
+    value = cast(flat(x), D.float64)
+    low, high = (reshaped(take_slice(edges, 0, k, k + 1), (1,)) for k in (0, bins))
+    inside = run(E.logical_and, run(E.ge, value, low), run(E.le, value, high))
+    place = run(E.floor, select(inside, value - low, 0.0) / (high - low) * float(bins))
+    at = run(E.minimum, cast(place, D.int32), scalar(bins - 1, D.int32))
+    # What rounding moved across an edge is moved back.
+    at = at - cast(run(E.lt, value, run(I.take, edges, at, axis=0, bounds="drop")), D.int32)
+    at = run(E.maximum, at, scalar(0, D.int32))
+    beyond = run(E.ge, value, run(I.take, edges, at + scalar(1, D.int32), axis=0, bounds="drop"))
+    at = run(E.minimum, at + cast(beyond, D.int32), scalar(bins - 1, D.int32))
+    return _counts(select(inside, at, scalar(bins, D.int32)), bins)
+
+
+def _counts(at: Tensor, size: int) -> Tensor:
+    """Return how often each number below `size` occurs in a vector."""
+    one = broadcast(scalar(1, D.int32), at.shape)
+    start = broadcast(scalar(0, D.int32), (size,))
+    return run(I.scatter_nd, start, reshaped(at, (*at.shape, 1)), one, mode="add", bounds="drop")
+
+
+_occurrences = fused(_counts)

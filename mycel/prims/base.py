@@ -33,6 +33,7 @@ from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims.saved import PAIRS
 
 __all__ = [
     "Cost",
@@ -143,7 +144,9 @@ class Primitive:
     range do. `work(node, number)`: the floating-point operations of a product or convolution, where
     `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
     or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
-    and returns None where the application has no other form.
+    and returns None where the application has no other form. `fixed(node)`: the sizes that code is
+    made for, which have to be known, where others may stay symbols. `kept_of_pair` is that of
+    `saved.pairs`, entered by `register`.
     """
 
     name: str
@@ -165,7 +168,9 @@ class Primitive:
     work: Optional[Callable[[Node, Number], int]] = None
     advice: str = ""
     opens: bool = False
+    fixed: Optional[Callable[[Node], tuple[DimLike, ...]]] = None
     doc: str = ""
+    kept_of_pair: tuple[int, int, int] = (7, 7, 7)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -242,6 +247,7 @@ def register(primitive: Primitive) -> Primitive:
     if primitive.name in REGISTRY:
         raise ValueError(f"a primitive named {primitive.name!r} exists already")
     REGISTRY[primitive.name] = primitive
+    primitive.kept_of_pair = PAIRS.get(primitive.name, primitive.kept_of_pair)
     return primitive
 
 
@@ -317,8 +323,12 @@ def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimL
 
     Raises ShapeError, with the operation's `name` in front, where there is none.
     """
-    if len(shapes) == 2 and shapes[0] is shapes[1] and all(type(d) is int for d in shapes[0]):
-        return shapes[0]
+    if len(shapes) == 2:
+        short, long = shapes if len(shapes[0]) < len(shapes[1]) else (shapes[1], shapes[0])
+        if all([type(d) is int for d in long]) and (
+            not short or short is long or (all([type(d) is int for d in short]) and short == long)
+        ):
+            return long
     rank = max((len(s) for s in shapes), default=0)
     result: list[DimLike] = []
     for axis in range(-rank, 0):

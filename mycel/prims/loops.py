@@ -67,6 +67,9 @@ _checked = Remembered[Any, bool]("operators checked", MANY)
 
 def _found_right(program: Program, types: tuple[TensorType, ...]) -> bool:
     actual = with_sizes(program, sizes_of(program, types))
+    for array, type in zip(actual.inputs, types):
+        if array.shape != type.shape:
+            raise ShapeError(f"{program.name}: {called(array.name)} is {type}, and its shape must be {array.shape}")
     for a in actual.agreements:
         if a.left != a.right:
             raise ShapeError(_told(program, f"{a.text}, {a.left} and {a.right}", a.where))

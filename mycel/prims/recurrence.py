@@ -58,7 +58,16 @@ from mycel.prims.control import while_loop
 from mycel.prims.linalg import matmul, swap_last
 from mycel.prims.reduce import reduce_sum
 
-__all__ = ["GATES", "KEPT", "PARTS", "given_to_grad", "recurrence", "recurrence_grad"]
+__all__ = [
+    "GATES",
+    "KEPT",
+    "PARTS",
+    "entry_at",
+    "given_to_grad",
+    "over_time",
+    "recurrence",
+    "recurrence_grad",
+]
 
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 # The results that only the derivative reads, by number; and the parts of the gates' cotangents.
@@ -302,7 +311,7 @@ def _grad_reference(*arrays: Any, mode: str, reverse: bool, masked: bool, given:
 # Definitions: graphs.
 
 
-def _at(x: Node, t: Any) -> Node:
+def entry_at(x: Node, t: Any) -> Node:
     """Return the entry of a time, a number or a node."""
     if isinstance(t, int):
         return S.reshape(S.slice_axis(x, 0, t, t + 1), x.shape[1:])
@@ -318,7 +327,7 @@ def _written(entries: Node, t: Node, value: Node) -> Node:
     return I.scatter_nd(entries, S.reshape(t, (1, 1)), update, mode="set", bounds="drop")
 
 
-def _over_time(
+def over_time(
     length: Any, reverse: bool, state: Sequence[Node], fixed: Sequence[Node], empty: Sequence[Node], step: Any
 ) -> tuple[Node, ...]:
     """Return the final state of a loop over the times, and what its steps give, by time.
@@ -363,10 +372,10 @@ def _expand(
     kept = [] if mode in ("tanh", "relu") else [S.full((time, batch, 4 * hidden), 0, p.dtype)]
 
     def step(k: Any, t: Any, now: list[Node], given: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-        new, *more = _step(_NODES, mode, _at(given[0], t), given[1], given[2], now[0], now[-1])
+        new, *more = _step(_NODES, mode, entry_at(given[0], t), given[1], given[2], now[0], now[-1])
         after = [new, more[0]] if lstm else [new]
         if masked:
-            shown = _column(_at(given[-1], t))
+            shown = _column(entry_at(given[-1], t))
             after = [E.select(shown, a, b) for a, b in zip(after, now)]
         return after, [*after, *more[-1:]]
 
@@ -374,7 +383,7 @@ def _expand(
     row = S.reshape(b, (1, b.shape[0]))
     fixed = [p, swap_last(w), row, *rest[lstm:]]
     empty = [states, states, *kept] if lstm else [states, *kept]
-    found = _over_time(time, reverse, first, fixed, empty, step)
+    found = over_time(time, reverse, first, fixed, empty, step)
     if lstm:
         last, c, outputs, cells, gates = found
         return outputs, last, c, cells, gates
@@ -395,11 +404,11 @@ def _grad_expand(*operands: Node, mode: str, reverse: bool, masked: bool, given:
     def step(k: Any, t: Any, now: list[Node], entries: Sequence[Node]) -> tuple[list[Node], list[Node]]:
         w, earlier, later, *more = entries
         dh, dc = now[0], now[1] if lstm else None
-        gates = _at(more.pop(0), t) if x.gates is not None else None
-        dh = E.add(dh, _at(more.pop(0), t)) if x.ct_states is not None else dh
-        made, beside, inner = _back(_NODES, mode, dh, dc, _at(earlier, t), _at(later, t), gates)
+        gates = entry_at(more.pop(0), t) if x.gates is not None else None
+        dh = E.add(dh, entry_at(more.pop(0), t)) if x.ct_states is not None else dh
+        made, beside, inner = _back(_NODES, mode, dh, dc, entry_at(earlier, t), entry_at(later, t), gates)
         if masked:
-            shown = _column(_at(more[0], t))
+            shown = _column(entry_at(more[0], t))
             made, beside = E.select(shown, made, S.zeros_like(made)), E.select(shown, beside, dh)
             inner = None if inner is None else E.select(shown, inner, dc)
         met = S.slice_axis(made, 1, 0, w.shape[0])
@@ -408,7 +417,7 @@ def _grad_expand(*operands: Node, mode: str, reverse: bool, masked: bool, given:
 
     state = [S.zeros_like(x.h) if n is None else n for n in ((x.ct_h, x.ct_c) if lstm else (x.ct_h,))]
     empty = S.full((time, batch, PARTS[mode] * hidden), 0, x.states.dtype)
-    *ends, parts = _over_time(time, not reverse, state, fixed, [empty], step)
+    *ends, parts = over_time(time, not reverse, state, fixed, [empty], step)
     return parts, *ends
 
 

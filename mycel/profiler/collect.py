@@ -25,7 +25,7 @@ from mycel.cells.cell import Cell
 from mycel.compiled import jit as compiled_functions
 from mycel.compiled.jit import Jit
 from mycel.core import eager
-from mycel.core.recording import Recorded
+from mycel.core.recorded import Recorded
 from mycel.core.tensor import Tensor
 from mycel.devices import runtime
 from mycel.engines.select import engine

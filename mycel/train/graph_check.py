@@ -36,6 +36,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
 from mycel.ir.verify import verify
+from mycel.loops.programs import Program
 from mycel.prims.attention import OPERANDS
 from mycel.prims.base import GET_ITEM, Literal, Primitive
 from mycel.prims.control import call, while_loop
@@ -116,6 +117,7 @@ _window = {"window": _sizes, "strides": _counts, "padding": _pairs}
 
 _flags = _tuple_of(_flag)
 _recurrence = {"mode": _one_of("tanh", "relu", "gru", "lstm"), "reverse": _flag, "masked": _flag}
+_ctc = {"blank": _is_count, "merge": _flag}
 _real = _instance(float)
 _attention: dict[str, Callable[[Any], bool]] = {
     "scale": _real,
@@ -129,7 +131,7 @@ _attention: dict[str, Callable[[Any], bool]] = {
 
 _bounded = {"bounds": _one_of(*BOUNDS)}
 # What a file may leave out.
-_OPTIONAL = frozenset(_bounded)
+_OPTIONAL = frozenset((*_bounded, "factor"))
 
 # The parameters of the primitives that files may hold; those that are not here take none.
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
@@ -175,9 +177,9 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "eigh": {"lower": _flag},
     "qr": {"full": _flag},
     "svd": {"full": _flag, "vectors": _flag},
-    "fourier": {"axes": _counts, "inverse": _flag},
-    "fourier_half": {"axes": _counts},
-    "fourier_from_half": {"axes": _counts, "size": _is_count},
+    "fourier": {"axes": _counts, "inverse": _flag, "factor": _real},
+    "fourier_half": {"axes": _counts, "factor": _real},
+    "fourier_from_half": {"axes": _counts, "size": _is_count, "factor": _real},
     "while_grad": {
         "test": _graph,
         "body": _graph,
@@ -189,7 +191,12 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     },
     "recurrence": _recurrence,
     "recurrence_grad": {**_recurrence, "given": _flags},
+    "ctc": _ctc,
+    "ctc_grad": _ctc,
     "moments": {"axes": _counts},
+    "sample": {"linear": _flag},
+    "sample_add": {"linear": _flag, "sizes": _sizes},
+    "sample_slopes": {"linear": _flag},
     "attention": _attention,
     "attention_grad": _attention,
     "softmax": {"axis": _is_count},
@@ -200,6 +207,7 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "search_sorted": {"side": _one_of("left", "right")},
     "random_bits": {"shape": _sizes, "dtype": _dtype},
     "recompute": {"graph": _graph, "fresh": _counts},
+    "loops": {"program": _instance(Program)},
     "recur": {"label": _word, "types": _types},
     "recursion": {"graph": _graph, "label": _word},
     "window_sum": _window,

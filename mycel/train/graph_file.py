@@ -44,8 +44,10 @@ from mycel.base.errors import Unsupported
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType, TokenType
+from mycel.loops.programs import Program
 from mycel.prims.base import REGISTRY, Literal
 from mycel.prims.custom import Rule
+from mycel.train.program_form import form_of
 
 __all__ = ["VERSION", "GraphFileError", "MAGIC", "Model", "State", "write_model"]
 
@@ -165,6 +167,8 @@ class _Writer:
             return {"slice": [self.value(v) for v in (value.start, value.stop, value.step)]}
         if kind is frozenset:
             return {"set": [self.value(v) for v in sorted(value)]}
+        if kind is Program:
+            return {"program": form_of(value, self.value)}
         if kind is Rule:
             return {"rule": [value.is_hook, value.removed]}
         raise Unsupported(f"a parameter of type {kind.__name__} ({value!r}) has no form in a file")

@@ -28,6 +28,7 @@ from mycel.prims.base import REGISTRY, Literal
 from mycel.prims.custom import Rule
 from mycel.train.graph_check import DEEPEST, MOST, MOST_TERMS, Refusal, check_model, check_node, check_terms
 from mycel.train.graph_file import MAGIC, VERSION, GraphFileError, Model, State
+from mycel.train.program_form import program_of
 
 __all__ = ["check_loaded", "read_model"]
 
@@ -286,6 +287,8 @@ class _Reader:
             return slice(*[self.value(v) for v in content])
         if kind == "set":
             return frozenset([self.value(v) for v in content])
+        if kind == "program":
+            return program_of(content, self.value)
         if kind == "rule":
             return _lost_rule(*content)
         raise GraphFileError(f"a parameter is of the unknown kind {kind!r:.100}")

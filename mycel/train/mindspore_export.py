@@ -188,7 +188,8 @@ class _Writer:
         elif name in _RULES:
             self.names[node] = _RULES[name](self, node, x, **params)
         else:
-            raise Unsupported(f"export: for_mindspore has no form for the operation {name}")
+            what = f"operator {params['program'].name}" if "program" in params else f"operation {name}"
+            raise Unsupported(f"export: for_mindspore has no form for the {what}")
 
     def apply(self, operator: str, inputs: Iterable[str], kind: Any, function: bool = True, **attributes: Any) -> str:
         """Add a node and return the name of its value.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -21,6 +22,7 @@ from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType
+from mycel.loops.programs import Program
 from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.train.graph_file import Model
 
@@ -289,9 +291,12 @@ class Writer:
         if prim.expand is None or any(not isinstance(i.type, TensorType) for i in node.inputs):
             raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
         inputs = [input_node(i.type) for i in node.inputs]
-        made = prim.expand(*inputs, **node.params)
+        # An operator's schedule says how it runs here, and nothing of what it computes.
+        params = {k: replace(v, plan=None) if isinstance(v, Program) else v for k, v in node.params.items()}
+        made = prim.expand(*inputs, **params)
         if made is None:
-            raise Unsupported(f"export: {prim.name} of this kind has no form in ONNX{where}")
+            kind = next((f"the operator {v.name}" for v in params.values() if isinstance(v, Program)), "")
+            raise Unsupported(f"export: {kind or f'{prim.name} of this kind'} has no form in ONNX{where}")
         several = isinstance(made, tuple)
         results = made if several else (made,)
         if any(

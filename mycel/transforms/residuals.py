@@ -33,6 +33,7 @@ class Link:
     def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
         self.active, self.decisions = tuple(active), decisions
         self.symbolic: Optional[bool] = None
+        self._operands: Optional[frozenset[int]] = None
         self.count = len(graph.outputs)
         self._inputs, self._outputs = graph.inputs, graph.outputs
         self._backward: dict[tuple[bool, ...], tuple[Optional[Graph], tuple[int, ...]]] = {}
@@ -58,6 +59,16 @@ class Link:
             with deciding(self.decisions):
                 found = self._backward[present] = self._build(present)
         return found
+
+    @property
+    def operands(self) -> frozenset[int]:
+        """The inputs whose values the derivative uses."""
+        if self._operands is None:
+            graph, _ = self.backward(tuple([s is not None for s in self._seeds]))
+            used = set() if graph is None else set(toposort(graph.outputs))
+            places = enumerate(() if graph is None else graph.inputs[: len(self._inputs)])
+            self._operands = frozenset([i for i, n in places if n in used])
+        return self._operands
 
     def _build(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
         grads = self._gradients(present)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.ir.dims import DimLike, InconclusiveDimension, product
+from mycel.ir.dims import DimLike, InconclusiveDimension, product, same
 from mycel.ir.graph import Node
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
 from mycel.prims.linalg import matmul
@@ -226,6 +228,19 @@ def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
     return None
 
 
+@rule(I.take, I.take_add)
+def _all_in_order(node: Node, context: Context) -> Optional[Node]:
+    """Remove reading all rows in their order, as windows do that are as long as the axis, and its
+    transpose.
+    """
+    x, indices = node.inputs
+    axis = node.params["axis"]
+    if indices.prim is not S.iota or indices.type.rank != 1:
+        return None
+    size = node.params["size"] if node.prim is I.take_add else x.shape[axis]
+    return x if x.shape == node.shape and same(size, indices.shape[0]) else None
+
+
 @rule(S.PAD)
 def _pad(node: Node, context: Context) -> Optional[Node]:
     x, value = node.inputs
@@ -243,6 +258,41 @@ def _pad(node: Node, context: Context) -> Optional[Node]:
     if inner is not None and around is not None and inner.tobytes() == around.tobytes():
         return context.broadcast(value, node.shape)
     return None
+
+
+@rule(E.add)
+def _neighbours(node: Node, context: Context) -> Optional[Node]:
+    """Join tensors that are added up at places beside each other, among zeros.
+
+    So the cotangents of the times of a sequence are written once, and not added up as a whole.
+    """
+    x, y = node.inputs
+    axis = _padded_axis(x)
+    if axis is None or axis != _padded_axis(y) or x.shape != y.shape:
+        return None
+    if not (context.is_single(x) and context.is_single(y)):
+        return None
+    if x.params["low"][axis] > y.params["low"][axis]:
+        x, y = y, x
+    if x.params["low"][axis] + x.inputs[0].shape[axis] != y.params["low"][axis]:
+        return None
+    parts: list[Node] = []
+    for part in (x.inputs[0], y.inputs[0]):
+        whole = part.prim is S.CONCAT and part.params["axis"] == axis and context.is_single(part)
+        parts += part.inputs if whole else (part,)
+    joined = S.CONCAT.node(*parts, axis=axis)
+    return S.PAD.node(joined, x.inputs[1], **{**x.params, "high": y.params["high"]})
+
+
+def _padded_axis(x: Node) -> Optional[int]:
+    """Return the one axis along which a node pads by zeros; None for any other node."""
+    if x.prim is not S.PAD or uniform(x.inputs[1]) != 0 or any(x.params["interior"]):
+        return None
+    low, high = x.params["low"], x.params["high"]
+    if not _are_ints(low, high, x.shape) or any(v < 0 for v in (*low, *high)):
+        return None
+    axes = [a for a, ends in enumerate(zip(low, high)) if any(ends)]
+    return axes[0] if len(axes) == 1 else None
 
 
 @rule(S.CONCAT)

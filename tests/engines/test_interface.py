@@ -112,8 +112,8 @@ def test_engines_share_the_allocator_and_nothing_that_is_kept(tmp_path: Path, mo
     found = []
     for name, folders in (
         ("reference", {"objects"}),
-        ("native", {"objects", "programs"}),
-        ("reference", {"objects", "programs"}),
+        ("native", {"objects", "programs", "sources"}),
+        ("reference", {"objects", "programs", "sources"}),
     ):
         done = process(name, str(program))
         values, modules = done.stdout.splitlines()
@@ -342,13 +342,13 @@ def test_a_trace_has_room_for_so_many_records(engine: Engine) -> None:
 
 
 def test_memory_is_accounted(engine: Engine) -> None:
-    # What earlier tests left is not given back in between, and no block of theirs is used again.
+    # What earlier tests left is not given back in between.
     gc.collect()
     engine.empty_cache()
     before = engine.memory()
     held = buffers.empty(1 << 20)
     after = engine.memory()
-    assert after.allocated - before.allocated == 1 << 20 and after.blocks == before.blocks + 1
+    assert after.allocated - before.allocated == 1 << 20 and before.blocks <= after.blocks <= before.blocks + 1
     assert after.reserved >= after.allocated and after.most_reserved >= after.reserved <= after.limit
     del held
     assert engine.memory().most_allocated >= after.allocated

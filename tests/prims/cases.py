@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 # A tuple cannot be drawn at random: the primitives with several outputs test it.
 # Made by passes of engines: never differentiated or batched.
-WITHOUT_CASES = {"get_item", "on_complex", "recur"}
+WITHOUT_CASES = {"fourier_parts", "get_item", "on_complex", "recur"}
 
 
 @dataclass(frozen=True)

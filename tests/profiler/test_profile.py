@@ -15,7 +15,7 @@ from mycel import nn, ops
 from mycel.base.spans import sinks
 from mycel.cells.cell import Cell
 from mycel.compiled.jit import Jit
-from mycel.core.recording import Recorded
+from mycel.core.recorded import Recorded
 from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
 

@@ -13,7 +13,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant
-from mycel.prims.index import scatter_nd, take_add
+from mycel.prims.index import scatter_nd, take, take_add
 from mycel.prims.linalg import matmul
 
 F = tensor_type((2, 13), float32)
@@ -49,6 +49,23 @@ EXACT: dict[str, Case] = {
         lambda x, y: S.reshape(E.exp(x) + y, (6, 5)),
         lambda x, y: E.exp(S.reshape(x, (6, 5))) + S.reshape(y, (1, 5)),
         [T(2, 3, 5), T(5)],
+    ),
+    "all rows in their order": (
+        lambda x: take(x, S.iota(shape=(13,), axis=0, dtype=int32), axis=1),
+        lambda x: x,
+        [F],
+    ),
+    "all rows added in their order": (
+        lambda x: take_add(x, S.iota(shape=(13,), axis=0, dtype=int32), axis=1, size=13),
+        lambda x: x,
+        [F],
+    ),
+    "neighbours among zeros": (
+        lambda x, y, z: (
+            S.pad(x, c(0), (0, 2), (0, 5)) + S.pad(y, c(0), (0, 1), (0, 7)) + S.pad(z, c(0), (0, 4), (0, 1))
+        ),
+        lambda x, y, z: S.pad(S.concat([y, x, z], 1), c(0), (0, 1), (0, 1)),
+        [T(2, 2), T(2, 1), T(2, 4)],
     ),
     "x + 0": (lambda x: x + 0.0, lambda x: x, [F]),
     "0 + x": (lambda x: 0.0 + x, lambda x: x, [F]),

@@ -25,11 +25,12 @@ from mycel.base.spans import timed
 from mycel.engines.native.kernels.deduplication import digest_of
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.scans import ScanWriter
-from mycel.engines.native.kernels.schedule import copies, describe, grain
+from mycel.engines.native.kernels.schedule import column_work, copies, describe, grain
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.llvm.jit import machine
 from mycel.engines.native.math import library as vector_math
 from mycel.ir.dims import DimLike, is_one, is_zero
+from mycel.loops.counting import Count
 
 __all__ = ["Kernel", "generate", "grain"]
 
@@ -42,7 +43,8 @@ class Kernel:
     """The text of a module and facts about its kernel.
 
     These are its argument words, the size of the range that threads divide, the work of the whole
-    range, and a description of its loops.
+    range, and a description of its loops. Of a statement of a user's operator they are also its
+    loops as lines of text, and how often each of its operations runs.
     """
 
     text: str
@@ -50,6 +52,8 @@ class Kernel:
     extent: DimLike
     work: DimLike
     schedule: str = ""
+    listing: tuple[str, ...] = ()
+    counts: tuple[Count, ...] = ()
 
 
 @timed("code generation", lambda nest: nest.name)
@@ -102,6 +106,7 @@ class _Generator(ScanWriter):
             if not is_zero(access.offset.const):
                 self.offsets[0][i] = self.word("int", access.offset.const)
             self.pointer(access.buffer)
+        self.load_constants()
         self.most_copies = self.choose_copies()
         for r in nest.reduces:
             self.declare_accumulators(r)
@@ -128,6 +133,8 @@ class _Generator(ScanWriter):
             extent = 1
         e.do("ret void")
         work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
+        if not self.rows:
+            work = column_work(nest, extent, work)
         return Kernel(self.text(), self.words, extent, work, describe(nest, self.lanes, self.most_copies, extent))
 
     def text(self) -> str:

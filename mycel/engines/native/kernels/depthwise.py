@@ -1,4 +1,4 @@
-"""Depthwise convolutions of row-major images, and both gradients, as special kernels.
+"""Depthwise convolutions of row-major images and sequences, and both gradients, as special kernels.
 
 There is so little work for each element that the time is that of reading it once, while the dense
 library would reorder the images first. The convolution kernel of one channel is held in registers.
@@ -6,9 +6,10 @@ Rows are read in the order of memory, so that the processor can prefetch them; l
 that meet only padding are left out. The gradient by the image is the convolution of the cotangent
 with the flipped kernel, which requires a stride of 1. For the gradient by the kernel, a channel's
 sums over all images stay in registers; each thread takes whole channels, so that threads share no
-sum and results do not depend on their number.
+sum and results do not depend on their number. A sequence is an image of one row.
 
-The stride along the rows must be 1; other convolutions go to the library.
+The stride along the rows must be 1; other convolutions go to the library. It has fast code for
+images and large kernels, but none for their gradients.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from mycel.ir.graph import Node
 from mycel.prims.base import Primitive
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 
-__all__ = ["depthwise_kernel"]
+__all__ = ["depthwise_kernel", "prefers_rows"]
 
-# Taps that leave registers for the images.
-MOST_TAPS = 25
+# Taps that leave registers for the images, and those with which gradients by images and convolved
+# sequences are still faster than the library's.
+MOST_TAPS, MANY_TAPS = 25, 64
 # Elements from where is read to what is fetched meanwhile.
 AHEAD = 512
 NUMBERS = (
@@ -70,26 +72,60 @@ def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kern
     """
     prim, p = node.prim, node.params
     assert prim is not None
-    types = _OPERANDS[prim]
-    shapes = [node.type.shape if i is None else node.inputs[i].type.shape for i in types]
-    image, weights, _ = shapes
-    if len(image) != 4 or node.type.dtype is not D.float32 or any(v.buffer.dtype is not D.float32 for v in inputs):
-        return None
-    if not _is_depthwise(p["groups"], weights) or not is_one(p["strides"][1]):
-        return None
-    if prim is conv_grad_input and not is_one(p["strides"][0]):
+    if not _has_kernel(node) or any(v.buffer.dtype is not D.float32 for v in inputs):
         return None
     images = inputs if prim is conv_grad_weight else inputs[:1]
-    if any(not is_one(v.strides[3]) or is_one(v.shape[3]) for v in images):
+    if any(not is_one(v.strides[-1]) for v in images):
         return None
-    views = [out if i is None else inputs[i] for i in types]
+    shapes = _shapes(node)
+    views = [out if i is None else inputs[i] for i in _OPERANDS[prim]]
+    if len(shapes[0]) == 3:
+        views = [View(v.buffer, _with_row(v.shape, 1), _with_row(v.strides, 0), v.offset) for v in views]
+        shapes = [_with_row(shape, 1) for shape in shapes]
+        p = {**p, "strides": (1, *p["strides"]), "padding": ((0, 0), *p["padding"]), "dilation": (1, *p["dilation"])}
     return _kernel(prim, p, views, shapes)
 
 
-def _is_depthwise(groups: Any, weights: tuple[DimLike, ...]) -> bool:
+def prefers_rows(node: Node) -> bool:
+    """Return whether a convolution, or a gradient of one, has a kernel that is worth copying images
+    in another order for, as the library has no fast code for it.
+    """
+    if not _has_kernel(node):
+        return False
+    image, weights, _ = _shapes(node)
+    return len(image) == 3 or (node.prim is not conv and math.prod(weights[2:]) > MOST_TAPS)
+
+
+def _shapes(node: Node) -> list[tuple[DimLike, ...]]:
+    """Return the shapes of the image, the weights and the convolved image."""
+    assert node.prim is not None
+    return [node.type.shape if i is None else node.inputs[i].type.shape for i in _OPERANDS[node.prim]]
+
+
+def _has_kernel(node: Node) -> bool:
+    """Return whether there is a kernel for images in row-major order."""
+    prim, p = node.prim, node.params
+    image, weights, result = _shapes(node)
+    if len(image) not in (3, 4) or node.type.dtype is not D.float32:
+        return False
+    most = MOST_TAPS if prim is conv and len(image) == 4 else MANY_TAPS
+    if not _is_depthwise(p["groups"], weights, most) or not is_one(p["strides"][-1]):
+        return False
+    if prim is conv_grad_input and not is_one(p["strides"][0]):
+        return False
+    read = (image, result) if prim is conv_grad_weight else (result,) if prim is conv_grad_input else (image,)
+    return not any(is_one(shape[-1]) for shape in read)
+
+
+def _with_row(numbers: tuple[DimLike, ...], number: int) -> tuple[DimLike, ...]:
+    """Return sizes or strides of sequences as those of images of one row."""
+    return (*numbers[:2], number, *numbers[2:])
+
+
+def _is_depthwise(groups: Any, weights: tuple[DimLike, ...], most: int) -> bool:
     outputs, channels, *kernel = weights
     fixed = all(isinstance(d, int) for d in (groups, outputs, channels, *kernel))
-    return fixed and groups == outputs > 1 and channels == 1 and math.prod(kernel) <= MOST_TAPS
+    return fixed and groups == outputs > 1 and channels == 1 and math.prod(kernel) <= most
 
 
 def _kernel(prim: Primitive, p: Any, views: list[View], shapes: list[tuple[DimLike, ...]]) -> Kernel:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple, Optional
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
@@ -26,10 +27,19 @@ from mycel.engines.native.math import library as vector_math
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike, is_one, product
 from mycel.loops import legality
+from mycel.loops.analysis import highest
+from mycel.loops.counting import counted
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement, statements
+from mycel.loops.programs import COMBINES, Array, For, If, Set, Statement, listed, statements
 
-__all__ = ["LoopWriter", "is_shared"]
+__all__ = ["LoopWriter", "Round", "is_shared", "longest_of"]
+
+
+class Round(NamedTuple):
+    """One round of a loop that is run as steps, and where its number from 0 lies."""
+
+    loop: For
+    number: View
 
 
 class LoopWriter:
@@ -62,9 +72,20 @@ class LoopWriter:
         self.labels = 0
         self.listens = False
 
-    def run(self, statement: Statement) -> Kernel:
+    def run(self, statement: Statement, around: Optional[Round] = None) -> Kernel:
+        """Return the kernel of a statement, which may be part of a round of a loop around it."""
         extent: DimLike = 1
-        if isinstance(statement, For) and is_shared(statement):
+        longest: Optional[DimLike] = None
+        if around is not None:
+            self.enter_round(around)
+            longest = longest_of(statement, around.loop)
+        if longest is not None and isinstance(statement, For):
+            extent = longest
+            start, stop = self.dimension(statement.start), self.dimension(statement.stop)
+            first = choose(self.e, "i64", self.e.put(f"icmp sgt i64 {start}, %begin"), start, "%begin")
+            last = choose(self.e, "i64", self.e.put(f"icmp slt i64 {stop}, %end"), stop, "%end")
+            self.plain_loop(statement, first, last)
+        elif around is None and isinstance(statement, For) and is_shared(statement):
             extent = statement.stop - statement.start
             start = self.dimension(statement.start)
             first = self.e.put(f"add i64 %begin, {start}")
@@ -73,7 +94,21 @@ class LoopWriter:
         else:
             self.block((statement,))
         self.e.do("ret void")
-        return Kernel(self.text(), self.words, extent, _work(statement), "one by one")
+        around_it = () if around is None else (around.loop,)
+        counts, listing = tuple(counted(statement, self.arrays, around_it)), tuple(listed(statement))
+        work = _work(statement, frozenset([x.index for x in around_it]))
+        return Kernel(self.text(), self.words, extent, work, "one by one", listing, counts)
+
+    def enter_round(self, around: Round) -> None:
+        """Read the index of a loop around the statement from where its rounds are counted."""
+        s, e = around.loop, self.e
+        pointer = self.word("pointer", around.number.buffer, id(around.number.buffer))
+        count = e.put(f"load i64, ptr {pointer}")
+        if s.backward:
+            self.position[s.index] = e.put(f"sub nsw i64 {self.dimension(s.stop - 1)}, {count}")
+        else:
+            self.position[s.index] = e.put(f"add nsw i64 {self.dimension(s.start)}, {count}")
+        self.loops.append(s)
 
     def text(self) -> str:
         types = ", ".join(f"{kind} {name}" for name, kind in self.parameters)
@@ -413,6 +448,17 @@ class LoopWriter:
         e.label(after)
         kind = compute_type(f.dtype)
         return e.put(f"phi {kind} " + ", ".join(f"[ {v}, %{b} ]" for v, b in ends))
+
+
+def longest_of(statement: Statement, around: For) -> Optional[DimLike]:
+    """Return the end of a loop that threads share in the longest round of a loop around it.
+
+    None where they do not, or the end is not known.
+    """
+    if not isinstance(statement, For) or not is_shared(statement):
+        return None
+    found = highest(statement, (around,))
+    return None if found is None or isinstance(found, Dim) and around.index in symbols_in(found) else found
 
 
 def is_shared(loop: For) -> bool:

@@ -18,7 +18,7 @@ from mycel.base.dtype import DType
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.emit import compute_type, literal, memory_type, suffix
-from mycel.engines.native.kernels.loop_code import LoopWriter
+from mycel.engines.native.kernels.loop_code import LoopWriter, Round
 from mycel.engines.native.kernels.nest import Site
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.llvm.jit import machine
@@ -42,14 +42,16 @@ def write_loops(
     arrays: Mapping[str, Array],
     site: Callable[[str, int, DimLike], Site],
     reassociate: bool = False,
+    around: Optional[Round] = None,
 ) -> Kernel:
     """Return the kernel of a statement.
 
     `views` are the places of the arrays that are not private, `arrays` all arrays by name. `site`
     returns where an index out of range is reported, for an array, an axis and its size. With
-    `reassociate`, sums and products of floats may be associated in another way.
+    `reassociate`, sums and products of floats may be associated in another way. `around` is the
+    round of a loop that the statement is part of.
     """
-    return _VectorWriter(views, arrays, site, reassociate).run(statement)
+    return _VectorWriter(views, arrays, site, reassociate).run(statement, around)
 
 
 class _NotLanes(Exception):

@@ -24,6 +24,7 @@ from mycel.engines.native.kernels.strided import load_strided, small_step, sprea
 from mycel.engines.native.kernels.values import KernelWriter
 from mycel.engines.native.llvm.narrow import ANY, EXACT, narrow, widen
 from mycel.ir.dims import is_one, is_zero
+from mycel.loops.programs import COMBINES
 
 __all__ = ["MemoryWriter"]
 
@@ -262,9 +263,9 @@ class MemoryWriter(KernelWriter):
         values = self.widened(s.value, wide)
         for u in range(self.copies if wide else 1):
             value = values[u if len(values) > 1 else 0]
-            if s.mode == "add":
+            if s.mode != "set":
                 before = self.load_one(access, 0, u, wide, reports=False)
-                value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
+                value = emit.operation(e, COMBINES[s.mode], wide, dtype, [before, value], [dtype, dtype])
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
     def store_one(self, access: Access, value: str, copy: int, wide: bool, known: int = ANY) -> None:

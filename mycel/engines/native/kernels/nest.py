@@ -189,7 +189,9 @@ class Reduce:
 
 @dataclass(eq=False)
 class Store:
-    """The statement that writes `value` to `target`, or adds it there with mode 'add'."""
+    """The statement that writes `value` to `target`, or combines it with what is there by a mode of
+    `loops.programs.COMBINES`.
+    """
 
     target: Access
     value: Expr

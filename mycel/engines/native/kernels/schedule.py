@@ -28,6 +28,7 @@ from mycel.ir.dims import DimLike, is_one, is_zero
 
 __all__ = [
     "better_lanes",
+    "column_work",
     "copies",
     "describe",
     "grain",
@@ -40,6 +41,8 @@ __all__ = [
 
 NARROW = 4
 GRAIN_WORK = 65536
+# The bytes of a line of the cache, and the most parts of columns that all rows are written to.
+LINE, MOST_SHARES = 64, 8
 # Elements above which an operand leaves the nearest cache before its lines have been used up.
 LARGE = 4096
 # A loop for lanes: long enough that most vectors are full.
@@ -162,6 +165,18 @@ def row_work(nest: Nest, shared: Sequence[int]) -> int:
     """
     inner = [loop.extent for k, loop in enumerate(nest.loops) if k not in shared]
     return prod(inner) if all(type(d) is int for d in inner) else 0  # type: ignore[arg-type]
+
+
+def column_work(nest: Nest, extent: DimLike, work: DimLike) -> DimLike:
+    """Return the work by which threads share columns that all rows of a sequence are written to.
+
+    Each part goes through all rows, so that many narrow ones are slower than one, and two in one
+    line of the cache wait for each other. `extent` is the number of columns, `work` is all work.
+    """
+    if type(extent) is not int or type(work) is not int or not any(loop.kind == "s" for loop in nest.loops):
+        return work
+    line = max(LINE // min(s.target.buffer.dtype.itemsize for s in nest.stores), -(-extent // MOST_SHARES))
+    return min(work, max(GRAIN_WORK * extent // line, 1))
 
 
 def grain(extent: int, work: int) -> int:

@@ -8,9 +8,12 @@ in the scope of the loop in which they were computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
+
+import numpy as np
 
 from mycel.base import dtype as D
 from mycel.engines.native.kernels import emit
@@ -26,6 +29,8 @@ Word = tuple[str, Any]
 # A row of so many iterations, some 20 milliseconds at least, is worth a question on the way;
 # `TICKS` iterations of its loops pass between two.
 LONG, TICKS = 1 << 26, 1 << 20
+# So many constants of a kernel are argument words; multiples of one over `SIMPLE` up to it are not.
+MOST_CONSTANTS, SIMPLE = 4, 64
 
 
 class KernelWriter:
@@ -79,6 +84,9 @@ class KernelWriter:
         self.stages: dict[int, int] = {}
         self.late: set[int] = set()
         self.accumulators: dict[Any, list[str]] = {}
+        # Constants, None for those that are part of the text, and the names of those loaded.
+        self.constants: dict[int, Optional[Expr]] = {}
+        self.loaded: dict[int, str] = {}
         self.has_sites = False
         self.listens = row_work(nest, self.rows or ([] if self.across else parallel)) >= LONG
 
@@ -107,6 +115,8 @@ class KernelWriter:
         depth, wide, stage = 0, False, 0
         for a in x.args:
             self.analyse(a)
+            if a.kind == "const":
+                self.note_constant(a, x.data if x.kind == "op" else "")
             depth, wide = max(depth, self.depths[id(a)]), wide or self.varies[id(a)]
             stage = max(stage, self.stages[id(a)])
         if any(id(a) in self.late for a in x.args):
@@ -134,6 +144,29 @@ class KernelWriter:
                 self.analyse(x)
 
     # Words.
+
+    def note_constant(self, x: Expr, operation: str) -> None:
+        """Note a constant that an operation uses."""
+        known = self.constants.get(id(x))
+        if known is None or known:
+            fits = x.dtype is D.float32 and operation in ("mul", "div") and _is_of_sizes(x.data[0], operation)
+            self.constants[id(x)] = x if fits else None
+
+    def load_constants(self) -> None:
+        """Load constants that follow from sizes from argument words, so that the text is without
+        them.
+        """
+        found = [x for x in self.constants.values() if x is not None]
+        for x in found if len(found) <= MOST_CONSTANTS else ():
+            bits = int(np.float32(x.data[0]).view(np.uint32))
+            word = self.word("int", bits)
+            self.entry += [f"  {word}t = trunc i64 {word} to i32", f"  {word}f = bitcast i32 {word}t to float"]
+            self.loaded[id(x)] = f"{word}f"
+            if self.wide:
+                kind = f"<{self.lanes} x float>"
+                self.entry.append(f"  {word}i = insertelement {kind} undef, float {word}f, i32 0")
+                zeros = f"<{self.lanes} x i32> zeroinitializer"
+                self.entry.append(f"  {word}v = shufflevector {kind} {word}i, {kind} undef, {zeros}")
 
     def word(self, kind: str, value: Any) -> str:
         """Return the SSA name of an argument word, loaded at the function's entry."""
@@ -277,7 +310,7 @@ class KernelWriter:
     def make(self, x: Expr) -> list[str]:
         e = self.e
         if x.kind == "const":
-            return [literal(x.data[0], x.dtype)]
+            return [self.loaded.get(id(x)) or literal(x.data[0], x.dtype)]
         if x.kind == "load":
             return self.load(x)
         if x.kind == "index":
@@ -310,6 +343,8 @@ class KernelWriter:
         if not wide or self.varies[id(x)]:
             return values
         kind = compute_type(x.dtype)
+        if id(x) in self.loaded:
+            return [self.loaded[id(x)][:-1] + "v"]
         if x.kind == "const":
             return ["<" + ", ".join([f"{kind} {values[0]}"] * self.lanes) + ">"]
         for scope in reversed(self.scopes):
@@ -489,3 +524,14 @@ class KernelWriter:
     def load(self, x: Expr) -> list[str]:
         """Return the vectors or the scalar of a load, which `MemoryWriter` writes."""
         raise NotImplementedError
+
+
+def _is_of_sizes(value: float, operation: str) -> bool:
+    """Return whether a factor or divisor is likely to differ between layers, as one over the number
+    of elements does, and is not turned into something quicker by LLVM.
+    """
+    if not math.isfinite(value) or value == 0:
+        return False
+    if operation == "div" and math.frexp(value)[0] in (0.5, -0.5):
+        return False
+    return abs(value) > SIMPLE or not float(value * SIMPLE).is_integer()

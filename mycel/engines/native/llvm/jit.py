@@ -1,10 +1,8 @@
 """Compilation of LLVM IR to callable addresses: target machine, optimizer, linker and object cache.
 
 Objects are kept on disk (`mycel.cache`) under the hash of the IR, in a folder for the processor's
-features and LLVM's version, which several hosts may share. Several modules compile at once: the
-passes over a module and the generation of its code release Python's lock, and do not take the lock
-that llvmlite puts around each call of LLVM. LLVM's own threads need none as long as each has a
-context and a target machine of its own, as they have here.
+features and LLVM's version, which several hosts may share. Several modules compile at once, and
+while their caller goes on (`Modules`).
 
 Code is compiled for this machine's processor, or for the level of x86-64 that `MYCEL_CPU` names
 (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves
@@ -15,21 +13,26 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import heapq
 import os
-import threading
+import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 import llvmlite.binding as llvm
 
 from mycel.base import cache, locks
 from mycel.base.spans import timed
 from mycel.base.system_memory import addresses_left
+from mycel.base.while_open import Block, WhileOpen
 from mycel.engines.failures import no_memory
+from mycel.engines.native.llvm.generation import LOOPS_MARK, Generator
 from mycel.engines.native.llvm.pages import CodePages
 
-__all__ = ["LOOPS_MARK", "Machine", "compile_objects", "machine", "processor", "python_symbols"]
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+__all__ = ["LOOPS_MARK", "Machine", "Modules", "compile_objects", "machine", "processor", "python_symbols"]
 
 _LEVELS = {
     "x86-64": "cmov cx8 fxsr mmx sse sse2",
@@ -38,8 +41,6 @@ _LEVELS = {
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
 _FORMAT = 4
-# The first line of a module of plain loops, over which all of LLVM's passes run.
-LOOPS_MARK = "; loops"
 # What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads
 # may reserve.
 CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
@@ -77,25 +78,6 @@ def _address(name: str) -> int:
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _unlocked(name: str) -> Any:
-    """Return a function of llvmlite's library without the lock around its calls."""
-    found = getattr(llvm.ffi.lib, name)
-    return getattr(found, "_cfn", found)
-
-
-def _object_of(module: Any, target: Any) -> bytes:
-    """Return the object code that a target machine generates for a module."""
-    with llvm.ffi.OutputString() as error:
-        memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")(target, module, 1, error)
-        if not memory:
-            raise RuntimeError(str(error))
-    library = llvm.ffi.lib
-    try:
-        return ctypes.string_at(library.LLVMPY_GetBufferStart(memory), library.LLVMPY_GetBufferSize(memory))
-    finally:
-        library.LLVMPY_DisposeMemoryBuffer(memory)
-
-
 class Machine:
     """The target of compilation: its LLVM name, features and vector width, and the linker."""
 
@@ -111,7 +93,7 @@ class Machine:
         else:
             self.vector_bytes = 16
         self.target = llvm.Target.from_triple(self.triple)
-        self._local = threading.local()
+        self._idle: list[Generator] = []
         self.linker = llvm.create_lljit_compiler(self.target_machine(), suppress_errors=False)
         self._trackers: list[Any] = []
         self.pages = CodePages(_address)
@@ -123,7 +105,7 @@ class Machine:
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def target_machine(self) -> Any:
-        """Return the code generator of this thread."""
+        """Return a new code generator."""
         return self.target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
         )
@@ -131,37 +113,30 @@ class Machine:
     @timed("LLVM")
     def compile(self, text: str) -> bytes:
         """Return the object code of a module."""
-        if not hasattr(self._local, "machine"):
-            self._local.machine = self.target_machine()
-            self._local.context = llvm.create_context()
-        target = self._local.machine
+        return self._generated(text, False)
+
+    def assembly(self, text: str) -> str:
+        """Return the code of a module as the processor's instructions, in words."""
+        return self._generated(text, True).decode()
+
+    def _generated(self, text: str, assembly: bool) -> bytes:
         # LLVM ends the process where it gets no memory.
         left, needed = addresses_left(), CODE_BYTES + CODE_FACTOR * len(text)
         if left is not None and left < needed:
             raise no_memory("generating the machine code of a kernel", needed)
-        # Closed here, where an interrupt is heard: from an object's own end it would be lost.
-        with ExitStack() as open_objects:
-            return self._compiled(text, target, lambda made: (made, open_objects.callback(made.close))[0])
+        try:
+            generator = self._idle.pop()
+        except IndexError:
+            generator = Generator(self.target_machine(), self.triple)
+        try:
+            return generator.code_of(text, assembly)
+        finally:
+            self._idle.append(generator)
 
-    def _compiled(self, text: str, target: Any, own: Any) -> bytes:
-        module = own(llvm.parse_assembly(text, context=self._local.context))
-        module.triple = self.triple
-        module.data_layout = str(target.target_data)
-        loops = text.startswith(LOOPS_MARK)
-        options = own(llvm.create_pipeline_tuning_options(speed_level=2 if loops else 1))
-        options.loop_vectorization = options.slp_vectorization = loops
-        builder = own(llvm.create_pass_builder(target, options))
-        if loops:
-            passes = own(builder.getModulePassManager())
-        else:
-            passes = own(llvm.create_new_module_pass_manager())
-            passes.add_always_inliner_pass()
-            passes.add_sroa_pass()
-            passes.add_instruction_combine_pass()
-            passes.add_simplify_cfg_pass()
-            passes.add_new_gvn_pass()
-        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-        return _object_of(module, target)
+    def prepare(self, threads: int) -> None:
+        """Make generators for so many threads, which would wait for Python's lock at each step."""
+        while len(self._idle) < threads:
+            self._idle.append(Generator(self.target_machine(), self.triple))
 
     @timed("linking")
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
@@ -212,31 +187,111 @@ def machine() -> Machine:
     return _machine[0]
 
 
-def _one_object(text: str) -> bytes:
-    host = machine()
-    if not cache.is_on():
-        return host.compile(text)
-    kind, digest = f"objects-{host.identity}", hashlib.sha256(text.encode()).hexdigest()
-    code = cache.read(kind, digest)
-    if code is None:
-        code = host.compile(text)
-        cache.write(kind, digest, code)
-    return code
+# Threads of Python that wait for its lock ask for it after so many seconds while modules compile:
+# by Python's own 5 milliseconds, a thread that compiles would wait longer than it works.
+_SWITCH = 0.0005
+_switching = WhileOpen(sys.getswitchinterval, sys.setswitchinterval, lambda now: min(now, _SWITCH))
 
 
-@timed("LLVM", lambda texts: f"{len(texts)} modules")
-def compile_objects(texts: Sequence[str]) -> list[bytes]:
-    """Return the object code of several modules, from the cache where it has them.
+class Modules:
+    """Modules that compile while their caller goes on; `close` ends that.
 
-    Others are compiled in parallel on the machine's cores.
+    Object code that the cache has is taken from there, what is compiled is put there. Threads
+    compile from the third module on, the longest that waits first.
     """
-    left = addresses_left()
-    if len(texts) < 3 or (left is not None and left < THREADS_BYTES):
-        return [_one_object(t) for t in texts]
-    from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
-        return list(pool.map(_one_object, texts))
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+        self._made: dict[str, Future[bytes]] = {}
+        # Modules that wait: minus their lengths, their numbers, which differ, and themselves.
+        self._waiting: list[tuple[int, int, str]] = []
+        self._pool: Optional[ThreadPoolExecutor] = None
+        self._block: Optional[Block] = None
+
+    def begin(self, text: str) -> None:
+        """Compile a module, unless it was begun before."""
+        if text in self._codes or text in self._made:
+            return
+        code = cache.read(_objects(), _digest(text)) if cache.is_on() else None
+        if code is not None:
+            self._codes[text] = code
+            return
+        from concurrent.futures import Future
+
+        self._made[text] = Future()
+        heapq.heappush(self._waiting, (-len(text), len(self._made), text))
+        left = addresses_left()
+        if left is not None and left < THREADS_BYTES:
+            return
+        if self._pool is not None:
+            self._pool.submit(self._compile)
+        elif len(self._waiting) == 3:
+            self._start()
+
+    def _start(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        threads, waiting = max(os.cpu_count() or 1, 2), len(self._waiting)
+        machine().prepare(min(threads, waiting))
+        self._pool = ThreadPoolExecutor(threads, "mycel-compile")
+        self._block = _switching.block()
+        self._block.__enter__()
+        for _ in range(waiting):
+            self._pool.submit(self._compile)
+
+    def _compile(self) -> None:
+        """Compile the longest module that waits."""
+        text = heapq.heappop(self._waiting)[2]
+        try:
+            self._made[text].set_result(machine().compile(text))
+        except BaseException as error:
+            self._made[text].set_exception(error)
+
+    @timed("LLVM", lambda self, text: "1 module")
+    def code(self, text: str) -> bytes:
+        """Return the object code of a module, which may have been begun."""
+        self.begin(text)
+        if text not in self._codes:
+            made = self._made[text]
+            while self._pool is None and not made.done():
+                self._compile()
+            try:
+                self._codes[text] = made.result()
+            except BaseException:
+                # What failed or was interrupted is compiled again when it is asked for again.
+                if made.done():
+                    del self._made[text]
+                raise
+            if cache.is_on():
+                cache.write(_objects(), _digest(text), self._codes[text])
+        return self._codes[text]
+
+    def close(self) -> None:
+        """End the threads once they have compiled what they are at; the rest waits for `code`."""
+        if self._block is not None:
+            self._block.__exit__()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _objects() -> str:
+    return f"objects-{machine().identity}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def compile_objects(texts: Sequence[str]) -> list[bytes]:
+    """Return the object code of several modules, compiled in parallel on the machine's cores."""
+    modules = Modules()
+    try:
+        for text in texts:
+            modules.begin(text)
+        return [modules.code(text) for text in texts]
+    finally:
+        modules.close()
 
 
 def python_symbols(names: Iterable[str]) -> dict[str, int]:

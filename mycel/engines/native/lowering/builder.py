@@ -61,6 +61,8 @@ class StepBuilder:
         self._sites: dict[Hashable, tuple[Node, Site]] = {}
         self._items: dict[Node, list[Node]] = {}
         self._is_nested = operands is not None
+        # Who is told of each step.
+        self.added: Optional[Callable[[Step], object]] = None if outer is None else outer.added
         for user in graph.nodes:
             if user.prim is GET_ITEM:
                 self._items.setdefault(user.inputs[0], []).append(user)
@@ -212,6 +214,8 @@ class StepBuilder:
     def add(self, step: Step) -> None:
         """Add a step that is already made."""
         self.lowered.steps.append(step)
+        if self.added is not None:
+            self.added(step)
 
     def kernel(
         self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None, members: tuple[Node, ...] = ()

@@ -25,6 +25,9 @@ Number = Callable[[DimLike], int]
 # Below this many operations, about 20 microseconds of one core, a second thread gains less than it
 # costs.
 SMALL = 4_000_000
+# Below this many, products are computed without a plan of their own: about as fast, and the bits of
+# a result do not depend on whether its sizes are symbols.
+PLANNED = 32_000_000
 
 # How the library makes the plan of a convolution or gradient, and what it calls operands and
 # result.
@@ -83,7 +86,8 @@ class DenseCall:
                 )
             else:
                 names = ("a", "b", "out")
-                plan = dense.matmul(operands[0], operands[1], operands[2])
+                small = work(self.node, number) < PLANNED
+                plan = dense.matmul(operands[0], operands[1], operands[2], small=small)
         views = dict(zip(names, (*self.inputs, self.out)))
         views.update({t: row_major(Buffer(uint8, size, t), (size,)) for t, size in plan.temporaries.items()})
         return plan.copy(), views

@@ -53,9 +53,11 @@ def _pairs(nest: Nest) -> list[tuple[Buffer, Buffer]]:
             known = stages[id(x)] = max([stage_of(a) for a in x.args], default=0) + (x.kind == "reduced")
         return known
 
+    seen_in: dict[int, set[int]] = {}
+
     def reads(value: Expr, stage: int) -> None:
         """Note what is loaded for a value that is computed in a stage."""
-        seen: set[int] = set()
+        seen = seen_in.setdefault(stage, set())
         pending = [value]
         while pending:
             x = pending.pop()

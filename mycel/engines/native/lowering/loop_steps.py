@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mycel.base import dtype as D
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.builder import StepBuilder, new_views
 from mycel.engines.native.lowering.steps import Nested, Step, touched
-from mycel.ir.graph import Graph, Node
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import tensor_type
+from mycel.prims import elementwise as E
 
-__all__ = ["body_steps", "forward_loop", "loop_step"]
+__all__ = ["body_steps", "forward_loop", "loop_step", "rounds_step"]
 
 
 def loop_step(predicate: View, test: list[Step], body: list[Step], written: Sequence[Buffer], node: Node) -> Step:
@@ -24,6 +27,23 @@ def loop_step(predicate: View, test: list[Step], body: list[Step], written: Sequ
     """
     reads, writes = touched([*test, *body])
     return Step(Nested(predicate, test, body, True), [predicate.buffer, *reads], [*written, *writes], node)
+
+
+def rounds_step(
+    steps: StepBuilder, number: View, rounds: int, body: list[Step], written: Sequence[Buffer], node: Node
+) -> None:
+    """Add the step that runs `body` so many `rounds`, which `number` counts from 0, to `steps`.
+
+    `number` holds an int64 and is zero before. `written` are the buffers that the body writes, and
+    `node` is what it computes.
+    """
+    made = []
+    for name in ("test", "body"):
+        count = input_node(tensor_type((), D.int64), "number")
+        made.append(Graph((count,), (E.lt(count, rounds) if name == "test" else E.add(count, 1),), name))
+    inner = steps.nested(made[0], [number]).lowered
+    counting = body_steps(steps, made[1], [number], [number])
+    steps.add(loop_step(inner.outputs[0], inner.steps, [*body, *counting], [number.buffer, *written], node))
 
 
 def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: list[View]) -> list[Step]:

@@ -12,7 +12,8 @@ the arena is planned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Optional
 
 from mycel.base.spans import timed
 from mycel.engines.native.lowering.builder import StepBuilder
@@ -23,25 +24,29 @@ from mycel.engines.native.lowering.groups import group_step
 from mycel.engines.native.lowering.joining import join_maps
 from mycel.engines.native.lowering.recompute import choose
 from mycel.engines.native.lowering.step_rules import STEP_RULES
-from mycel.engines.native.lowering.steps import Lowered
+from mycel.engines.native.lowering.steps import Lowered, Step
 from mycel.ir.graph import Graph, Node
 
 __all__ = ["lower", "lower_explained"]
 
 
 @timed("lowering", lambda graph, *_: graph.name)
-def lower(graph: Graph, replaced: Iterable[int] = ()) -> Lowered:
+def lower(graph: Graph, replaced: Iterable[int] = (), added: Optional[Callable[[Step], object]] = None) -> Lowered:
     """Return the steps that compute a graph.
 
-    `replaced` are the numbers of the inputs whose memory receives results. With symbolic sizes,
-    decisions with a hint for each symbol must be in force.
+    `replaced` are the numbers of the inputs whose memory receives results. `added` is called with
+    each step as soon as there is one. With symbolic sizes, decisions with a hint for each symbol
+    must be in force.
     """
-    return lower_explained(graph, replaced)[0].lowered
+    return lower_explained(graph, replaced, added)[0].lowered
 
 
-def lower_explained(graph: Graph, replaced: Iterable[int] = ()) -> tuple[StepBuilder, Fusion]:
+def lower_explained(
+    graph: Graph, replaced: Iterable[int] = (), added: Optional[Callable[[Step], object]] = None
+) -> tuple[StepBuilder, Fusion]:
     """Lower a graph as `lower` does; return the builder, which has the steps, and the fusion."""
     steps = StepBuilder(graph, _lower_into)
+    steps.added = added
     steps.own.update(graph.inputs[i] for i in replaced)
     return steps, _lower_into(steps)
 

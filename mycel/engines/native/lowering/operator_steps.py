@@ -13,7 +13,8 @@ from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.engines.native.kernels.loop_code import is_shared
+from mycel.base.errors import Unsupported
+from mycel.engines.native.kernels.loop_code import Round, is_shared, longest_of
 from mycel.engines.native.kernels.loop_lanes import write_loops
 from mycel.engines.native.kernels.nest import (
     Access,
@@ -31,6 +32,9 @@ from mycel.engines.native.kernels.nest import (
 )
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.lowering.builder import StepBuilder, result_types
+from mycel.engines.native.lowering.filling import fill_zeros
+from mycel.engines.native.lowering.loop_steps import rounds_step
+from mycel.engines.native.lowering.steps import Step
 from mycel.ir.dim_values import hint, substitute, symbols_in
 from mycel.ir.dims import Dim, DimLike, is_zero, maximum, product, same
 from mycel.ir.graph import Node
@@ -39,7 +43,7 @@ from mycel.loops.analysis import extremes, highest, lone_indices, reads_in, step
 from mycel.loops.distribution import distributed
 from mycel.loops.formulas import Formula, Term, reads_of
 from mycel.loops.gathering import Perfect, perfect
-from mycel.loops.programs import COMBINES, NEUTRAL, Array, For, Program, Statement, with_sizes, written
+from mycel.loops.programs import COMBINES, NEUTRAL, Array, For, If, Program, Statement, with_sizes, written
 from mycel.loops.spreading import spread
 from mycel.prims.loops import sizes_of
 
@@ -103,6 +107,10 @@ class _Writer:
                 self.steps.fill(self.views[name], lambda b: b.const(value, array.dtype), "fill")
 
     def statement(self, s: Statement) -> None:
+        if isinstance(s, If) and s.condition.kind == "const":
+            for x in s.body if s.condition.data else s.other:
+                self.statement(x)
+            return
         for name in reads_in((s,)):
             self.fill(name)
         if not written((s,)) & set(self.views):
@@ -122,23 +130,53 @@ class _Writer:
         """Add the kernel of a statement that is written loop by loop."""
         for name in sorted(written((s,)) & set(self.views)):
             self.fill(name)
-        s = self.placed(s)
-        kernel = write_loops(s, self.views, self.arrays, self.site, self.program.reassociate)
+        if not (isinstance(s, For) and _runs_in_rounds(s) and self.in_rounds(s)):
+            self.steps.add(self.step(self.placed(s)))
+
+    def step(self, s: Statement, around: Optional[Round] = None) -> Step:
+        """Return the step that runs a statement, which may be part of a round of a loop around."""
+        kernel = write_loops(s, self.views, self.arrays, self.site, self.program.reassociate, around)
         touched = reads_in((s,)) | written((s,))
         reads = [self.views[n].buffer for n in sorted(touched & set(self.views))]
+        reads += [] if around is None else [around.number.buffer]
         writes = [self.views[n].buffer for n in sorted(written((s,)) & set(self.views))]
-        self.steps.step(kernel, reads, writes, self.node, (self.node,))
+        return Step(kernel, reads, writes, self.node, (self.node,))
 
-    def placed(self, s: Statement) -> Statement:
+    def in_rounds(self, s: For) -> bool:
+        """Add the steps of a loop each round of which has loops that threads share.
+
+        Returns whether the memory that its rounds need has a size that is known.
+        """
+        try:
+            placed = self.placed(s, True)
+        except Unsupported:
+            return False
+        assert isinstance(placed, For)
+        s = placed
+        number = row_major(Buffer(D.int64, 1, "number"), ())
+        fill_zeros(self.steps, number)
+        around = Round(s, number)
+        body = [self.step(x, around) for x in s.body]
+        rounds = s.stop - s.start
+        assert isinstance(rounds, int)
+        writes = list({id(b): b for x in body for b in x.writes}.values())
+        rounds_step(self.steps, number, rounds, body, writes, self.node)
+        return True
+
+    def placed(self, s: Statement, rounds: bool = False) -> Statement:
         """Give private arrays that are large, or of open size, memory of the run.
 
-        Where threads share the outermost loop, each of its iterations has its own.
+        Where threads share the outermost loop, each of its iterations has its own. With `rounds`,
+        so do those of the outermost loop itself, whose statements are apart, and threads share
+        loops right inside of it.
         """
+        own = {a.name for a in s.private} if rounds and isinstance(s, For) else set[str]()
 
         def shared(loops: tuple[For, ...]) -> tuple[For, ...]:
-            return loops[:1] if is_shared(loops[0]) else ()
+            inside = loops[1:] if rounds else loops
+            return inside[:1] if inside and is_shared(inside[0]) else ()
 
-        (made,), found = spread((s,), _is_large, shared, self.program.name)
+        (made,), found = spread((s,), lambda a: a.name in own or _is_large(a), shared, self.program.name)
         for a in found:
             self.views[a.name] = row_major(Buffer(a.dtype, element_count(a.shape), a.name), a.shape)
             self.arrays[a.name] = a
@@ -377,6 +415,13 @@ class _NestMaker:
         if any(like[k] == 1 for k in rows):
             like = [2 if c == 1 and k not in rows else c for k, c in enumerate(like)]
         return tuple(like)
+
+
+def _runs_in_rounds(s: For) -> bool:
+    """Return whether a loop is run as steps: its rounds in order, with shared loops in each."""
+    known = type(s.start) is type(s.stop) is int and s.stop - s.start > 1
+    shared = [x for x in s.body if isinstance(x, For) and x.mark == "parallel"]
+    return known and not s.mark and any(longest_of(x, s) is not None for x in shared)
 
 
 def _is_large(array: Array) -> bool:

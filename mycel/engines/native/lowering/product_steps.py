@@ -10,7 +10,6 @@ the right factor does not change became rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
 
 from mycel.base import dtype as D
 from mycel.engines.native.dense.product import NEAR, product_text
@@ -19,12 +18,13 @@ from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nest, Store, affine
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.lowering.batch_axes import Axis, batch_axes, broadcast
 from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.ir.dim_values import hint
-from mycel.ir.dims import DimLike, is_one, is_zero, product, same
+from mycel.ir.dims import DimLike, is_one, is_zero, product
 from mycel.ir.graph import Node
 
-__all__ = ["Axis", "product_kernel", "product_step"]
+__all__ = ["product_kernel", "product_step"]
 
 # Bytes of the right factor that stay in the cache next to a core while rows pass by.
 BLOCK_BYTES = 768 << 10
@@ -38,26 +38,17 @@ UNIT = 1 << 19
 DENSITY = 32
 
 
-class Axis(NamedTuple):
-    """A batch axis: its size, and the strides of the factors and of the result."""
-
-    size: DimLike
-    a: DimLike
-    b: DimLike
-    c: DimLike
-
-
 def product_step(steps: StepBuilder, node: Node) -> bool:
     """Add the steps of a product of float64; return whether the node is one."""
     if node.dtype is not D.float64 or any(i.dtype is not D.float64 for i in node.inputs):
         return False
     out = new_target(node)
     a, b = map(steps.view, node.inputs)
-    if len(_axes(a, b, out)) > 3:
-        a, b = (steps.copy(_broadcast(v, out.shape[:-2])) for v in (a, b))
+    if len(batch_axes(a, b, out)) > 3:
+        a, b = (steps.copy(broadcast(v, out.shape[:-2])) for v in (a, b))
     if not is_one(a.strides[-1]) and not is_one(a.strides[-2]):
         a = steps.copy(a)
-    *batch, rows = _axes(a, b, out)
+    *batch, rows = batch_axes(a, b, out)
     count, width = a.shape[-1], out.shape[-1]
     height, breadth = (d if isinstance(d, int) else None for d in (rows.size, width))
     tile = tile_for(height, breadth, "double")
@@ -74,41 +65,6 @@ def product_step(steps: StepBuilder, node: Node) -> bool:
     steps.step(kernel, [a.buffer, source.buffer], [out.buffer], node)
     steps.bind(node, [out])
     return True
-
-
-def _broadcast(view: View, batch: tuple[DimLike, ...]) -> View:
-    """Return a view whose matrices are repeated to the shape `batch`."""
-    strides = [_stride(view, k - len(batch) - 2) for k in range(len(batch))]
-    return View(view.buffer, (*batch, *view.shape[-2:]), (*strides, *view.strides[-2:]), view.offset)
-
-
-def _axes(a: View, b: View, out: View) -> list[Axis]:
-    """Return the fewest batch axes of a product, outermost first, and the rows as the last one."""
-    rank, found = len(out.shape), list[Axis]()
-    for k, size in enumerate(out.shape[:-2]):
-        axis = Axis(size, _stride(a, k - rank), _stride(b, k - rank), out.strides[k])
-        if is_one(size):
-            continue
-        joined = _joined(found[-1], axis) if found else None
-        found[-1:] = [joined] if joined else [*found[-1:], axis]
-    rows = Axis(out.shape[-2], a.strides[-2], 0, out.strides[-2])
-    while found and is_zero(found[-1].b) and (joined := _joined(found[-1], rows)):
-        found.pop()
-        rows = joined
-    return [*found, rows]
-
-
-def _stride(view: View, axis: int) -> DimLike:
-    return 0 if -axis > len(view.shape) or is_one(view.shape[axis]) else view.strides[axis]
-
-
-def _joined(outer: Axis, inner: Axis) -> Optional[Axis]:
-    """Return one axis in place of two; None where some strides do not allow it."""
-    if is_one(inner.size):
-        return outer
-    if all(same(far, inner.size * near) for far, near in zip(outer[1:], inner[1:])):
-        return inner._replace(size=outer.size * inner.size)
-    return None
 
 
 def _packed(steps: StepBuilder, b: View, tile: Tile, batch: list[Axis]) -> View:

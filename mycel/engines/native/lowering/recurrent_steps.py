@@ -18,12 +18,10 @@ from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.lowering.builder import StepBuilder, new_views
 from mycel.engines.native.lowering.filling import fill_zeros
-from mycel.engines.native.lowering.loop_steps import body_steps, loop_step
+from mycel.engines.native.lowering.loop_steps import rounds_step
 from mycel.engines.native.lowering.steps import Step
 from mycel.ir.dims import DimLike, product
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
+from mycel.ir.graph import Node
 from mycel.prims.recurrence import GATES, KEPT, given_to_grad
 
 __all__ = ["recurrence_grad_step", "recurrence_step"]
@@ -192,10 +190,7 @@ def _run(
     kernel = Step(Kernel(text, words, panels, each), reads, writes, node)
     rounds = time + 1 if form.backward else time
     assert isinstance(rounds, int)
-    test, body = _counting(rounds)
-    inner = steps.nested(test, [number]).lowered
-    counting = body_steps(steps, body, [number], [number])
-    steps.add(loop_step(inner.outputs[0], inner.steps, [kernel, *counting], [number.buffer, *writes], node))
+    rounds_step(steps, number, rounds, [kernel], writes, node)
 
 
 def _touched(
@@ -203,15 +198,6 @@ def _touched(
 ) -> tuple[list[Buffer], list[Buffer]]:
     reads = [places[n].buffer for n in names if n not in written]
     return reads, [places[n].buffer for n in names if n in written]
-
-
-def _counting(rounds: int) -> tuple[Graph, Graph]:
-    """Return the test and the body of a loop that counts its rounds."""
-    graphs = []
-    for name in ("test", "body"):
-        number = input_node(tensor_type((), D.int64), "number")
-        graphs.append(Graph((number,), (E.lt(number, rounds) if name == "test" else E.add(number, 1),), name))
-    return graphs[0], graphs[1]
 
 
 def _of_one_time(batch: DimLike, hidden: DimLike, gates: int, itemsize: int) -> DimLike:

@@ -14,6 +14,7 @@ from mycel.engines.native.lowering.filling import copy_part, fill_zeros, positio
 from mycel.engines.native.lowering.view_rules import Position
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
+from mycel.loops.programs import COMBINES
 
 __all__ = ["put_along_step", "scatter_nd_step", "take_add_step"]
 
@@ -66,7 +67,7 @@ def _copied(steps: StepBuilder, node: Node) -> View | None:
     kernels have no code for the node's mode, and it runs in the reference engine.
     """
     mode = node.params["mode"]
-    if mode not in ("set", "add"):
+    if mode not in ("set", *COMBINES):
         steps.host(node, f"{node.op} with mode {mode!r}")
         return None
     target = steps.overwritten(node)

@@ -21,6 +21,8 @@ from mycel.engines.native.lowering.loop_steps import body_steps, forward_loop, l
 from mycel.engines.native.lowering.steps import Step, Tape
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import shape as S
 
 __all__ = ["record", "while_grad_step"]
 
@@ -132,5 +134,22 @@ def _accumulating(backward: Graph, states: int) -> Graph:
     """Return one iteration of the derivative that also sums the fixed operands' cotangents."""
     addends = backward.outputs[states:]
     sums = [input_node(a.type, "sum") for a in addends]
-    outputs = [*backward.outputs[:states], *[E.add(s, a) for s, a in zip(sums, addends)]]
+    outputs = [*backward.outputs[:states], *[_plus(s, a) for s, a in zip(sums, addends)]]
     return Graph((*backward.inputs, *sums), outputs, backward.name)
+
+
+def _plus(total: Node, addend: Node) -> Node:
+    """Return a sum; what belongs to parts of it, as to one time of a sequence, is added to these
+    parts alone.
+    """
+    if addend.prim is E.add and any(i.prim in (E.add, I.take_add) for i in addend.inputs):
+        if all(i.shape == total.shape for i in addend.inputs):
+            return _plus(_plus(total, addend.inputs[0]), addend.inputs[1])
+    if addend.prim is not I.take_add or addend.inputs[1].type.rank > 1 or addend.dtype.itemsize < 4:
+        return E.add(total, addend)
+    (part, indices), axis = addend.inputs, addend.params["axis"]
+    shape = part.shape if indices.type.rank else (*part.shape[:axis], 1, *part.shape[axis:])
+    count = shape[axis]
+    line = S.reshape(indices, (*(1,) * axis, count, *(1,) * (len(shape) - axis - 1)))
+    places, bounds = S.broadcast_to(line, shape), addend.params.get("bounds", "wrap")
+    return I.put_along(total, places, S.reshape(part, shape), axis=axis, mode="add", bounds=bounds)

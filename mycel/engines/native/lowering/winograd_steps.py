@@ -26,9 +26,10 @@ from mycel.base import dtype as D
 from mycel.engines.native.dense.tile import tile_for
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.lowering.batch_axes import Axis
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.dense_strides import channels_last
-from mycel.engines.native.lowering.product_steps import Axis, product_kernel
+from mycel.engines.native.lowering.product_steps import product_kernel
 from mycel.ir.dims import is_one, is_zero, product
 from mycel.ir.graph import Node
 from mycel.prims.base import Primitive

@@ -43,9 +43,18 @@ Column = dict[str, Dimension]
 
 
 def matmul(
-    a: Operand, b: Operand, out: Operand, bias: Operand | None = None, post: Sequence[PostOperation] = ()
+    a: Operand,
+    b: Operand,
+    out: Operand,
+    bias: Operand | None = None,
+    post: Sequence[PostOperation] = (),
+    small: bool = False,
 ) -> Plan:
     """Return a plan of `out = post(a @ b + bias)`.
+
+    Making a plan takes the library as long as some 50 million operations. A `small` product is a
+    call of its BLAS interface, where that can be, which needs no preparation, unless ways are tried
+    out.
 
     The buffers are a, b, out, bias, and post{i} for a binary post[i]. `a` is (..., M, K), `b` (...,
     K, N), `out` (..., M, N) with the full batch shape; a batch dimension of `a` or `b` may be
@@ -62,6 +71,11 @@ def matmul(
     48
     """
     entries = tuple(tuple(entry) for entry in post)
+    if small and bias is None and not post and not autotune.is_on():
+        try:
+            return plan_in_way(a, b, out, None, (), "product")
+        except Unsupported:
+            pass
 
     def build(way: str) -> Plan:
         return plan_in_way(a, b, out, bias, entries, way)

@@ -11,7 +11,7 @@ from mycel.engines.native.lowering.expand import expand
 from mycel.engines.native.lowering.lower import lower
 from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program import stored
-from mycel.engines.native.program.program import Program, build
+from mycel.engines.native.program.program import Program, template_of
 from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node
@@ -42,9 +42,16 @@ def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) ->
                     return Program(template)
                 except Unsupported as refusal:
                     logger.info("the kept program of %s is made anew: %s", graph.name, refusal)
-        program = build(prepared(graph), aliases)
-        if key is not None:
-            stored.save(key, graph, program.template)
+        template = template_of(prepared(graph), aliases)
+        if key is None:
+            return Program(template)
+        # Threads compile the kernels meanwhile.
+        written = stored.written(graph, template)
+        template.objects = {}
+        program = Program(template)
+        if written is not None:
+            stored.save(key, written, template)
+        template.objects = None
         return program
 
 

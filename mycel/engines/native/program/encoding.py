@@ -76,6 +76,7 @@ class Encoded(Placed):
         owner: Optional[Encoded] = None,
     ) -> None:
         super().__init__(template, sizes or {})
+        template.link()
         self.table = (ctypes.c_int64 * len(PROGRAM))()
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         self.watch: Optional[Watch] = owner.watch if owner is not None else Watch() if checking.is_on() else None

@@ -3,8 +3,8 @@
 A lowering (`Template`) is made with the sizes of one call as hints. Its decisions by them are its
 guards, and it serves all sizes for which these hold; other sizes get another lowering. Sizes below
 2 broadcast or leave nothing to do, and are constants of a separate graph; so are sizes that the
-dense library refuses. The most recently used programs are remembered; they take their arenas from
-the allocator at each run.
+dense library refuses, and those that code is made for (`Primitive.fixed`). The most recently used
+programs are remembered; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from mycel.base import garbage
 from mycel.base.errors import ShapeError
+from mycel.base.remembered import FEW, Remembered
 from mycel.engines.base import Entry, Sized
 from mycel.engines.native.kernels.nest import FAR
 from mycel.engines.native.lowering.expand import expand
@@ -21,6 +23,7 @@ from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import BySizes
 from mycel.ir.decisions import Decisions, deciding
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 from mycel.transforms.complex_pairs import complex_pairs
@@ -55,16 +58,22 @@ class Instances(BySizes[Program], Sized):
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
         self.decided: list[list[str]] = []
-        self.parts: dict[Any, Instances] = {}
+        self.parts = Remembered[Any, Instances]("parts of graphs of symbolic sizes", FEW)
+        fixed = [d for n in graph.nodes if n.prim is not None and n.prim.fixed is not None for d in n.prim.fixed(n)]
+        self.fixed = frozenset(symbols_in(*fixed))
 
     def make(self, sizes: Mapping[str, int]) -> Program:
-        small = {name: size for name, size in sizes.items() if size < 2}
-        if small and len(small) < len(sizes):
-            key = tuple(small.items())
-            if key not in self.parts:
-                self.parts[key] = Instances(specialize(self.graph, small), self.aliases)
-            return self.parts[key].program({n: s for n, s in sizes.items() if n not in small})
-        if small or not sizes:
+        with garbage.left_alone():
+            return self._made(sizes)
+
+    def _made(self, sizes: Mapping[str, int]) -> Program:
+        known = {name: size for name, size in sizes.items() if size < 2 or name in self.fixed}
+        if known and len(known) < len(sizes):
+            part = self.parts.recall(
+                tuple(known.items()), lambda: Instances(specialize(self.graph, known), self.aliases)
+            )
+            return part.program({n: s for n, s in sizes.items() if n not in known})
+        if known or not sizes:
             return self._fixed(sizes)
         for holds, template in self.templates:  # noqa: B007
             if holds(sizes):

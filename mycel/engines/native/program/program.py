@@ -26,7 +26,7 @@ from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
 from mycel.ir.types import MOST_BYTES, TensorType
 
-__all__ = ["ARENA", "Program", "build", "holders", "program_of", "programs", "release_arenas"]
+__all__ = ["ARENA", "Program", "build", "holders", "program_of", "programs", "release_arenas", "template_of"]
 
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 _by_table: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
@@ -64,10 +64,15 @@ def _in_child() -> None:
 
 def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
     """Return the program of an optimized graph of static types."""
+    return Program(template_of(graph, aliases))
+
+
+def template_of(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Template:
+    """Return the template of an optimized graph of static types."""
     for kind in graph.input_types:
         if isinstance(kind, TensorType) and not kind.is_static:
             raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
-    return Program(Template(graph, dict(aliases or {})))
+    return Template(graph, dict(aliases or {}))
 
 
 class Program(Encoded):

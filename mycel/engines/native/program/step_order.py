@@ -80,6 +80,7 @@ class _Plan:
         """Find which steps have to come before which."""
         count = len(self.steps)
         self.after: list[list[int]] = [[] for _ in range(count)]
+        self.before: list[list[int]] = [[] for _ in range(count)]
         self.waits = [0] * count
         known: set[tuple[int, int]] = set()
 
@@ -87,6 +88,7 @@ class _Plan:
             if a != b and (a, b) not in known:
                 known.add((a, b))
                 self.after[a].append(b)
+                self.before[b].append(a)
                 self.waits[b] += 1
 
         writer: dict[int, int] = {}
@@ -164,16 +166,19 @@ class _Plan:
             done[k] = True
             result.append(k)
             near: dict[int, None] = {}
-            for key in self.touched[k]:
-                self.alive.add(key)
-                self.left[key] -= 1
-                if self.size[key]:
-                    near.update(dict.fromkeys(u for u in self.users[key] if not done[u] and not waits[u]))
             for s in self.after[k]:
                 waits[s] -= 1
                 if not waits[s]:
                     heappush(ready, s)
                     near[s] = None
+            for key in self.touched[k]:
+                self.alive.add(key)
+                self.left[key] -= 1
+                for u in self.users[key] if self.size[key] else ():
+                    # A step that waits for one other, as for its packed factor, begins there.
+                    first = u if done[u] or waits[u] != 1 else next(b for b in self.before[u] if not done[b])
+                    if not done[first] and not waits[first]:
+                        near[first] = None
             for u in near:
                 growth = self.growth(u)
                 if growth < 0:

@@ -22,6 +22,7 @@ import io
 import os
 import pickle
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -34,13 +35,14 @@ from mycel.base.dtype import DType, from_any
 from mycel.base.log import logger
 from mycel.base.spans import timed
 from mycel.engines.native.kernels import rounding
+from mycel.engines.native.kernels.nest import Access, Affine, Expr
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.lowering import winograd_steps
 from mycel.engines.native.lowering.steps import Lowered
 from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.template import Template
-from mycel.engines.native.runtime import checking
+from mycel.engines.native.runtime import checking, matrix_units
 from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, Where, toposort
@@ -49,7 +51,7 @@ from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type
 from mycel.loops.programs import Program as LoopProgram
 from mycel.prims.base import REGISTRY, Literal, Primitive
 
-__all__ = ["LEAST", "counts", "key_of", "load", "save", "settings"]
+__all__ = ["LEAST", "counts", "key_of", "load", "save", "settings", "written"]
 
 # Smaller graphs are lowered in the time that it takes to look for them.
 LEAST = 16
@@ -58,9 +60,22 @@ MOST_BYTES = 256 << 20
 _IDENTITY = 1 << 20
 # Where the package lies.
 ROOT = Path(__file__).parents[3]
+# Seconds after which a file that changes again has another time.
+_SETTLED = 2.0
+# What makes programs.
+_PARTS = (
+    *("__init__.py", "base/config.py", "base/dtype.py"),
+    *("engines", "ir", "loops", "prims", "transforms"),
+)
 _MODULES = ("mycel.engines.native.", "mycel.ir.", "mycel.prims.")
 # What else lowering depends on: functions that give a text, entered by whoever adds such a setting.
-settings: list[Callable[[], str]] = [autotune.setting, checking.setting, rounding.setting, winograd_steps.setting]
+settings: list[Callable[[], str]] = [
+    autotune.setting,
+    checking.setting,
+    rounding.setting,
+    winograd_steps.setting,
+    matrix_units.setting,
+]
 counts = {"found": 0, "made": 0}
 
 
@@ -73,20 +88,45 @@ class _NotStorable(Exception):
 
 @functools.cache
 def _source() -> Optional[str]:
-    """Return the digest of the source of all modules that make programs; None if unreadable."""
-    digest = hashlib.sha256()
+    """Return the digest of the source of all modules that make programs; None if unreadable.
+
+    It is kept under what the file system says of the files, as reading them takes longer.
+    """
     try:
-        files = [ROOT / "__init__.py", ROOT / "base/config.py", ROOT / "base/dtype.py"]
-        for part in ("engines", "ir", "loops", "prims", "transforms"):
-            files += sorted((ROOT / part).rglob("*.py"))
-        for path in files:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
+        files = [entry for part in _PARTS for entry in _modules(str(ROOT / part))]
+        facts = hashlib.sha256()
+        for path, at in sorted(files):
+            facts.update(f"{path} {at.st_ino} {at.st_size} {at.st_mtime_ns} {at.st_ctime_ns}\n".encode())
+        kind, name, begin = f"sources-{jit.machine().identity}", facts.hexdigest(), time.time()
+        known = cache.read(kind, name)
+        if known is not None:
+            return known.decode()
+        digest = hashlib.sha256()
+        for path, _ in sorted(files):
+            with open(path, "rb", buffering=0) as file:
+                content = file.read()
+            digest.update(f"{Path(path[len(str(ROOT)) + 1 :]).as_posix()} {len(content)}\n".encode())
             digest.update(content)
     except OSError as error:
         logger.info("programs are not kept, as the source of their compiler cannot be read: %s", error)
         return None
+    # A file that is changed again within a tick of the clock would look the same.
+    if begin - max(max(at.st_mtime, at.st_ctime) for _, at in files) > _SETTLED:
+        cache.write(kind, name, digest.hexdigest().encode())
     return digest.hexdigest()
+
+
+def _modules(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Find the modules in a folder, or the one at a path, and what the file system says of them."""
+    if path.endswith(".py"):
+        yield path, os.stat(path)
+        return
+    with os.scandir(path) as inside:
+        for entry in inside:
+            if entry.is_dir():
+                yield from _modules(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.path, entry.stat()
 
 
 def _surroundings() -> Optional[str]:
@@ -177,13 +217,22 @@ def _programs(nodes: Iterable[Node]) -> list[LoopProgram]:
 # Writing.
 
 
-def save(key: str, graph: Graph, template: Template) -> None:
-    """Store the template that was made of a staged graph."""
+def written(graph: Graph, template: Template) -> Optional[bytes]:
+    """Return the template that was made of a staged graph as it is stored, but for its code.
+
+    None where it is not storable.
+    """
     try:
-        content = _written(graph, template)
+        return _written(graph, template)
     except (_NotStorable, pickle.PicklingError, RecursionError) as error:
         logger.debug("the program of %s is not kept: %s", graph.name, error)
-        return
+        return None
+
+
+def save(key: str, content: bytes, template: Template) -> None:
+    """Store what `written` gave, with the object code that the template has of its kernels."""
+    numbers = {kernel.text: k for k, kernel in enumerate(template.kernels)}
+    content += pickle.dumps({numbers[text]: code for text, code in (template.objects or {}).items()}, protocol=5)
     if len(content) <= MOST_BYTES:
         cache.write(_kind(), key, content)
 
@@ -203,7 +252,7 @@ def _state(template: Template) -> dict[str, Any]:
     numbers = {id(step): k for k, step in enumerate(template.all_steps)}
     state: dict[str, Any] = {}
     for name, value in template.__dict__.items():
-        if name in ("code", "bodies", "_dims", "_values"):
+        if name in ("code", "making", "objects", "bodies", "_dims", "_values"):
             continue
         if isinstance(value, dict) and value and all(k in numbers for k in value):
             state[name] = _BySteps({numbers[k]: v for k, v in value.items()})
@@ -257,6 +306,13 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
+        # Most objects are of these three. Reductions refer to their values, and these to them.
+        if kind is Expr and value.kind not in ("reduced", "scanned"):
+            return Expr, (value.kind, value.dtype, value.args, value.data)
+        if kind is Affine:
+            return Affine, (value.terms, value.const)
+        if kind is Access:
+            return Access, (value.buffer, value.offset, value.guards, value.dynamic)
         if kind is Node:
             return self.node(value)
         if kind is Graph:
@@ -324,8 +380,10 @@ def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Templat
     if content is None:
         counts["made"] += 1
         return None
+    file = io.BytesIO(content)
     try:
-        _, state = _Reader(io.BytesIO(content), graph).load()
+        _, state = _Reader(file, graph).load()
+        objects = _Reader(file, graph).load()
     except pickle.UnpicklingError as error:
         logger.info("the program of %s is made anew: %s", graph.name, error)
         counts["made"] += 1
@@ -339,8 +397,7 @@ def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Templat
             value = {id(state["all_steps"][k]): v for k, v in value.entries.items()}
         template.__dict__[name] = value
     template.graph.name = graph.name
-    template.bodies, template._dims, template._values = {}, {}, None
-    template.link()
+    template.restored({template.kernels[k].text: code for k, code in objects.items()})
     counts["found"] += 1
     return template
 

@@ -27,27 +27,56 @@ from mycel.ir.dim_values import hint
 from mycel.ir.dims import Dim, DimLike, is_zero, same
 from mycel.ir.graph import Graph
 
-__all__ = ["Template", "kernel_addresses"]
+__all__ = ["Template"]
 
 _kernels: dict[str, int] = {}
 _lock = locks.lock()
 
 
-def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
-    """Return the entry points of kernels; new kernels are compiled together."""
-    with _lock:
-        missing = {k.text: k for k in kernels if k.text not in _kernels}
-        if missing:
-            host = jit.machine()
-            for text, code in zip(missing, jit.compile_objects([text_of(k) for k in missing.values()])):
-                _kernels[text] = host.link(code, [NAME], {})[0]
+class _Making:
+    """The making of kernels of one template.
+
+    A kernel's text is written as soon as lowering has added its step, and compiled while lowering
+    goes on. `objects` has the code of texts that are known without.
+    """
+
+    def __init__(self, objects: Optional[Mapping[str, bytes]] = None) -> None:
+        self.objects = dict(objects or {})
+        self._modules = jit.Modules()
+        # Kernels with the nest that each is of, which keeps the number.
+        self._kernels: dict[int, tuple[Nest, Kernel]] = {}
+
+    def begin(self, step: Step) -> Optional[Kernel]:
+        """Return the kernel of a step, which is compiled from now on; None for other steps."""
+        data = step.data
+        if isinstance(data, Nest):
+            if id(data) not in self._kernels:
+                self._kernels[id(data)] = data, generate(data)
+            kernel = self._kernels[id(data)][1]
+        elif isinstance(data, Kernel):
+            kernel = data
+        else:
+            return None
+        self.compile(kernel)
+        return kernel
+
+    def compile(self, kernel: Kernel) -> None:
+        """Have a kernel compiled, unless its code is known."""
+        if kernel.text not in _kernels and kernel.text not in self.objects:
+            self._modules.begin(text_of(kernel))
+
+    def addresses(self, kernels: Sequence[Kernel]) -> list[int]:
+        """Return the entry points of kernels once all are compiled."""
+        for kernel in kernels:
+            if kernel.text not in _kernels:
+                if kernel.text not in self.objects:
+                    self.objects[kernel.text] = self._modules.code(text_of(kernel))
+                _kernels[kernel.text] = jit.machine().link(self.objects[kernel.text], [NAME], {})[0]
         return [_kernels[k.text] for k in kernels]
 
-
-def _kernel_of(step: Step) -> Optional[Kernel]:
-    """Return the kernel of a step; None for other steps."""
-    data = step.data
-    return generate(data) if isinstance(data, Nest) else data if isinstance(data, Kernel) else None
+    def close(self) -> None:
+        """End the compilation of what is not needed any more."""
+        self._modules.close()
 
 
 class _Uses:
@@ -67,7 +96,8 @@ class _Uses:
 class Template:
     """The steps and kernels of a graph, with sizes that may be symbolic.
 
-    `lowerings` counts all lowerings of the process.
+    `lowerings` counts all lowerings of the process. `objects` has the code by text of kernels
+    that were new to the process, where it is asked for before they are linked.
     """
 
     lowerings = 0
@@ -75,22 +105,44 @@ class Template:
     @timed("lowering", lambda _, graph, *__: graph.name)
     def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
         Template.lowerings += 1
-        self.arrange(graph, aliases)
-        self.kernels = [kernel for s in self.all_steps if (kernel := _kernel_of(s)) is not None]
-        self.link()
-        self.bodies = {
-            id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph
-        }
+        self.making: Optional[_Making] = _Making()
+        self.objects: Optional[dict[str, bytes]] = None
+        try:
+            self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
+            self.kernels = [kernel for s in self.all_steps if (kernel := self.making.begin(s)) is not None]
+            self.bodies = {
+                id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph
+            }
+        except BaseException:
+            self.making.close()
+            raise
         self._dims: dict[Dim, None] = {}
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
 
+    def restored(self, objects: Mapping[str, bytes]) -> None:
+        """Begin to make the code of the kernels of a template that was read; `objects` is known."""
+        self.bodies, self._dims, self._values, self.objects = {}, {}, None, None
+        self.making = _Making(objects)
+        for kernel in self.kernels:
+            self.making.compile(kernel)
+
     def link(self) -> None:
-        """Make the code of the kernels.
+        """Finish the code of the kernels, once.
 
         `code` has kernel and address by the identity of the step.
         """
-        steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
-        self.code = dict(zip(map(id, steps), zip(self.kernels, kernel_addresses(self.kernels))))
+        with _lock:
+            making = self.making
+            if making is None:
+                return
+            steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
+            try:
+                self.code = dict(zip(map(id, steps), zip(self.kernels, making.addresses(self.kernels))))
+            finally:
+                making.close()
+            if self.objects is not None:
+                self.objects.update(making.objects)
+            self.making = None
 
     def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
         """Lower the graph, and find the order of the steps and the places of values.

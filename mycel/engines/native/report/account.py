@@ -10,15 +10,18 @@ than writing them (`recompute.py`), are listed with those kernels.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Optional
+from typing import Optional, Union
 
+from mycel.engines.native.kernels.codegen import Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View
+from mycel.engines.native.llvm.jit import machine
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.fusion import Fusion
 from mycel.engines.native.lowering.lower import lower_explained
-from mycel.engines.native.lowering.steps import Step
+from mycel.engines.native.lowering.steps import Batch, Step
 from mycel.engines.native.lowering.view_rules import root_of
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import prepared
@@ -77,7 +80,10 @@ class _Reasons:
             operations = (node.op,) if node is not None and node.prim is not None else (name,) if name else ()
         where = node.where if node is not None else None
         stores = tuple(self.store(step, b) for b in step.writes)
-        return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
+        listing = step.data.listing if isinstance(step.data, Kernel) else ()
+        code = functools.partial(_code, step.data) if isinstance(step.data, (Nest, Kernel, Batch)) else None
+        again = self.again(step)
+        return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, again, where, listing, code)
 
     def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
         """Return a buffer that a step writes as (operation, type with layout, reason, overwrites).
@@ -143,6 +149,15 @@ def _loops(step: Step) -> str:
     if not isinstance(step.data, Nest):
         return ""
     return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)
+
+
+def _code(data: Union[Nest, Kernel, Batch], assembly: bool) -> str:
+    """Return the code of a kernel, or of those that run at once: LLVM's, or the processor's."""
+    if isinstance(data, Batch):
+        members = [m.data for m in data.members if isinstance(m.data, (Nest, Kernel, Batch))]
+        return "\n".join([_code(m, assembly) for m in members])
+    text = (generate(data) if isinstance(data, Nest) else data).text
+    return machine().assembly(text) if assembly else text
 
 
 def _count(n: int, word: str) -> str:

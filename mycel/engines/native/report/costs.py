@@ -11,6 +11,8 @@ the graph it came from.
   and integers are none. Elementary functions count the operations of their polynomials. A value
   that does not depend on a loop is computed outside of it, and counted so. A reduction is one
   operation for each value that it combines.
+* Of loops in a user's operator whose length depends on others, the length in the middle of these
+  counts, and conditions hold.
 * A product of (m, k) by (k, n) is 2mnk; a convolution meets each weight at each position of its
   output's image. oneDNN's own algorithms may do other work.
 
@@ -26,6 +28,7 @@ from typing import Any
 
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels import emit
+from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.dense_call import DenseCall
@@ -66,6 +69,8 @@ def cost(step: Step, number: Number = hint) -> Cost:
     if isinstance(data, Copy):
         return Cost(_view_bytes(data.source, number), _view_bytes(data.target, number))
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
+    if isinstance(data, Kernel) and data.counts:
+        return Cost(read, written, sum(operations(n, t, ts) * number(times) for n, t, ts, times in data.counts))
     return Cost(read, written, 0 if step.node is None else work(step.node, number))
 
 

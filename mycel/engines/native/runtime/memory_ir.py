@@ -1,12 +1,12 @@
 """The allocator of the native runtime, as LLVM IR; its calls run under Python's lock.
 
-Freed blocks of a size class (four to a power of two) are cached in a list for the next allocation.
-Writing memory that was used before takes a thirtieth of the time of new memory, so the cache may
-hold up to one and a half times the most bytes in use at one time; that mark falls slowly while
-large blocks come and go. Blocks beyond it are given back to the system, the largest first. Where an
-allocation would exceed the program's limit, or the system has no more memory, the whole cache is
+Small freed blocks of a size class (four to a power of two) are kept in a list for the next
+allocation. Large blocks are cut from segments (`pieces_ir`). Writing memory that was used before
+takes a thirtieth of the time of new memory, so as many bytes may be reserved as were in use at one
+time, and a sixteenth more; that mark falls slowly while large blocks come and go. Where an
+allocation would exceed the program's limit, or the system has no more memory, all that is free is
 given back. Requests for more than all of the machine's memory are refused at once, as systems
-promise more than they have. Blocks from 4 MiB on are huge pages where the system has them.
+promise more than they have.
 
 `MEMORY` names the words of the account. A block begins with its class, a link, its size, the bytes
 requested and those taken from the system.
@@ -14,19 +14,14 @@ requested and those taken from the system.
 
 from __future__ import annotations
 
-import sys
+from mycel.engines.native.runtime.pieces_ir import LARGE, PIECE_CLASS, PIECES
 
 __all__ = ["ALLOCATOR", "MEMORY"]
 
 MEMORY = ("allocated", "most_allocated", "reserved", "most_reserved", "limit", "blocks", "machine")
 
-# Linux is asked for huge pages: the first touch of memory costs a fraction, and fewer addresses
-# have to be looked up.
-_ADVICE = "call i32 @madvise(ptr %pages, i64 %bytes, i32 14)" if sys.platform == "linux" else ""
-
 ALLOCATOR = r"""
 @free_lists = internal global [256 x ptr] zeroinitializer
-@cached = internal global i64 0
 @peak = internal global i64 0
 @account = internal global [7 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0,
     i64 9223372036854775807]
@@ -52,6 +47,12 @@ done:
 define internal ptr @obtain(i64 %bytes) {
   %small = icmp ult i64 %bytes, 64
   %n = select i1 %small, i64 64, i64 %bytes
+  %large = icmp uge i64 %n, LARGE
+  br i1 %large, label %piece, label %listed
+piece:
+  %cut = call ptr @obtain_piece(i64 %n)
+  br label %looked
+listed:
   %m = sub i64 %n, 1
   %z = call i64 @llvm.ctlz.i64(i64 %m, i1 false)
   %l = sub i64 63, %z
@@ -60,33 +61,20 @@ define internal ptr @obtain(i64 %bytes) {
   %quarter = and i64 %top, 3
   %l4 = shl i64 %l, 2
   %class = add i64 %l4, %quarter
-  %q5 = add i64 %quarter, 5
-  %size = shl i64 %q5, %l2
   %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
   %head = load ptr, ptr %slot
   %none = icmp eq ptr %head, null
-  br i1 %none, label %fresh, label %reuse
+  br i1 %none, label %make, label %reuse
 reuse:
   %link = getelementptr i8, ptr %head, i64 8
   %next = load ptr, ptr %link
   store ptr %next, ptr %slot
-  %c0 = load i64, ptr @cached
-  %c1 = sub i64 %c0, %size
-  store i64 %c1, ptr @cached
   br label %given
-fresh:
+make:
+  %q5 = add i64 %quarter, 5
+  %size = shl i64 %q5, %l2
   %pad = add i64 %size, 127
   %whole = and i64 %pad, -64
-  %used = load i64, ptr @account
-  %using = add i64 %used, %n
-  %pmachine = getelementptr i64, ptr @account, i64 6
-  %machine = load i64, ptr %pmachine
-  %too_much = icmp ugt i64 %using, %machine
-  br i1 %too_much, label %out, label %make
-make:
-  %bound = call i64 @bound(i64 %using)
-  %room = sub i64 %bound, %whole
-  call void @trim(i64 %room)
   %block = call ptr @reserve(i64 %whole)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %out, label %ok
@@ -97,8 +85,11 @@ ok:
   %pwhole = getelementptr i8, ptr %block, i64 32
   store i64 %whole, ptr %pwhole
   br label %given
+looked:
+  %without = icmp eq ptr %cut, null
+  br i1 %without, label %out, label %given
 given:
-  %found = phi ptr [ %head, %reuse ], [ %block, %ok ]
+  %found = phi ptr [ %head, %reuse ], [ %block, %ok ], [ %cut, %looked ]
   %pasked = getelementptr i8, ptr %found, i64 24
   store i64 %n, ptr %pasked
   %a0 = load i64, ptr @account
@@ -120,66 +111,18 @@ out:
   ret ptr null
 }
 
-; how much may be reserved when so much is in use: half as much again as was in use at some time
+; how much may be reserved when so much is in use: a sixteenth more than was in use at some time
 define internal i64 @bound(i64 %using) {
   %peak = load i64, ptr @peak
   %more = icmp ugt i64 %using, %peak
   %most = select i1 %more, i64 %using, i64 %peak
-  %half = lshr i64 %most, 1
-  %a = add i64 %most, %half
-  %b = add i64 %a, 268435456
+  %part = lshr i64 %most, 4
+  %a = add i64 %most, %part
+  %b = add i64 %a, 8388608
   ret i64 %b
 }
 
-; give back waiting blocks, the largest first, until no more than so much is reserved
-define internal void @trim(i64 %most) {
-entry:
-  %preserved = getelementptr i64, ptr @account, i64 2
-  br label %check
-check:
-  %k = phi i64 [ 255, %entry ], [ %k, %one ], [ %k1, %next ]
-  %reserved = load i64, ptr %preserved
-  %over = icmp sgt i64 %reserved, %most
-  br i1 %over, label %list, label %end
-list:
-  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %k
-  %block = load ptr, ptr %slot
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %last, label %one
-one:
-  %link = getelementptr i8, ptr %block, i64 8
-  %rest = load ptr, ptr %link
-  store ptr %rest, ptr %slot
-  %held = getelementptr i8, ptr %block, i64 16
-  %size = load i64, ptr %held
-  %c0 = load i64, ptr @cached
-  %c1 = sub i64 %c0, %size
-  store i64 %c1, ptr @cached
-  call void @give_back(ptr %block)
-  br label %check
-last:
-  %done = icmp eq i64 %k, 0
-  br i1 %done, label %end, label %next
-next:
-  %k1 = sub i64 %k, 1
-  br label %check
-end:
-  ret void
-}
-
-define internal ptr @take(i64 %bytes) {
-  %large = icmp uge i64 %bytes, 4194304
-  br i1 %large, label %huge, label %usual
-usual:
-  %block = call ptr @aligned_alloc(i64 64, i64 %bytes)
-  ret ptr %block
-huge:
-  %pages = call ptr @aligned_alloc(i64 2097152, i64 %bytes)
-  ; ADVICE
-  ret ptr %pages
-}
-
-; a block from the system, within the limit; what waits in the lists is given back where that is needed for it
+; a small block from the system, within the limit; what is free is given back where that is needed for it
 define internal ptr @reserve(i64 %bytes) {
 entry:
   %preserved = getelementptr i64, ptr @account, i64 2
@@ -190,7 +133,7 @@ entry:
   %beyond = icmp ugt i64 %r1, %limit
   br i1 %beyond, label %empty, label %ask
 ask:
-  %first = call ptr @take(i64 %bytes)
+  %first = call ptr @aligned_alloc(i64 64, i64 %bytes)
   %refused = icmp eq ptr %first, null
   br i1 %refused, label %empty, label %note
 empty:
@@ -200,7 +143,7 @@ empty:
   %still = icmp ugt i64 %r3, %limit
   br i1 %still, label %none, label %again
 again:
-  %second = call ptr @take(i64 %bytes)
+  %second = call ptr @aligned_alloc(i64 64, i64 %bytes)
   %gone = icmp eq ptr %second, null
   br i1 %gone, label %none, label %note
 note:
@@ -239,6 +182,7 @@ define internal void @give_back(ptr %block) {
 
 define void @mycel_empty_cache() {
 entry:
+  call void @trim_pieces(i64 0)
   br label %lists
 lists:
   %i = phi i64 [ 0, %entry ], [ %i1, %next ]
@@ -259,7 +203,6 @@ next:
   %more = icmp ult i64 %i1, 256
   br i1 %more, label %lists, label %done
 done:
-  store i64 0, ptr @cached
   ret void
 }
 
@@ -291,30 +234,22 @@ on:
   %a0 = load i64, ptr @account
   %a1 = sub i64 %a0, %asked
   store i64 %a1, ptr @account
-  %small = icmp ult i64 %size, 1048576
-  br i1 %small, label %keep, label %large
-large:
-  %peak = load i64, ptr @peak
-  %decay = lshr i64 %peak, 16
-  %peak1 = sub i64 %peak, %decay
-  store i64 %peak1, ptr @peak
-  %bound = call i64 @bound(i64 %a1)
-  %preserved = getelementptr i64, ptr @account, i64 2
-  %reserved = load i64, ptr %preserved
-  %full = icmp ugt i64 %reserved, %bound
-  br i1 %full, label %drop, label %keep
+  %listed = icmp ne i64 %class, PIECE_CLASS
+  br i1 %listed, label %keep, label %piece
 keep:
-  %c0 = load i64, ptr @cached
-  %c1 = add i64 %c0, %size
-  store i64 %c1, ptr @cached
   %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
   %head = load ptr, ptr %slot
   %link = getelementptr i8, ptr %block, i64 8
   store ptr %head, ptr %link
   store ptr %block, ptr %slot
   ret void
-drop:
-  call void @give_back(ptr %block)
+piece:
+  %peak = load i64, ptr @peak
+  %decay = lshr i64 %peak, 16
+  %peak1 = sub i64 %peak, %decay
+  store i64 %peak1, ptr @peak
+  call void @release_piece(ptr %block, i64 %a1)
   ret void
 }
-""".replace("; ADVICE", _ADVICE)
+""".replace("LARGE", str(LARGE)).replace("PIECE_CLASS", str(PIECE_CLASS))
+ALLOCATOR += PIECES

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import mycel as ms
 from mycel.base import dtype as D
 from mycel.engines.native.kernels import codegen
 from mycel.engines.native.kernels.codegen import generate
@@ -106,3 +108,30 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in range(10, 16):
         generate(scaled(size=size)[0])
     assert len(codegen._written) == 4
+
+
+def texts_of(*factors: Any, **more: Any) -> set[str]:
+    return {generate(scaled(factor=f, **more)[0]).text for f in factors}
+
+
+@pytest.mark.parametrize("reducing", ["", "sum", "max"])
+def test_factors_that_follow_from_sizes_are_words(reducing: str) -> None:
+    assert len(texts_of(1 / 3, 1 / 512, -1e-7, 1000.0, 3.4e38, 1e-42, reducing=reducing)) == 1
+    # What LLVM does better with, what has no word of its own, and other types.
+    assert len(texts_of(0.0, -0.0, 0.5, 1.0, 3.0, float("inf"), reducing=reducing)) == 6
+    assert len(texts_of(1 / 3, 1 / 512, reducing=reducing, dtype=D.float64)) == 2
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 1003])
+def test_values_with_factors_as_words(size: int) -> None:
+    x = np.random.default_rng(size).normal(size=(3, size)).astype(np.float32)
+    t = ms.Tensor(x)
+    for factor in (np.float32(1 / 3), np.float32(1 / 512), np.float32(-777.7), np.float32(1e-30)):
+        number = float(factor)
+        np.testing.assert_array_equal(ms.jit(lambda a, n=number: a * n)(t).asnumpy(), x * factor)
+        np.testing.assert_array_equal(ms.jit(lambda a, n=number: a / n)(t).asnumpy(), x / factor)
+        found = ms.jit(lambda a, n=number: (ms.ops.exp(a) * n + a / n * 0.1).sum(1))(t).asnumpy()
+        wide = x.astype(np.float64)
+        terms = np.exp(wide) * number, wide / number * np.float32(0.1)
+        error = np.abs(found - sum(terms).sum(1))
+        assert np.all(error <= 1e-6 * (np.abs(terms[0]) + np.abs(terms[1])).sum(1))

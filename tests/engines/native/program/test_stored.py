@@ -190,7 +190,7 @@ def test_other_surroundings_make_another_program(what: str, monkeypatch: pytest.
 
 
 def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("engines", "ir", "prims", "transforms"):
+    for part in ("engines", "ir", "loops", "prims", "transforms"):
         (tmp_path / part).mkdir()
         (tmp_path / part / "some.py").write_text("A = 1\n")
     (tmp_path / "base").mkdir()
@@ -204,6 +204,13 @@ def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: p
     (tmp_path / "ir" / "other.py").write_text("")
     seen.add(digest())
     assert len(seen) == 3 and None not in seen
+    last = digest()
+    for path in tmp_path.rglob("*.py"):
+        os.utime(path, (path.stat().st_mtime - 60,) * 2)
+    monkeypatch.setattr(stored, "_SETTLED", -1.0)
+    assert digest() == last
+    monkeypatch.setattr(stored, "open", None, raising=False)
+    assert digest() == last
     (tmp_path / "base/config.py").unlink()
     assert digest() is None
 

@@ -286,10 +286,14 @@ def test_a_process_ends_while_helpers_wait() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted by Linux's files")
 def test_who_forks_has_no_helpers() -> None:
+    # Short work is the caller's alone while other programs use the cores, so work goes on until a helper comes.
     program = """
 def begin():
-    assert np.array_equal(work(), want)
-    return threads()
+    until = time.monotonic() + 60
+    while True:
+        assert np.array_equal(work(), want)
+        if threads() > 1 or time.monotonic() > until:
+            return threads()
 assert begin() == 2
 for _ in range(5):
     child = os.fork()
