@@ -21,11 +21,12 @@ import time
 LIMIT = 300.0
 FINAL = ".ckpt"
 
-# An interrupt that arrives inside of a callback of Python's own import locks is reported there and
-# lost before any code of ours could hear it.
+# An interrupt that arrives inside of a callback of Python's own import locks or weak references is
+# reported there and lost before any code of ours could hear it.
 UNHEARD = re.compile(
     r"Exception ignored in: .*\nTraceback \(most recent call last\):\n"
-    r"(?:  File \"<frozen importlib\._bootstrap(?:_external)?>\", .*\n)+KeyboardInterrupt: *\n?"
+    r"(?:  File \"(?:<frozen importlib\._bootstrap(?:_external)?>|[^\"\n]*/(?:weakref|_weakrefset)\.py)\", .*\n"
+    r"(?:    .*\n| *\n)*)+KeyboardInterrupt: *\n?"
 )
 
 
