@@ -25,7 +25,6 @@ __all__ = ["OURS", "Plan", "Worker", "compare", "difference", "modes_of", "start
 
 HERE = Path(__file__).resolve().parent
 OURS = "mycel"
-LIMIT = 1800  # seconds until a worker that does not answer is given up
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class Plan:
     logs: Path
     extra: tuple[str, ...] = ()  # further modes of ours
     only: tuple[str, ...] = ()  # modes of peers to keep, if not all
+    limit: float = 1800.0  # seconds until a worker that does not answer is given up
 
 
 @dataclass
@@ -51,6 +51,7 @@ class Worker:
     mode: str
     process: subprocess.Popen[str]
     log: IO[str]
+    limit: float
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,7 +75,7 @@ class Worker:
     def read(self) -> dict[str, Any]:
         """Return the next answer."""
         assert self.process.stdout is not None
-        timer = threading.Timer(LIMIT, self.process.kill)
+        timer = threading.Timer(self.limit, self.process.kill)
         timer.start()
         try:
             line = self.process.stdout.readline()
@@ -110,7 +111,7 @@ def start(
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
     )
-    worker = Worker(framework, mode, process, log)
+    worker = Worker(framework, mode, process, log, plan.limit)
     worker.facts = worker.read()
     return worker
 
@@ -184,7 +185,7 @@ def compare(plan: Plan, case: Case, kind: str, workers: Sequence[Worker]) -> lis
         if "error" in answer:
             row["error"] = answer["error"]
             continue
-        row["first"] = answer["first"]
+        row["first"] = answer["built"] + answer["first"]
         sizes[worker.name] = answer["parameters"]
         if reference is None:
             reference = worker.name, answer["check"]

@@ -1,5 +1,5 @@
-"""What needs fresh processes: first steps with empty and with filled caches, peak memory, one
-thread against more, and steps while another program uses a core.
+"""What needs fresh processes: memory at the peak, one thread against more, and steps while another
+program uses a core.
 """
 
 from __future__ import annotations
@@ -16,78 +16,49 @@ from typing import Any
 
 from cases import CASES
 from compare import OURS, Plan, modes_of, start
+from first import caches
 from report import duration, simple_table
 
-__all__ = ["disturbed", "first_steps", "scaling"]
+__all__ = ["disturbed", "memory", "scaling"]
 
 
-def _caches(folder: Path) -> dict[str, str]:
-    """Return the settings that put every framework's cache of compiled code into a folder."""
-    return {
-        "MYCEL_CACHE": str(folder / "mycel"),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "MS_COMPILER_CACHE_ENABLE": "1",
-        "MS_COMPILER_CACHE_PATH": str(folder / "mindspore"),
-    }
+# Repetitions of which the peak is taken.
+_STEPS = 5
 
 
-def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
-    """Return the time of the first step of a fresh process without and with its cache, and the
-    memory at the peak of three steps; of workloads without what checking their results takes.
+def memory(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
+    """Return the memory at the peak of a few repetitions in a fresh process: of PyTorch op by op,
+    and of Mycel compiled, with a filled cache, and op by op.
+
+    What a process has after it has trained a tiny network is not counted; weights and inputs are.
     """
     rows = []
-    for name in names:
-        for framework, mode in modes_of(plan, CASES[name]):
-            row: dict[str, Any] = {"case": name, "framework": framework, "mode": mode}
-            with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-                for kind in ("cold", "warm"):
-                    worker = start(plan, framework, mode, settings=_caches(Path(folder)))
-                    asked = {"pass": CASES[name].passes[-1]}
-                    checked = not CASES[name].kind
-                    answer = (
-                        worker.facts if "error" in worker.facts else worker.ask(prepare=name, check=checked, **asked)
-                    )
-                    if "error" not in answer and not checked:
-                        answer |= worker.ask(measure=name, budget=0.1, **asked)
-                    if "error" in answer:
-                        row["error"] = answer["error"]
-                    else:
-                        row[kind] = answer["first"]
-                        row["bytes"] = worker.ask(memory=True).get("bytes", 0)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        for name in names:
+            found: dict[str, Any] = {}
+            for framework, mode in (("torch", "eager"), (OURS, "graph"), (OURS, "pynative")):
+                if framework not in plan.pythons:
+                    continue
+                # Only the second process of a compiled program takes it from the cache.
+                for _ in range(1 if framework == "torch" else 2):
+                    worker = start(plan, framework, mode, settings=caches(Path(folder)))
+                    asked = {"pass": CASES[name].passes[-1], "steps": _STEPS}
+                    answer = worker.facts if "error" in worker.facts else worker.ask(peak=name, **asked)
                     worker.end()
-            rows.append(row)
-    lines = [[CASES[r["case"]].title, f"{r['framework']} {r['mode']}", *_times(r), r.get("error", "")] for r in rows]
-    for row, line in zip(rows, lines):
-        line.insert(-1, _share(row, rows))
-    heads = [
-        "work",
-        "framework",
-        "first step, empty cache",
-        "first step, filled cache",
-        "peak memory",
-        "of PyTorch's",
-        "",
-    ]
-    return rows, simple_table("First steps and memory", heads, lines)
+                found[f"{framework} {mode}"] = answer
+            rows.append({"case": name, "framework": OURS, **found})
+    kinds = list(dict.fromkeys(k for r in rows for k in r if k not in ("case", "framework")))
+    lines = [[CASES[r["case"]].title, *[_peak(r, k) for k in kinds]] for r in rows]
+    return rows, simple_table("Memory at the peak, beyond that of a tiny network", ["work", *kinds], lines)
 
 
-def _times(row: dict[str, Any]) -> list[str]:
-    memory = f"{row['bytes'] / 2**20:.0f} MiB" if "bytes" in row else ""
-    return [*(duration(row[kind]) if kind in row else "" for kind in ("cold", "warm")), memory]
-
-
-def _share(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """Return Mycel's memory over that of PyTorch's eager mode."""
-    peers = [
-        r["bytes"]
-        for r in rows
-        if (r["case"], r["framework"], r["mode"]) == (row["case"], "torch", "eager") and "bytes" in r
-    ]
-    return (
-        f"{row['bytes'] / peers[0]:.2f}" if row["framework"] == OURS and "bytes" in row and peers and peers[0] else ""
-    )
+def _peak(row: dict[str, Any], kind: str) -> str:
+    """Return the memory of a kind of run, and its ratio to PyTorch's."""
+    answer, peer = row[kind], row.get("torch eager", {})
+    if "error" in answer:
+        return str(answer["error"])
+    text = f"{answer['bytes'] / 2**20:.0f} MiB"
+    return text if kind == "torch eager" or not peer.get("bytes") else f"{text}, {answer['bytes'] / peer['bytes']:.2f}"
 
 
 def scaling(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:

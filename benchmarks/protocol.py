@@ -1,12 +1,15 @@
 """How a worker process answers the comparison: one JSON line in, one JSON line out.
 
 A worker runs one framework in one mode. Requests name a case and a pass ("forward", "backward" or
-"step"): {"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with that first run's
-time, which includes compilation, and with what it computed (`check`); {"measure": CASE, "pass":
-PASS, "budget": SECONDS} answers with the median time of a repetition, the least and the mean, from
-repetitions for about that long; {"release": CASE} forgets it; {"memory": true} answers with the
-bytes at the process's peak since it greeted. What fails is answered with {"error": TEXT}, and the
-worker goes on.
+"step"): {"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with the time of both
+(`built`, `first`: compilation is in the first run), and with what it computed (`check`);
+{"measure": CASE, "pass": PASS, "budget": SECONDS} answers with the median time of a repetition, the
+least and the mean, from repetitions for about that long; {"release": CASE} forgets it; {"memory":
+true} answers with the bytes at the process's peak since it greeted; {"peak": CASE, "pass": PASS,
+"steps": COUNT} builds a case, repeats it, and answers with the bytes at the peak of that beyond
+those of a process that has trained a tiny network, and with those of the whole process. What fails
+is answered with {"error": TEXT}, and the worker goes on. The worker greets with its facts, of which
+`imports` is the time that importing the framework took.
 """
 
 from __future__ import annotations
@@ -49,8 +52,11 @@ class Side(Protocol):
     def facts(self) -> Mapping[str, Any]: ...
 
 
-def serve(side: Side, cases: Mapping[str, Any]) -> None:
-    """Answer requests on standard input until it closes."""
+def serve(side: Side, cases: Mapping[str, Any], imports: float) -> None:
+    """Answer requests on standard input until it closes.
+
+    `imports` is the time in seconds that importing the framework took.
+    """
     # What a framework prints must not get between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -60,7 +66,7 @@ def serve(side: Side, cases: Mapping[str, Any]) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
     start = _memory("VmRSS")
-    answer(side.facts())
+    answer({**side.facts(), "imports": imports})
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -68,13 +74,16 @@ def serve(side: Side, cases: Mapping[str, Any]) -> None:
                 case, kind = cases[request["prepare"]], request["pass"]
                 started = time.perf_counter()
                 work = prepared[case.name, kind] = side.prepare(case, kind)
+                built = time.perf_counter()
                 work.repeat()
-                first = time.perf_counter() - started
+                times = {"built": built - started, "first": time.perf_counter() - built}
                 check = work.check() if request.get("check", True) else []
-                answer({"first": first, "check": check, "parameters": work.parameters})
+                answer({**times, "check": check, "parameters": work.parameters})
             elif "measure" in request:
                 typical, best, mean = _measure(prepared[request["measure"], request["pass"]], request["budget"])
                 answer({"seconds": typical, "best": best, "mean": mean})
+            elif "peak" in request:
+                answer(_peak(side, cases, request["peak"], request["pass"], request["steps"]))
             elif "release" in request:
                 for key in [key for key in prepared if key[0] == request["release"]]:
                     del prepared[key]
@@ -103,6 +112,27 @@ def _measure(work: Prepared, budget: float) -> tuple[float, float, float]:
         times.append(time.perf_counter() - started)
         spent += times[-1]
     return statistics.median(times), min(times), spent / len(times)
+
+
+# The network that every framework trains before memory is measured, so that it has loaded what it
+# loads at first use.
+_TINY = "wl_tiny"
+
+
+def _peak(side: Side, cases: Mapping[str, Any], name: str, kind: str, steps: int) -> dict[str, int]:
+    """Return the bytes at the peak of so many repetitions of a case, beyond those that the process
+    had before, and those of the whole process.
+    """
+    tiny = side.prepare(cases[_TINY], "step")
+    for _ in range(2):
+        tiny.repeat()
+    del tiny
+    gc.collect()
+    before = _memory("VmRSS")
+    work = side.prepare(cases[name], kind)
+    for _ in range(steps):
+        work.repeat()
+    return {"bytes": max(0, _memory("VmHWM") - before), "whole": _memory("VmHWM")}
 
 
 def _memory(field: str) -> int:

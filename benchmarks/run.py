@@ -12,9 +12,12 @@ ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 `--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it;
 `--store` writes them there, with what is tolerated of each. `--first` and `--scaling` measure first
 steps with memory, and threads, of the networks in fresh processes (`--first --groups workloads`
-those of workloads); `--disturbed` their steps while another program keeps one core busy; `--curves
-STEPS` compares the networks' losses with PyTorch's in float32 and in float64, and those of two
-processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
+those of workloads; PyTorch's compiled modes only where `--modes` names them); `--memory` measures
+the peaks of five steps of fresh processes, with and without the compiler, as ratios to PyTorch's
+(of the networks and workloads, or of those named); `--disturbed` their steps while another program
+keeps one core busy; `--curves STEPS` compares the networks' losses with PyTorch's in float32 and in
+float64, and those of two processes. Results go to benchmarks/results/latest.json and latest.md, and
+to the screen.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from typing import Any
 from cases import CASES, Case
 from compare import OURS, Plan, Worker, compare, modes_of, start
 from curves import curves
-from extras import disturbed, first_steps, scaling
+from extras import disturbed, memory, scaling
+from first import first_steps
 from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store, tolerances
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +66,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--pynative", action="store_true", help="measure Mycel op by op as well")
     parser.add_argument("--best", action="store_true", help="ratios of least times, for a busy machine")
     parser.add_argument("--first", action="store_true", help="first steps and memory of the networks, and nothing else")
+    parser.add_argument("--memory", action="store_true", help="memory at the peak, and nothing else")
     parser.add_argument("--scaling", action="store_true", help="one thread against --threads, and nothing else")
     parser.add_argument(
         "--disturbed", action="store_true", help="steps with and without another program on a core, and nothing else"
@@ -170,7 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = [c.name for c in options.chosen if c.name in NETWORKS or options.first and c.kind]
     chosen = named if options.groups or options.cases else []
     chosen = chosen or list(NETWORKS)
-    if options.first:
+    if options.memory:
+        named = [c.name for c in options.chosen if c.name in NETWORKS or c.kind]
+        result["memory"], text = memory(plan, named)
+        rows = result["memory"]
+    elif options.first:
         result["first"], text = first_steps(plan, chosen)
         rows = result["first"]
     elif options.scaling:
@@ -196,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = ", ".join(f"{framework} {version}" for framework, version in result["versions"].items())
     statistic = f"{'least times' if options.best else 'medians'} of {options.rounds} rounds"
     parts = [f"{processor()}, {options.threads} threads, Python {platform.python_version()}", told]
-    heading = "; ".join(filter(None, [*parts, "" if options.first or options.curves else statistic]))
+    heading = "; ".join(filter(None, [*parts, "" if options.first or options.memory or options.curves else statistic]))
     text = f"{heading}\n\n{text}\n"
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "latest.json").write_text(json.dumps(result, indent=2) + "\n")

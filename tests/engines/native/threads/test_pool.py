@@ -286,7 +286,7 @@ def test_a_process_ends_while_helpers_wait() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted by Linux's files")
 def test_who_forks_has_no_helpers() -> None:
-    # Short work is the caller's alone while other programs use the cores, so work goes on until a helper comes.
+    # Short work is the caller's alone while others use the cores: go on until a helper comes.
     program = """
 def begin():
     until = time.monotonic() + 60
