@@ -3,6 +3,7 @@
 from mycel.prims import (
     attention,
     block,
+    collectives,
     complex,
     control,
     conv,
@@ -34,6 +35,7 @@ __all__ = [
     "Primitive",
     "attention",
     "block",
+    "collectives",
     "complex",
     "control",
     "conv",

@@ -33,6 +33,7 @@ from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims.factors import Factor
 from mycel.prims.saved import PAIRS
 
 __all__ = [
@@ -145,8 +146,11 @@ class Primitive:
     `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
     or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
     and returns None where the application has no other form. `fixed(node)`: the sizes that code is
-    made for, which have to be known, where others may stay symbols. `kept_of_pair` is that of
-    `saved.pairs`, entered by `register`.
+    made for, which have to be known, where others may stay symbols. `factors(node)`: what the work
+    is divided by, as `factors.Factor`s. `part(inputs, params, starts)`: the result of one part,
+    where it depends on the part's place: `inputs` and `params` are those of the part, `starts` has
+    a node for each factor of the whole that is divided, which says where the part begins, and None
+    for the others. `kept_of_pair` is that of `saved.pairs`, entered by `register`.
     """
 
     name: str
@@ -169,6 +173,8 @@ class Primitive:
     advice: str = ""
     opens: bool = False
     fixed: Optional[Callable[[Node], tuple[DimLike, ...]]] = None
+    factors: Optional[Callable[[Node], Sequence[Factor]]] = None
+    part: Optional[Callable[..., NodeOrNodes]] = None
     doc: str = ""
     kept_of_pair: tuple[int, int, int] = (7, 7, 7)
 

@@ -4,8 +4,8 @@ The primitives' references compute them. A constant here is a literal, or a lite
 most `LIMIT` elements; a result of more than `LIMIT` elements is not computed, nor is one from more
 than `INPUT_LIMIT`. A literal whose elements all have the same bytes becomes a broadcast scalar, so
 that it takes no memory and the rules for scalars apply. `broadcast_to` is therefore never computed
-itself. Effects, random numbers, control flow and nodes that depend on a symbolic size stay as they
-are.
+itself. Effects, random numbers, collectives, control flow and nodes that depend on a symbolic size
+stay as they are.
 
 A folded constant equals the result for the same numbers as arguments, up to the rounding of the
 result. NumPy sums a long float32 column with an error that grows with its length, which engines do
@@ -26,6 +26,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, Literal, Primitive, Rounding
+from mycel.prims.collectives import COLLECTIVES
 from mycel.prims.elementwise import to_odd
 from mycel.prims.random import random_bits
 from mycel.prims.recursion import recur
@@ -111,7 +112,7 @@ def known_value(node: Node) -> Optional[Array]:
     return None
 
 
-_LEFT = (random_bits, recur, S.BROADCAST_TO)
+_LEFT = (random_bits, recur, S.BROADCAST_TO, *COLLECTIVES)
 
 
 def _is_small(type: Any) -> bool:

@@ -1,0 +1,1 @@
+"""How ranks exchange arrays: one interface, and what carries it out."""
