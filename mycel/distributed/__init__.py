@@ -1,0 +1,6 @@
+"""Functions whose work is divided among ranks: layouts in, one program of every rank out."""
+
+from mycel.distributed.function import Distributed, distribute
+from mycel.distributed.layouts import Layouts
+
+__all__ = ["Distributed", "Layouts", "distribute"]

@@ -1,0 +1,160 @@
+"""Functions that ranks compute together.
+
+`distribute` takes a function and layouts. A call is staged for the whole tensors, the graph becomes
+one rank's (`transforms.partition`), and the engine in force runs that with this rank's parts. The
+results are whole on every rank. What the function writes into parameters stays divided as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel.base import arguments, locks
+from mycel.base.errors import CompileError
+from mycel.compiled.arguments import describe
+from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
+from mycel.core.tensor import Tensor, make
+from mycel.distributed.apart import Held, hold, part_of_value
+from mycel.distributed.layouts import Layouts
+from mycel.engines.failures import out_of_memory
+from mycel.engines.select import compile_graph
+from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
+from mycel.transport.place import transport
+
+__all__ = ["Distributed", "distribute"]
+
+
+class Divided:
+    """One version of a function, with its graph divided among the ranks of a mesh."""
+
+    def __init__(self, version: Version, layouts: Layouts, count: int) -> None:
+        self.version, self.layouts = version, layouts
+        graph, captured = version.graph, version.tensors
+        inputs: list[Sharding] = []
+        for k, node in enumerate(graph.inputs):
+            given = k < count
+            inputs.append(layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type))
+        writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
+        tied = {place: i for i, place in writes}
+        outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
+        self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied)
+        self.aliases = version.aliases
+        self._programs: dict[int, Callable[..., Any]] = {}
+
+    def run(self, tensors: list[Tensor], call: Any) -> Any:
+        """Run on this rank's parts of a call's `tensors`, or on those that are whole."""
+        version, made, mesh = self.version, self.made, self.layouts.mesh
+        buffers = []
+        for k, (layout, t) in enumerate(zip(made.inputs, [*tensors, *version.tensors])):
+            own = self.layouts.parts and k < len(tensors)
+            buffers.append(_buffer(t) if own else part_of_value(t, layout, mesh))
+        out: list[Any] = []
+        if version.result_types:
+            try:
+                values = self._program()(*buffers)
+            except MemoryError:
+                raise out_of_memory(made.graph) from None
+            values = values if isinstance(values, tuple) else (values,)
+            out = [make(t, v) for t, v in zip(version.result_types, values)]  # type: ignore[arg-type]
+        targets = [*tensors, *version.tensors]
+        writes = [*version.argument_writes, *((len(tensors) + i, place) for i, place in version.writes)]
+        for i, place in writes:
+            hold(targets[i], Held(out[place]._buf, made.outputs[place], mesh))
+        version.kept = None
+        return version._finish(out, tensors, call)
+
+    def _program(self) -> Callable[..., Any]:
+        rank = transport().rank
+        if rank not in self._programs:
+            self._programs[rank] = compile_graph(self.made.graph, self.aliases)
+        return self._programs[rank]
+
+
+class Distributed:
+    """A function whose calls the ranks of a mesh compute together, each its part."""
+
+    def __init__(self, function: Any, layouts: Layouts) -> None:
+        self.__wrapped__, self.layouts = function, layouts
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        # One for each tuple of types, so that no size becomes a symbol.
+        self._compiled: dict[Any, Jit] = {}
+        self._divided: dict[int, tuple[Version, Divided]] = {}
+        self._lock = locks.reentrant()
+
+    def __repr__(self) -> str:
+        return f"<distributed {self.__name__} on {self.layouts.mesh.sizes}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors: list[Tensor] = []
+        for value in (*args, *kwargs.values()):
+            describe(value, tensors)
+        return self.divided(*args, **kwargs).run(tensors, (args, kwargs))
+
+    def divided(self, *args: Any, **kwargs: Any) -> Divided:
+        """Return the program for arguments like these, without running it."""
+        size = transport().size
+        if size < self.layouts.mesh.size:
+            raise CompileError(
+                f"{self.__name__} is divided among {self.layouts.mesh.size} ranks, but there are {size}; start as many "
+                "with `mycel launch -n`"
+            )
+        whole = self._whole(args, kwargs)
+        with self._lock:
+            key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
+            jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
+            version, _ = jit.look(*whole)
+            assert version is not None
+            if id(version) not in self._divided:
+                tensors: list[Tensor] = []
+                for value in (*args, *kwargs.values()):
+                    describe(value, tensors)
+                self._divided[id(version)] = (version, Divided(version, self.layouts, len(tensors)))
+            return self._divided[id(version)][1]
+
+    def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return arguments of the whole tensors' types, for staging."""
+        if not self.layouts.parts:
+            return args, kwargs
+        count = 0
+
+        def placed(value: Any) -> Any:
+            nonlocal count
+            if type(value) is Tensor:
+                shape = self.layouts.whole_shape(count, value._type.shape)
+                count += 1
+                return make(value._type.with_shape(shape), None)
+            if isinstance(value, (tuple, list)):
+                return type(value)(placed(v) for v in value)
+            if isinstance(value, dict):
+                return type(value)((k, placed(v)) for k, v in value.items())
+            return value
+
+        return tuple(placed(a) for a in args), {k: placed(v) for k, v in kwargs.items()}
+
+
+def _buffer(t: Tensor) -> Any:
+    if t._buf is None:
+        t._need_value("a divided function")
+    return t._buf
+
+
+def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:
+    """Return `function` as one that the ranks of a mesh compute together.
+
+    It computes what the function computes on one device. Every rank calls it in the same order,
+    with the same arguments, or with `Layouts.parts` each with its parts. Parameters have the same
+    values on all ranks when it is first called, and are divided from then on as `layouts` says.
+    Raises TypeError for other arguments; calls raise CompileError where there are fewer ranks than
+    the mesh has, and where the function is not one graph.
+
+    >>> import mycel as ms
+    >>> from mycel.ir.mesh import Mesh
+    >>> double = distribute(lambda x: x * 2, Layouts(Mesh((1,), ("data",)), [("data",)]))
+    >>> double(ms.Tensor([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+    arguments.function("distribute", "function", function, "a function, a method or a Cell")
+    arguments.instance("distribute", "layouts", layouts, Layouts)
+    return Distributed(function, layouts)

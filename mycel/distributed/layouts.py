@@ -1,0 +1,74 @@
+"""What a user says of layouts: which axis of which tensor is divided along which mesh axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from mycel.base.errors import ShapeError
+from mycel.core.parameter import Parameter
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
+from mycel.transforms.partition import WHOLE, Sharding, sharding
+
+__all__ = ["Layouts", "Spec"]
+
+Spec = Sequence[Union[None, str, Sequence[str]]]
+OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """The layouts of a function's tensors on a mesh.
+
+    A layout is a tuple with an entry for each axis of the tensor: None, the name of a mesh axis, or
+    a tuple of names. `inputs` has one for each tensor in the arguments, in their order, None where
+    it is whole; arguments beyond are whole. `parameters` is a function from a parameter to its
+    layout or None, or a table by name; the states of an optimizer, which are named as
+    ``moments.weight``, go with their parameter unless the table names them. With `parts`, calls are given this rank's part of each
+    tensor in the arguments that is divided, instead of all of it.
+    """
+
+    mesh: Mesh
+    inputs: Sequence[Optional[Spec]] = ()
+    parameters: OfParameters = None
+    parts: bool = False
+
+    def of_input(self, number: int, type: TensorType) -> Sharding:
+        """Return the layout of a tensor in the arguments, of the whole tensor's `type`."""
+        spec = self.inputs[number] if number < len(self.inputs) else None
+        return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
+
+    def of_captured(self, tensor: Any, type: TensorType) -> Sharding:
+        """Return the layout of a tensor from outside: a parameter, or a whole one."""
+        if not isinstance(tensor, Parameter) or self.parameters is None:
+            return WHOLE
+        asked = self.parameters
+        spec = asked(tensor) if callable(asked) else _named(asked, tensor.name)
+        return WHOLE if spec is None else self._made(type, spec, f"parameter {tensor.name!r}")
+
+    def whole_shape(self, number: int, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the shape of a whole argument of which calls are given parts of `shape`."""
+        spec = self.inputs[number] if self.parts and number < len(self.inputs) else None
+        if spec is None:
+            return tuple(shape)
+        if len(spec) > len(shape):
+            raise ShapeError(f"argument {number} has {len(shape)} axes, its layout {tuple(spec)} has {len(spec)}")
+        whole = list(shape)
+        for axis, names in enumerate(spec):
+            if names is not None:
+                whole[axis] *= self.mesh.count((names,) if isinstance(names, str) else tuple(names))
+        return tuple(whole)
+
+    def _made(self, type: TensorType, spec: Spec, what: str) -> Sharding:
+        try:
+            return sharding(self.mesh, type.shape, spec)  # type: ignore[arg-type]
+        except ShapeError as error:
+            raise ShapeError(f"the layout {tuple(spec)} of {what}, {type}: {error}") from error
+
+
+def _named(table: Mapping[str, Spec], name: str) -> Optional[Spec]:
+    while name not in table and "." in name:
+        name = name.partition(".")[2]
+    return table.get(name)
