@@ -13,7 +13,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
 from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import Sharding, local_shape, shard, whole
+from mycel.transforms.partition import Sharding, local_type, shard, whole
 from mycel.transport.place import transport
 
 __all__ = ["Held", "held", "hold", "part_of_value"]
@@ -29,13 +29,14 @@ class Held(NamedTuple):
 
 def _joined(tensor: Tensor, own: Held) -> Any:
     kind = tensor._type
-    part = buffers.to_array(own.buffer, kind.with_shape(local_shape(kind.shape, own.layout)))
+    part = buffers.to_array(own.buffer, local_type(kind, own.layout))
     parts = transport().all_gather_list(part, own.mesh.devices)
     return buffers.from_array(whole(parts, own.layout, own.mesh))
 
 
 class _Apart:
     __slots__ = ()
+    _settled: type
 
     @property
     def _buf(self) -> Any:

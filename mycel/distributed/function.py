@@ -35,7 +35,9 @@ class Divided:
         inputs: list[Sharding] = []
         for k, node in enumerate(graph.inputs):
             given = k < count
-            inputs.append(layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type))
+            inputs.append(
+                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
+            )
         writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
         tied = {place: i for i, place in writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]

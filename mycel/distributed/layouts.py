@@ -26,8 +26,8 @@ class Layouts:
     a tuple of names. `inputs` has one for each tensor in the arguments, in their order, None where
     it is whole; arguments beyond are whole. `parameters` is a function from a parameter to its
     layout or None, or a table by name; the states of an optimizer, which are named as
-    ``moments.weight``, go with their parameter unless the table names them. With `parts`, calls are given this rank's part of each
-    tensor in the arguments that is divided, instead of all of it.
+    ``moments.weight``, go with their parameter unless the table names them. With `parts`, calls are
+    given this rank's part of each tensor in the arguments that is divided, instead of all of it.
     """
 
     mesh: Mesh

@@ -7,7 +7,7 @@ layout to another and what that costs, `divisions_of` and `implied` what a node 
 
 from mycel.transforms.partition.arrays import shard, whole
 from mycel.transforms.partition.division import divisions_of, implied
-from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, part_of, sharding
+from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, local_type, part_of, sharding
 from mycel.transforms.partition.moves import Move, apply, route
 from mycel.transforms.partition.partitioner import Message, Partitioned, partition
 
@@ -22,6 +22,7 @@ __all__ = [
     "divisions_of",
     "implied",
     "local_shape",
+    "local_type",
     "part_of",
     "partition",
     "route",

@@ -1,0 +1,265 @@
+"""Small networks of the kinds that are divided in practice, with a training step each.
+
+`TASKS` has, by name, a function that makes one: it returns the step, batches of global size, and
+the names by which each way to divide lays out inputs and parameters. All sizes are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import mycel as ms
+from mycel import nn, ops
+
+ROWS = 12
+
+
+@dataclass
+class Task:
+    """A network with its step, its batches, and layouts by the kind of parallelism.
+
+    `step` takes the tensors of a batch and returns the loss. `tokens` has, for each input, the axis
+    that sequence parallelism divides; `operators` has the layouts of operator parallelism by
+    parameter, with "tp" for the mesh axis.
+    """
+
+    network: Any
+    step: Callable[..., Any]
+    batches: list[tuple[np.ndarray, ...]]
+    operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    tokens: tuple[Any, ...] = ()
+
+
+def training(network: nn.Cell, loss: Callable[..., Any], optimizer: Callable[[Any], nn.Cell]) -> Callable[..., Any]:
+    """The training step of a network."""
+    weights = network.trainable_params()
+    update = optimizer(weights)
+    derive = ms.value_and_grad(lambda *batch: loss(network, *batch), None, weights)
+
+    def step(*batch: Any) -> Any:
+        value, gradients = derive(*batch)
+        update(gradients)
+        return value
+
+    return step
+
+
+def adam(weights: Any) -> nn.Cell:
+    return nn.Adam(weights, learning_rate=1e-3)
+
+
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    return ops.cross_entropy(logits, labels)
+
+
+class LeNet(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, pad_mode="valid"), nn.Conv2d(6, 16, 5, pad_mode="valid")
+        self.pool, self.flat = nn.MaxPool2d(2, 2), nn.Flatten()
+        self.fc1, self.fc2, self.fc3 = nn.Dense(256, 120), nn.Dense(120, 84), nn.Dense(84, 10)
+
+    def construct(self, x: Any) -> Any:
+        x = self.pool(ops.relu(self.conv1(x)))
+        x = self.flat(self.pool(ops.relu(self.conv2(x))))
+        return self.fc3(ops.relu(self.fc2(ops.relu(self.fc1(x)))))
+
+
+def lenet(steps: int) -> Task:
+    random, net = np.random.RandomState(0), LeNet()
+    batches = [(random.randn(ROWS, 1, 28, 28).astype("f4"), random.randint(0, 10, ROWS)) for _ in range(steps)]
+    step = training(net, lambda n, x, y: cross_entropy(n(x), y), lambda w: nn.Momentum(w, 0.01, 0.9))
+    operators = {"fc1.weight": ("tp",), "fc1.bias": ("tp",), "fc2.weight": (None, "tp"), "conv1.weight": ("tp",)}
+    return Task(net, step, batches, operators)
+
+
+class Block(nn.Cell):
+    """Two convolutions with batch normalisation around a shortcut."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(before, after, 3, stride), nn.BatchNorm2d(after)
+        self.conv2, self.bn2 = nn.Conv2d(after, after, 3), nn.BatchNorm2d(after)
+        self.short = nn.Conv2d(before, after, 1, stride) if before != after else None
+
+    def construct(self, x: Any) -> Any:
+        y = self.bn2(self.conv2(ops.relu(self.bn1(self.conv1(x)))))
+        return ops.relu(y + (x if self.short is None else self.short(x)))
+
+
+class ResNet(nn.Cell):
+    """A residual network of 20 layers for pictures of 16 x 16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.bn = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+        blocks, before = [], 8
+        for after, stride in ((8, 1), (16, 2), (32, 2)):
+            for k in range(3):
+                blocks.append(Block(before, after, stride if k == 0 else 1))
+                before = after
+        self.blocks, self.head = nn.SequentialCell(blocks), nn.Dense(32, 10)
+
+    def construct(self, x: Any) -> Any:
+        x = self.blocks(ops.relu(self.bn(self.stem(x))))
+        return self.head(x.mean((2, 3)))
+
+
+def resnet(steps: int) -> Task:
+    random, net = np.random.RandomState(0), ResNet()
+    net.set_train()
+    batches = [(random.randn(ROWS, 3, 16, 16).astype("f4"), random.randint(0, 10, ROWS)) for _ in range(steps)]
+    step = training(net, lambda n, x, y: cross_entropy(n(x), y), lambda w: nn.Momentum(w, 0.01, 0.9))
+    operators = {"head.weight": (None, "tp"), "blocks.8.conv1.weight": ("tp",), "blocks.8.conv2.weight": (None, "tp")}
+    return Task(net, step, batches, operators)
+
+
+class Layer(nn.Cell):
+    """A layer of a transformer, with dropout; `causal` hides what comes later."""
+
+    def __init__(self, width: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.norm1, self.norm2 = nn.LayerNorm((width,)), nn.LayerNorm((width,))
+        self.query, self.key, self.value = nn.Dense(width, width), nn.Dense(width, width), nn.Dense(width, width)
+        self.out, self.up, self.down = nn.Dense(width, width), nn.Dense(width, 4 * width), nn.Dense(4 * width, width)
+        self.drop = nn.Dropout(p=0.1)
+
+    def construct(self, x: Any) -> Any:
+        rows, length, width = x.shape
+        y = self.norm1(x)
+        q, k, v = (
+            f(y).reshape(rows, length, self.heads, width // self.heads).transpose(0, 2, 1, 3)
+            for f in (self.query, self.key, self.value)
+        )
+        scores = ops.matmul(q, k.transpose(0, 1, 3, 2)) / (width // self.heads) ** 0.5
+        if self.causal:
+            scores = scores + ops.triu(ops.full((length, length), -1e9), 1)
+        mixed = ops.matmul(self.drop(ops.softmax(scores, -1)), v)
+        x = x + self.drop(self.out(mixed.transpose(0, 2, 1, 3).reshape(rows, length, width)))
+        return x + self.drop(self.down(ops.gelu(self.up(self.norm2(x)))))
+
+
+class Transformer(nn.Cell):
+    def __init__(self, words: int, length: int, width: int, heads: int, layers: int, causal: bool) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.layers = nn.SequentialCell([Layer(width, heads, causal) for _ in range(layers)])
+        self.norm, self.head, self.length = nn.LayerNorm((width,)), nn.Dense(width, words), length
+
+    def construct(self, tokens: Any) -> Any:
+        x = self.words(tokens) + self.places(ops.arange(self.length))
+        return self.head(self.norm(self.layers(x)))
+
+
+def transformer(steps: int, causal: bool) -> Task:
+    random, words, length = np.random.RandomState(0), 50, 12
+    net = Transformer(words, length, 24, 12, 2, causal)
+    net.set_train()
+    batches = [tuple(random.randint(0, words, (ROWS, length)) for _ in range(2)) for _ in range(steps)]
+
+    def loss(n: Any, tokens: Any, labels: Any) -> Any:
+        return cross_entropy(n(tokens).reshape(-1, words), labels.reshape(-1))
+
+    operators: dict[str, tuple[Any, ...]] = {"words.embedding_table": ("tp",)}
+    for k in range(2):
+        for name in ("query", "key", "value", "up"):
+            operators[f"layers.{k}.{name}.weight"] = operators[f"layers.{k}.{name}.bias"] = ("tp",)
+        for name in ("out", "down"):
+            operators[f"layers.{k}.{name}.weight"] = (None, "tp")
+    return Task(net, training(net, loss, adam), batches, operators, ((None, "sp"), (None, "sp")))
+
+
+class Recommender(nn.Cell):
+    """Tables of embeddings, their products, and dense layers around them."""
+
+    def __init__(self, tables: int, rows: int, width: int) -> None:
+        super().__init__()
+        self.tables = nn.CellList([nn.Embedding(rows, width) for _ in range(tables)])
+        self.bottom, self.top = nn.Dense(6, width), nn.Dense((tables + 1) ** 2 + width, 1)
+
+    def construct(self, dense: Any, sparse: Any) -> Any:
+        bottom = ops.relu(self.bottom(dense))
+        vectors = ops.stack([bottom, *[t(sparse[:, k]) for k, t in enumerate(self.tables)]], 1)
+        products = ops.matmul(vectors, vectors.transpose(0, 2, 1)).reshape(dense.shape[0], -1)
+        return self.top(ops.cat([bottom, products], 1)).reshape(-1)
+
+
+def recommender(steps: int) -> Task:
+    random, net = np.random.RandomState(0), Recommender(3, 40, 8)
+    batches = [
+        (random.randn(ROWS, 6).astype("f4"), random.randint(0, 40, (ROWS, 3)), random.randint(0, 2, ROWS).astype("f4"))
+        for _ in range(steps)
+    ]
+
+    def loss(n: Any, dense: Any, sparse: Any, clicks: Any) -> Any:
+        return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, ops.ones(ROWS), ops.ones(ROWS))
+
+    operators = {f"tables.{k}.embedding_table": ("tp",) for k in range(3)}
+    return Task(net, training(net, loss, adam), batches, operators)
+
+
+class Experts(nn.Cell):
+    """A layer of experts, of which each row goes to the best, weighed by its gate."""
+
+    def __init__(self, experts: int, width: int) -> None:
+        super().__init__()
+        random = np.random.RandomState(1)
+        self.gate, self.head = nn.Dense(width, experts), nn.Dense(width, 5)
+        self.up = ms.Parameter(ms.Tensor(0.3 * random.randn(experts, width, 2 * width).astype("f4")))
+        self.down = ms.Parameter(ms.Tensor(0.3 * random.randn(experts, 2 * width, width).astype("f4")))
+        self.experts = experts
+
+    def construct(self, x: Any) -> Any:
+        gates = ops.softmax(self.gate(x), -1)
+        chosen = ops.one_hot(gates.argmax(-1), self.experts, ms.Tensor(1.0), ms.Tensor(0.0)) * gates
+        hidden = ops.relu(ops.matmul(x.expand_dims(0), self.up))
+        mixed = (ops.matmul(hidden, self.down) * chosen.T.expand_dims(-1)).sum(0)
+        return self.head(x + mixed)
+
+
+def experts(steps: int) -> Task:
+    random, net = np.random.RandomState(0), Experts(12, 8)
+    batches = [(random.randn(ROWS, 8).astype("f4"), random.randint(0, 5, ROWS)) for _ in range(steps)]
+    step = training(net, lambda n, x, y: cross_entropy(n(x), y), adam)
+    return Task(net, step, batches, {"up": ("tp",), "down": ("tp",)})
+
+
+TASKS: dict[str, Callable[[int], Task]] = {
+    "lenet": lenet,
+    "resnet": resnet,
+    "bert": lambda steps: transformer(steps, causal=False),
+    "gpt": lambda steps: transformer(steps, causal=True),
+    "recommender": recommender,
+    "experts": experts,
+}
+
+
+def layouts(task: Task, way: str, count: int) -> Any:
+    """The layouts of a way to divide among `count` ranks."""
+    from mycel.distributed import Layouts
+    from mycel.ir.mesh import Mesh
+
+    rows = [("dp",)] * len(task.batches[0])
+    if way == "operators":
+        return Layouts(Mesh((count,), ("tp",)), [], task.operators)
+    if way == "both":
+        return Layouts(Mesh((count // 2, 2), ("dp", "tp")), rows, task.operators)
+    if way == "tokens":
+        return Layouts(Mesh((count,), ("sp",)), task.tokens)
+    mesh = Mesh((count,), ("dp",))
+
+    def states(p: Any) -> Any:
+        return ("dp",) if not p.requires_grad and p.ndim and p.size > 8 else None
+
+    def everything(p: Any) -> Any:
+        return ("dp",) if p.ndim and p.size > 8 else None
+
+    return Layouts(mesh, rows, {"data": None, "zero1": states, "zero3": everything}[way])
+
+
+WAYS = ("data", "operators", "both", "tokens", "zero1", "zero3")
