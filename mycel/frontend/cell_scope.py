@@ -1,7 +1,8 @@
 """The path of the Cell that is being staged, which nodes carry (`Where.cell`).
 
 A path is "Net.features.0:Conv2d": the class of the outermost Cell, the attributes that lead from
-each Cell to the next, and the class of the innermost one.
+each Cell to the next, and the class of the innermost one. Operators that are divided among devices
+have MindSpore's form of it in their names, "Default/features-SequentialCell/0-Conv2d".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from mycel.ir.graph import current_cell, set_cell
 
-__all__ = ["inside_cell", "path_in"]
+__all__ = ["inside_cell", "path_in", "scope_name", "stage_of_pipeline"]
 
 
 class _Local(threading.local):
@@ -53,3 +54,26 @@ def inside_cell(cell: Any) -> Iterator[str]:
     finally:
         _local.cells = cells
         set_cell(before)
+
+
+def scope_name() -> str:
+    """Return the path of the present Cell in MindSpore's form."""
+    parts = ["Default"]
+    for outer, cell in zip(_local.cells, _local.cells[1:]):
+        name = next((n for n, c in outer._cells.items() if c is cell), "")
+        if not name:
+            name = next((n for n, c in outer.cells_and_names() if c is cell and n), "").replace(".", "/")
+        kind = type(cell).__name__
+        parts.append(f"{name}-{kind}" if name else kind)
+    return "/".join(parts)
+
+
+def stage_of_pipeline() -> int:
+    """Return the stage of a pipeline that the innermost Cell with `pipeline_stage` has; -1 if none
+    of the present Cells has one.
+    """
+    for cell in reversed(_local.cells):
+        stage: int = cell.__dict__.get("pipeline_stage", -1)
+        if stage >= 0:
+            return stage
+    return -1

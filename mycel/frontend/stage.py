@@ -246,6 +246,7 @@ class Stage(StagedDerivatives):
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
         self.calls = 0
+        self.operators = 0  # those that were marked
         self.active: dict[Any, list[Activation]] = {}
         self.recurses = False  # whether a function called itself
         self.recursions: dict[Any, Any] = {}

@@ -134,6 +134,8 @@ _bounded = {"bounds": _one_of(*BOUNDS)}
 _OPTIONAL = frozenset((*_bounded, "factor"))
 
 # The parameters of the primitives that files may hold; those that are not here take none.
+# Those that files never hold: exports take marks out.
+NEVER_IN_FILES = frozenset(("constrain",))
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},
     "get_item": {"index": _is_count},

@@ -41,6 +41,7 @@ from mycel.ir.decisions import Decisions
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph
 from mycel.prims import control as C
+from mycel.transforms.regions import unmarked
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
 from mycel.train.graph_file import GraphFileError, Model, State, write_model
@@ -238,7 +239,9 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
             "; ".join(plan.decisions.describe()),
         )
     sizes = {} if plan is None else dict(plan.sizes)
-    model = Model(version.graph, states, form, _result_form(version, tensors), list(version.writes), decisions, sizes)
+    model = Model(
+        unmarked(version.graph), states, form, _result_form(version, tensors), list(version.writes), decisions, sizes
+    )
     model.producer = f"mycel {_version()}"
     return model
 

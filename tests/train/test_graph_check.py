@@ -317,7 +317,7 @@ def test_no_primitive_reaches_outside() -> None:
     assert set(graph_check.FORMS) <= set(REGISTRY)
     for name, prim in REGISTRY.items():
         assert str(prim.infer.__module__).startswith("mycel."), name
-        for sample in prim.samples:
+        for sample in () if name in graph_check.NEVER_IN_FILES else prim.samples:
             assert set(sample.params) <= set(graph_check.FORMS.get(name, {})), name
     x = input_node(tensor_type((3,), ms.float32), "x")
     with pytest.raises(graph_check.Refusal, match="has no place in a file"):

@@ -17,18 +17,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from sys import modules
 from types import FunctionType
 from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base.errors import ShapeError
-from mycel.core import precision
+from mycel.core import eager, precision
 from mycel.core.tensor import Tensor
 from mycel.derivatives.recomputation import recompute
+from mycel.frontend.operator_marks import Strategy, marked_call
+from mycel.frontend.stage import Stage
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
+from mycel.ops.operations.strategies import attributes_of, note_unused, strategy_of
 
 __all__ = ["NEEDED", "Primitive", "alike", "need_dimensions", "need_one_shape", "only", "operations_of"]
 
@@ -52,6 +55,8 @@ class Primitive:
         else:
             super().__init_subclass__()
             _define(cls, compute, inputs, parameters)
+
+    _strategy: Optional[Strategy] = None
 
     def __init__(self, name: str) -> None:
         self.name = arguments.text("Primitive", "name", name)
@@ -104,9 +109,11 @@ class Primitive:
         """Set the stage of a pipeline that the operation belongs to, and return the operation
         itself.
 
-        It has no effect in one process.
+        It is noted in the regions of a divided program, and has no effect in one process.
         """
-        return self.add_prim_attr("stage", stage)
+        self.add_prim_attr("stage", stage)
+        self._decide()
+        return self
 
     def set_device(self, device_target: str) -> Primitive:
         """Set the device that the operation should run on, as `primitive_target`, and return the
@@ -128,12 +135,32 @@ class Primitive:
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
         """Set how inputs and outputs are divided among devices, and return the operation itself.
 
-        It has no effect on one device.
+        Each is a tuple with an entry for each tensor: the number of parts of each of its axes, as
+        (2, 4), or a `mycel.Layout` with the names of its axes. A compiled function has the strategy
+        in its graph while parallel_mode is "semi_auto_parallel" or "auto_parallel"; otherwise it
+        has no effect, which is logged once. A strategy that does not fit the tensors is a
+        ValueError of the call. Raises TypeError for what is no strategy, ValueError for
+        `out_strategy` alone and for layouts on one side only.
+
+        >>> import mycel as ms
+        >>> ms.ops.MatMul().shard(((2, 1), (1, 4))).in_strategy
+        ((2, 1), (1, 4))
         """
-        for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
-            arguments.optional(self.name, name, strategy, tuple)
-            self.attrs[name] = strategy
+        self._strategy = strategy_of(self.name, in_strategy, out_strategy)
+        for name, value in attributes_of(in_strategy, out_strategy).items():
+            self.add_prim_attr(name, value)
+        self._decide()
+        if in_strategy is not None:
+            note_unused(f"{self.name}.shard")
         return self
+
+    def _decide(self) -> None:
+        """Note that what a graph says of the operation has changed."""
+        stage = self.attrs.get("stage", -1)
+        known = self._strategy
+        inputs, results = (None, None) if known is None else (known.inputs, known.results)
+        if known is not None or "stage" in self.attrs:
+            self._strategy = Strategy(inputs, results, stage if type(stage) is int else -1)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v}" for k, v in self.attrs.items() if v is not None)
@@ -250,11 +277,18 @@ def _define(
         # Calls with inputs of the same types as an earlier one are not looked at again.
         if named or tuple(map(type, given)) not in known:
             look(given, named)
+        if eager.active and isinstance(eager.local.staging, Stage):
+            return marked_call(eager.local.staging, name, self, partial(staged, self), given, named)
         if self.attrs.get("recompute"):
             return recompute(plainly, self, *given, **named)
         if precision.active and not named:
             return plainly(self, *given)
         return compute(self, *given, **named) if parameters else compute(*given, **named)
+
+    def staged(self: Primitive, *given: Any, **named: Any) -> Any:
+        return (
+            recompute(plainly, self, *given, **named) if self.attrs.get("recompute") else plainly(self, *given, **named)
+        )
 
     def plainly(self: Primitive, *given: Any, **named: Any) -> Any:
         if precision.active and not named:

@@ -1,0 +1,185 @@
+"""Marks around the operators of a function that is being staged (`mycel.prims.constrain`).
+
+While operators are divided among devices (`ParallelSettings.dividing`), each call of one has its
+inputs and its results marked. The call itself sees its own tensors: an input's node is replaced by
+its mark for the time of the call, and afterwards it has its former node, unless the call wrote to
+it. A view, whose node follows from another tensor's, is passed as a marked tensor, and what the
+call wrote to that is written to the view.
+
+An operator called by another one is part of it. Names are MindSpore's: the attributes and classes
+of the Cells on the way, the operator's kind, and a number, which counts operators as they are
+staged.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+from mycel.base.parallel_settings import PROCESS, current
+from mycel.base.tree import map_leaves
+from mycel.core.tensor import Tensor
+from mycel.frontend.cell_scope import scope_name, stage_of_pipeline
+from mycel.frontend.stage import Stage
+from mycel.ir.division import Division
+from mycel.ir.graph import Node, current_where
+from mycel.ir.places import excerpt
+from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
+
+__all__ = ["Strategy", "marked_call", "marked_value"]
+
+Divisions = tuple[Optional[Division], ...]
+
+
+class Strategy:
+    """What a program says of an operator's inputs and results; None for what it leaves open."""
+
+    __slots__ = ("inputs", "results", "stage")
+
+    def __init__(
+        self, inputs: Optional[Divisions] = None, results: Optional[Divisions] = None, stage: int = -1
+    ) -> None:
+        self.inputs, self.results, self.stage = inputs, results, stage
+
+
+class _Local(threading.local):
+    inside = False
+
+
+_local = _Local()
+_OPEN = Strategy()
+
+
+def marked_call(
+    stage: Stage, kind: str, holder: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Return ``run(*args, **kwargs)``, with marks around it where operators are divided.
+
+    `kind` is the operator's name, and `holder` the object with its `_strategy`; None for an
+    operator that has none. Raises ValueError for a strategy that does not fit the tensors.
+    """
+    stage.guard_attribute(PROCESS, "settings", PROCESS.settings)
+    devices = current().dividing
+    if devices is None or _local.inside:
+        return run(*args, **kwargs)
+    if holder is not None:
+        stage.guard_attribute(holder, "_strategy", holder._strategy)
+    wanted = _OPEN if holder is None or holder._strategy is None else holder._strategy
+    pipeline = wanted.stage if wanted.stage >= 0 else stage_of_pipeline()
+    given = wanted.inputs is not None or wanted.results is not None
+    operator = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), given, pipeline)
+    stage.operators += 1
+    marks = _Marks(stage, operator, devices)
+    _local.inside = True
+    try:
+        args, kwargs = marks.enter((args, kwargs), wanted.inputs)
+        return marks.leave(run(*args, **kwargs), wanted.results)
+    finally:
+        _local.inside = False
+        marks.restore()
+
+
+def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> Tensor:
+    """Return a tensor with a division of its own, while operators are divided.
+
+    `kind` is the name of the function that says so. Raises ValueError for one that does not fit.
+    """
+    stage.guard_attribute(PROCESS, "settings", PROCESS.settings)
+    devices = current().dividing
+    if devices is None:
+        return value
+    operator = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), True)
+    stage.operators += 1
+    _check(operator, "the tensor", division, value, devices)
+    made: Tensor = stage.emit(constrain, (value,), {"mark": Mark(operator, VALUE, 0, division)})
+    return made
+
+
+class _Marks:
+    """The marks of one call, and what it takes to undo them."""
+
+    def __init__(self, stage: Stage, operator: Operator, devices: int) -> None:
+        self.stage, self.operator, self.devices = stage, operator, devices
+        self.kept: list[tuple[Tensor, Node, Node]] = []
+        self.views: list[tuple[Tensor, Tensor, Node]] = []
+        self.marked: dict[int, Tensor] = {}
+
+    def enter(self, given: Any, divisions: Optional[Divisions]) -> Any:
+        """Mark the tensors in arguments, and return the arguments of the call."""
+        tensors = [t for t in _tensors(given) if id(t) not in self.stage.numbers]
+        self._count("in_strategy", "inputs", divisions, len(tensors))
+        for index, t in enumerate(tensors):
+            division = divisions[index] if divisions else None
+            made = self._mark(INPUT, index, division, t)
+            known = id(t) in self.marked
+            self.marked[id(t)] = made
+            if known:
+                continue
+            if t._view is not None:
+                self.views.append((t, made, self.stage.plain_node_of(made)))
+            else:
+                before = self.stage.plain_node_of(t)
+                self.stage.set_node(t, self.stage.plain_node_of(made))
+                self.kept.append((t, before, self.stage.plain_node_of(made)))
+        copies = {id(t): made for t, made, _ in self.views}
+        return map_leaves(lambda v: copies.get(id(v), v), given) if copies else given
+
+    def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
+        """Return the results of the call with their marks."""
+        written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
+        tensors = [t for t in _tensors(result) if id(t) not in self.stage.numbers]
+        self._count("out_strategy", "results", divisions, len(tensors))
+        made: dict[int, Tensor] = {}
+        for index, t in enumerate(tensors):
+            if id(t) in written or id(t) in made:
+                continue
+            made[id(t)] = self._mark(RESULT, index, divisions[index] if divisions else None, self.marked.get(id(t), t))
+        return map_leaves(lambda v: made.get(id(v), v), result)
+
+    def restore(self) -> None:
+        """Give the inputs their nodes back, where the call did not write to them."""
+        for t, before, marked in self.kept:
+            if self.stage.plain_node_of(t) is marked:
+                self.stage.set_node(t, before)
+        for t, made, marked in self.views:
+            if self.stage.plain_node_of(made) is not marked:
+                self.stage.write(t, made)
+
+    def _mark(self, role: str, index: int, division: Optional[Division], t: Tensor) -> Tensor:
+        if division is not None:
+            _check(self.operator, f"{role} {index}", division, t, self.devices)
+        mark = Mark(self.operator, role, index, division)
+        made: Tensor = self.stage.emit(constrain, (t,), {"mark": mark})
+        return made
+
+    def _count(self, name: str, what: str, divisions: Optional[Divisions], count: int) -> None:
+        if divisions is not None and len(divisions) != count:
+            raise ValueError(
+                f"{self.operator.name}: {name} has {len(divisions)} entries, and {self.operator.kind} has {count} "
+                f"{what} that are tensors; give one entry for each{_line(self.operator)}"
+            )
+
+
+def _check(operator: Operator, what: str, division: Division, t: Tensor, devices: int) -> None:
+    reason = division.misfit(t._type.shape, devices)
+    if reason:
+        raise ValueError(
+            f"{operator.name}: {division} does not fit {what} of {operator.kind}, of shape "
+            f"{tuple(t._type.shape)}: {reason}{_line(operator)}"
+        )
+
+
+def _line(operator: Operator) -> str:
+    return "" if operator.where is None else f"\n{excerpt(operator.where)}"
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            yield from _tensors(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from _tensors(v)

@@ -1,0 +1,189 @@
+"""Operators of a divided program have marks around them, which change no value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import Layout, Parameter, Tensor, nn, ops
+from mycel.prims.constrain import constrain
+from mycel.transforms.regions import Region, regions_of, strategies_of, unmarked
+
+rng = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def _divided() -> Iterator[None]:
+    ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=8)
+    yield
+    ms.reset_auto_parallel_context()
+
+
+def values(*shape: int) -> Tensor:
+    return Tensor(rng.normal(size=shape).astype(np.float32))
+
+
+class Net(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(values(32, 64), name="w")
+        self.matmul: Any = ops.MatMul().shard(((2, 4), (4, 1)))
+        self.relu: Any = ops.ReLU().shard(((8, 1),), ((8, 1),))
+
+    def construct(self, x: Any) -> Any:
+        return self.relu(self.matmul(x, self.w))
+
+
+class Loss(nn.Cell):
+    def __init__(self, network: nn.Cell) -> None:
+        super().__init__()
+        self.network = network
+        self.mean: Any = ops.ReduceMean()
+
+    def construct(self, x: Any) -> Any:
+        return self.mean(self.network(x))
+
+
+def graph_of(function: Any, *args: Any) -> Any:
+    return ms.jit(function).compile(*args).graph
+
+
+def test_regions_have_names_strategies_and_nodes() -> None:
+    graph = graph_of(Loss(Net()), values(16, 32))
+    first, second, third = regions_of(graph)
+    assert [r.operator.name for r in (first, second, third)] == [
+        "Default/network-Net/MatMul-op0",
+        "Default/network-Net/ReLU-op1",
+        "Default/ReduceMean-op2",
+    ]
+    assert [n.shape for n in first.inputs] == [(16, 32), (32, 64)] and [n.op for n in first.nodes] == ["matmul"]
+    assert [d and d.cuts for d in first.in_strategy] == [(2, 4), (4, 1)] and first.out_strategy == (None,)
+    assert [d and d.cuts for d in second.out_strategy] == [(8, 1)] and second.operator.kind == "ReLU"
+    assert third.in_strategy == (None,) and not third.operator.strategy and first.operator.strategy
+    where = first.operator.where
+    assert where is not None and where.file == __file__
+    assert strategies_of(graph) == {first.operator.name: [[2, 4], [4, 1]], second.operator.name: [[8, 1]]}
+    assert not regions_of(unmarked(graph)) and len(unmarked(graph).nodes) == len(graph.nodes) - 7
+
+
+def test_values_and_gradients_are_those_of_the_whole() -> None:
+    net, x = Loss(Net()), values(16, 32)
+    w = net.network.w
+    step = ms.value_and_grad(net, None, [w])
+    eager, gradients = step(x)
+    for made in (ms.jit(net), ms.jit(lambda v: ms.jit(net)(v))):
+        np.testing.assert_allclose(made(x).asnumpy(), eager.asnumpy(), rtol=1e-6)
+    value, found = ms.jit(step)(x)
+    np.testing.assert_allclose(value.asnumpy(), eager.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(found[0].asnumpy(), gradients[0].asnumpy(), rtol=1e-5, atol=1e-7)
+    marks = [n.params["mark"] for n in graph_of(step, x).nodes if n.prim is constrain]
+    assert {m.role for m in marks if m.gradient} == {"input", "result"}
+    cuts = {(m.operator.kind, m.index): m.division.cuts for m in marks if m.gradient and m.division}
+    assert cuts == {("MatMul", 1): (4, 1), ("ReLU", 0): (8, 1)}
+
+
+def test_batches_have_one_more_axis() -> None:
+    marked: Any = ops.MatMul().shard(((2, 4), (4, 1)))
+    w, x = values(4, 3), values(5, 2, 4)
+    function = ms.vmap(lambda v: marked(v, w))
+    np.testing.assert_allclose(ms.jit(function)(x).asnumpy(), x.asnumpy() @ w.asnumpy(), rtol=1e-5)
+    (region,) = regions_of(graph_of(function, x))
+    assert [d and d.cuts for d in region.in_strategy] == [(1, 2, 4), (4, 1)]
+
+
+def test_layouts_are_strategies() -> None:
+    grid = Layout((2, 4), ("dp", "mp"))
+    marked: Any = ops.MatMul().shard((grid("dp", "mp"), grid("mp", "None")))
+    (region,) = regions_of(graph_of(marked.__call__, values(4, 8), values(8, 2)))
+    assert [d and d.axes for d in region.in_strategy] == [(("dp",), ("mp",)), (("mp",), ())]
+    assert marked.in_strategy is None and marked.in_layout[1]["tensor_map"] == (0, -1)
+
+
+def test_tensors_in_tuples_count() -> None:
+    concat: Any = ops.Concat(1).shard(((2, 1), (4, 1)))
+    x, y = values(4, 2), values(4, 3)
+    function = lambda a, b: concat((a, b))
+    assert ms.jit(function)(x, y).asnumpy().tolist() == np.concatenate((x.asnumpy(), y.asnumpy()), 1).tolist()
+    (region,) = regions_of(graph_of(function, x, y))
+    assert [d and d.cuts for d in region.in_strategy] == [(2, 1), (4, 1)]
+
+
+def test_what_an_operator_writes_stays_written() -> None:
+    class Counting(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = Parameter(Tensor(np.zeros(4, np.float32)), name="count")
+            self.add: Any = ops.AssignAdd()
+            self.mul: Any = ops.Mul().shard(((4,), (4,)))
+
+        def construct(self, x: Any) -> Any:
+            self.add(self.count, x)
+            self.add(self.count[1:3], x[1:3])
+            return self.mul(self.count, x)
+
+    net, plain = Counting(), Counting()
+    x = values(4)
+    for _ in range(2):
+        found, wanted = ms.jit(net)(x), plain(x)
+        np.testing.assert_array_equal(found.asnumpy(), wanted.asnumpy())
+        np.testing.assert_array_equal(net.count.asnumpy(), plain.count.asnumpy())
+
+
+def test_loops_and_conditions_keep_marks() -> None:
+    relu: Any = ops.ReLU().shard(((2,),))
+
+    def function(x: Any) -> Any:
+        for _ in range(3):
+            if x.sum() > 0:
+                x = relu(x) - 1
+        return x
+
+    x = values(4)
+    np.testing.assert_allclose(ms.jit(function)(x).asnumpy(), function(x).asnumpy(), rtol=1e-6)
+    names = [r.operator.name for r in regions_of(graph_of(function, x))]
+    assert len(names) == len(set(names)) == 3
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (((2, 4),), r"MatMul-op0: in_strategy has 1 entries, and MatMul has 2 inputs"),
+        (((2, 4, 1), (4, 1)), r"\(2, 4, 1\) does not fit input 0 of MatMul, of shape \(16, 32\): it has 3 entries"),
+        (((3, 1), (1, 1)), r"3 parts, which do not divide 8 devices"),
+        (((16, 1), (1, 1)), r"it makes 16 parts, and there are 8 devices"),
+        (((1, 1), (1, 65)), r"axis 1 of size 64 is cut into 65 parts, more than it has elements"),
+        (((1, 0), (1, 1)), r"axis 1 is cut into 0 parts"),
+    ],
+)
+def test_a_strategy_that_does_not_fit(given: Any, message: str) -> None:
+    net = Net()
+    net.matmul.shard(given)
+    with pytest.raises(ValueError, match=message) as error:
+        ms.jit(net)(values(16, 32))
+    assert f"{__file__}:" in str(error.value) and "self.relu(self.matmul(x, self.w))" in str(error.value)
+
+
+def test_a_changed_strategy_or_mode_is_compiled_anew() -> None:
+    net = Net()
+    compiled, x = ms.jit(net), values(16, 32)
+    names = lambda: [[d and d.cuts for d in r.in_strategy] for r in regions_of(compiled.compile(x).graph)]
+    assert names() == [[(2, 4), (4, 1)], [(8, 1)]]
+    net.matmul.shard(((8, 1), (1, 1)))
+    assert names() == [[(8, 1), (1, 1)], [(8, 1)]]
+    ms.set_auto_parallel_context(parallel_mode="data_parallel")
+    assert names() == []
+
+
+def test_one_device_divides_nothing() -> None:
+    ms.set_auto_parallel_context(device_num=1)
+    assert regions_of(graph_of(Net(), values(16, 32))) == []
+
+
+def test_operators_within_an_operator_are_part_of_it() -> None:
+    inner: Any = ops.ReLU()
+    outer: list[Region] = regions_of(graph_of(lambda x: inner(inner(x)), values(4)))
+    assert [r.operator.name for r in outer] == ["Default/ReLU-op0", "Default/ReLU-op1"]
