@@ -155,7 +155,7 @@ def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh
     params = _local_params(node, factors, division)
     if prim.part is not None:
         starts = [_start(k, division, mesh) for k in range(len(factors))]
-        made: Local = prim.part(tuple(operands), params, starts)
+        made: Local = prim.part(node, tuple(operands), params, tuple(starts))
     else:
         made = outputs_of(prim.node(*operands, **params))
     _, layouts = implied(node, division)
