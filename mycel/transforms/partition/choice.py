@@ -31,9 +31,9 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
-from mycel.prims.factors import Factor, factors_of
+from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
-from mycel.transforms.partition.division import allowed, factor_part, implied, result_types, tensor_part
+from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
 from mycel.transforms.rewrite import use_counts
@@ -160,7 +160,7 @@ class _Chooser:
             whole = made.layouts[node.inputs[0]]
             made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
             return
-        factors = factors_of(node) if _is_tensors(node) else ()
+        factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
@@ -342,11 +342,6 @@ def _is_zero(value: Node) -> bool:
     return value.is_constant and not value.value.any()
 
 
-def _is_tensors(node: Node) -> bool:
-    types = [*(i.type for i in node.inputs), *result_types(node)]
-    return all(isinstance(t, TensorType) for t in types)
-
-
 # What users want.
 
 
@@ -376,7 +371,7 @@ def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[
 
 
 def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: object) -> None:
-    factors = factors_of(node) if _is_tensors(node) else ()
+    factors = factors_at(node)
     division, sure = first.divisions[node].settled, {}
     for axis in mesh.names:
         wish = own.get(axis)
