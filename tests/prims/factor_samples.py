@@ -1,4 +1,5 @@
-"""What the test of factors needs besides the records' samples: more samples."""
+"""What the test of factors needs besides the records' samples: more samples, and the reasons of
+primitives that have none."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from mycel.base.dtype import uint32, uint64
 from mycel.prims.base import Sample
 from mycel.prims.index_writes import MODES
 
-__all__ = ["SAMPLES"]
+__all__ = ["SAMPLES", "WITHOUT"]
 
 _RNG = np.random.default_rng(5)
 _SQUARE = _RNG.normal(size=(3, 2, 4, 4)) + 4 * np.eye(4)
@@ -156,4 +157,31 @@ SAMPLES: dict[str, tuple[Sample, ...]] = {
     "complex_abs": (Sample((_TALL + 1j * _TALL[::-1],), dtypes=("complex128",)),),
     "complex_angle": (Sample((_TALL + 1j * _TALL[::-1],), dtypes=("complex128",)),),
     "reverse": (Sample(((3, 2, 4),), {"axes": (1,)}),),
+}
+
+# Why a primitive has no factors.
+_GRAPH = "holds a graph, which would have to be divided first"
+_RANKS = "is what a divided graph is made of"
+WITHOUT = {
+    "all_gather": _RANKS,
+    "all_reduce": _RANKS,
+    "all_to_all": _RANKS,
+    "call": _GRAPH,
+    "cond": _GRAPH,
+    "constant": "has no size to divide: whoever divides cuts the literal",
+    "custom": _GRAPH,
+    "fourier_parts": "is made by an engine, of graphs that are divided already",
+    "get_item": "is divided as the node whose result it is",
+    "kept_call": _GRAPH,
+    "loops": "is a program of the user's, whose iterations may depend on each other",
+    "mesh_position": _RANKS,
+    "permute": _RANKS,
+    "positions": "has a result whose size the data decide, and which differs in each part",
+    "recompute": _GRAPH,
+    "recur": _GRAPH,
+    "recursion": _GRAPH,
+    "reduce_scatter": _RANKS,
+    "size": "is a scalar",
+    "while_grad": _GRAPH,
+    "while_loop": _GRAPH,
 }

@@ -21,7 +21,7 @@ from mycel.ir.graph import input_node, static_type
 from mycel.prims.base import REGISTRY, Primitive, outputs_of
 from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
 from tests.prims.cases import Case, cases
-from tests.prims.factor_samples import SAMPLES
+from tests.prims.factor_samples import SAMPLES, WITHOUT
 
 Array = np.ndarray[Any, Any]
 WITH = sorted(n for n, p in REGISTRY.items() if p.factors is not None)
@@ -243,6 +243,13 @@ def test_pairs_of_factors(name: str) -> None:
             chosen = {i: _lengths(sizes[i], c, False) for i, c in zip((one, two), counts)}
             with np.errstate(all="ignore"):
                 _same(Division(node, chosen, False).result(arrays), wanted, f"{case.label}: factors {chosen}")
+
+
+def test_primitives_without_factors_have_a_reason() -> None:
+    """A new primitive names its factors, or has a line here."""
+    without = {n for n, p in REGISTRY.items() if p.factors is None}
+    assert without == set(WITHOUT)
+    assert all(WITHOUT.values())
 
 
 def test_what_has_a_part_has_factors() -> None:
