@@ -120,7 +120,7 @@ def partition(
     plan = dict(plan or {})
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
-        sums = {} if choice.opened else regrouped(graph, lambda n: _single(choice.layouts[n]))
+        sums = {} if choice.opened else regrouped(graph, choice.layouts)
         if not choice.opened and not sums:
             break
         graph, plan = _rewritten(graph, choice.opened, sums, plan)

@@ -8,11 +8,12 @@ of the graph, first those with nothing pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mycel.ir.graph import Graph, Node
 from mycel.prims import elementwise as E
-from mycel.transforms.partition.layouts import Sharding
+from mycel.transforms.partition.choice import Layout
+from mycel.transforms.partition.layouts import WHOLE, Sharding
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["regrouped"]
@@ -20,12 +21,17 @@ __all__ = ["regrouped"]
 Pending = tuple[tuple[str, str], ...]
 
 
-def regrouped(graph: Graph, layout_of: Callable[[Node], Sharding]) -> dict[Node, list[list[Node]]]:
+def regrouped(graph: Graph, layouts: Mapping[Node, Layout]) -> dict[Node, list[list[Node]]]:
     """Return the additions to be made in another order, as groups of terms by their root.
 
-    `layout_of` has the layout in which each value comes, with what is pending. An addition is named
+    `layouts` has the layout in which each value comes, with what is pending. An addition is named
     where its terms in the present order are settled more often than there are kinds of them.
     """
+
+    def layout_of(node: Node) -> Sharding:
+        layout = layouts[node]
+        return layout if isinstance(layout, Sharding) else WHOLE
+
     uses = use_counts(graph)
     inner = {
         i
