@@ -21,10 +21,12 @@ from mycel.base import arguments, config, garbage, locks
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.jit_config import check_options, is_strict
 from mycel.base.log import logger
+from mycel.base.parallel_settings import current
 from mycel.base.spans import timed
 from mycel.cells.cell import compiler
 from mycel.compiled.arguments import Arguments, describe, identities
 from mycel.compiled.deep_stack import deep_stack
+from mycel.compiled.divided import dividing
 from mycel.compiled.structures import Structures
 from mycel.compiled.version import Version
 from mycel.core import eager
@@ -77,6 +79,8 @@ class Jit:
         self.lives: dict[Any, LivePlan] = {}
         self.dimensions = Dimensions(bool(options.get("dynamic")))
         self.structures = Structures()
+        # what `mycel.distributed.modes` keeps of it
+        self.divided: Any = None
         self._lock = locks.reentrant()
         self._warned = False
         self._watched: dict[int, Any] = {}
@@ -96,6 +100,12 @@ class Jit:
             return context.invoke(self.__wrapped__, args, kwargs)
         if config.jit_is_off:
             return self._run_plain(args, kwargs)
+        if dividing.call is not None and context is None and current().dividing is not None:
+            return dividing.call(self, args, kwargs)
+        return self.run_here(args, kwargs, context)
+
+    def run_here(self, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any = None) -> Any:
+        """Call the function on this device, in the eager context that is in force or None."""
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
         plan = self.lives.get(key)

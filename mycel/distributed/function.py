@@ -8,7 +8,7 @@ results are whole on every rank. What the function writes into parameters stays 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 from mycel.base import arguments, locks
 from mycel.base.errors import CompileError
@@ -32,7 +32,7 @@ class Divided:
     def __init__(self, version: Version, layouts: Layouts, count: int) -> None:
         self.version, self.layouts = version, layouts
         graph, captured = version.graph, version.tensors
-        inputs: list[Sharding] = []
+        inputs: list[Optional[Sharding]] = []
         for k, node in enumerate(graph.inputs):
             given = k < count
             inputs.append(
@@ -41,7 +41,7 @@ class Divided:
         writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
         tied = {place: i for i, place in writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied, layouts.plan(graph))
         self.aliases = version.aliases
         self._programs: dict[int, Callable[..., Any]] = {}
 

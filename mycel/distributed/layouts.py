@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 
 from mycel.base.errors import ShapeError
 from mycel.core.parameter import Parameter
+from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.transforms.partition import WHOLE, Sharding, sharding
@@ -40,8 +41,15 @@ class Layouts:
         spec = self.inputs[number] if number < len(self.inputs) else None
         return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
 
-    def of_captured(self, tensor: Any, type: TensorType) -> Sharding:
-        """Return the layout of a tensor from outside: a parameter, or a whole one."""
+    def plan(self, graph: Graph) -> dict[Node, Sharding]:
+        """Return the divisions of nodes of a function's graph that are decided."""
+        return {}
+
+    def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
+        """Return the layout of a tensor from outside: a parameter, or a whole one.
+
+        None is as its first user has it.
+        """
         if not isinstance(tensor, Parameter) or self.parameters is None:
             return WHOLE
         asked = self.parameters

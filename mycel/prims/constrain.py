@@ -24,6 +24,7 @@ from mycel.ir.graph import Node, Where
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
 from mycel.prims.base import Cost, Primitive, Rounding, Sample, register
+from mycel.prims.factors import elementwise_factors
 
 __all__ = ["INPUT", "RESULT", "VALUE", "Mark", "Operator", "constrain"]
 
@@ -104,6 +105,7 @@ constrain: Primitive = register(
         linear=True,
         cost=Cost.LIGHT,
         rounding=Rounding.EXACT,
+        factors=elementwise_factors,
         doc="The value itself, of which a mark says how it is divided.",
     )
 )

@@ -17,7 +17,7 @@ from mycel.ir.graph import Graph, Node, toposort
 from mycel.ir.printer import graphs_in
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
 
-__all__ = ["Region", "regions_of", "strategies_of", "unmarked", "values_of"]
+__all__ = ["Region", "marks_of", "regions_of", "strategies_of", "unmarked", "values_of"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ def values_of(graph: Graph) -> list[tuple[Node, Mark]]:
     """Return the values that have a layout of their own, with their marks."""
     marks = [(n, _mark_of(n)) for inner in _graphs(graph, set()) for n in inner.nodes]
     return [(n, m) for n, m in marks if m is not None and m.role == VALUE and not m.gradient]
+
+
+def marks_of(graph: Graph) -> list[Node]:
+    """Return the marks in a graph, those of gradients as well."""
+    return [n for n in graph.nodes if n.prim is constrain]
 
 
 def strategies_of(graph: Graph) -> dict[str, list[list[int]]]:

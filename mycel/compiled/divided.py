@@ -1,0 +1,22 @@
+"""Compiled functions under parallel modes: where the room above puts what divides their calls.
+
+While operators are divided among devices (`ParallelSettings.dividing`), a call of a compiled
+function that is not part of another one is the ranks' common work. `mycel.distributed.modes` puts
+the function here that carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+__all__ = ["Dividing", "dividing"]
+
+
+class Dividing:
+    """`call(jit, args, kwargs)` calls a compiled function divided; None where nobody can."""
+
+    call: Optional[Callable[..., Any]] = None
+
+
+dividing = Dividing()

@@ -1,0 +1,128 @@
+"""Parallel modes: programs that say nothing of ranks are divided by the settings and by strategies.
+
+In the modes "semi_auto_parallel" and "auto_parallel" a call of a compiled function is the common
+work of all ranks. Arguments are divided as the setting `dataset_strategy` says: with
+"data_parallel" each rank gives its part of every tensor that has axes, with "full_batch" all of it.
+Marked operators are divided as their strategies say, parameters as their first operator has them,
+and the rest follows by least communication. With `enable_parallel_optimizer` parameters and states
+that are whole are divided along their first axis.
+
+A process that is alone runs the function as it is, whatever the number of devices set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from mycel.base.notes import without_effect
+from mycel.base.parallel_settings import ParallelSettings, current
+from mycel.compiled.divided import dividing
+from mycel.compiled.jit import Jit
+from mycel.core.parameter import Parameter
+from mycel.distributed.function import Distributed
+from mycel.distributed.layouts import Layouts, Spec
+from mycel.distributed.strategies import mesh_of, plan_of
+from mycel.ir.graph import Graph, Node
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
+from mycel.transforms.partition import WHOLE, Sharding, sharding
+from mycel.transport.place import transport
+
+__all__ = ["OfSettings", "call"]
+
+KILOBYTE = 1024
+
+
+@dataclass(frozen=True)
+class OfSettings(Layouts):
+    """Layouts that follow from the settings of parallel training."""
+
+    settings: ParallelSettings = ParallelSettings()
+
+    def of_input(self, number: int, type: TensorType) -> Sharding:
+        """Return the layout of a tensor in the arguments."""
+        spec = _spec_of(self.settings, self.mesh, number, type.rank)
+        return WHOLE if spec is None else sharding(self.mesh, type.shape, spec)  # type: ignore[arg-type]
+
+    def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
+        """Return the layout of a tensor from outside: parameters are laid out by their users."""
+        if not isinstance(tensor, Parameter):
+            return WHOLE
+        if self.settings.enable_parallel_optimizer and tensor.parallel_optimizer and type.rank:
+            least = self.settings.parallel_optimizer_config.get("parallel_optimizer_threshold", 64)
+            if type.nbytes >= least * KILOBYTE and not int(type.shape[0]) % self.mesh.size:
+                return sharding(self.mesh, type.shape, (self.mesh.names,))  # type: ignore[arg-type]
+        return None
+
+    def whole_shape(self, number: int, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the shape of the whole tensor of which the ranks give parts of `shape`."""
+        spec = _spec_of(self.settings, self.mesh, number, len(shape)) if self.parts else None
+        whole = list(shape)
+        for axis, names in enumerate(spec or ()):
+            whole[axis] *= 1 if names is None else self.mesh.count((names,) if isinstance(names, str) else names)
+        return tuple(whole)
+
+    def plan(self, graph: Graph) -> dict[Node, Sharding]:
+        """Return the divisions of marked operators."""
+        return plan_of(graph, self.mesh)
+
+
+def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> Optional[Spec]:
+    asked = settings.dataset_strategy
+    if asked == "full_batch" or not rank:
+        return None
+    if asked == "data_parallel":
+        return (mesh.names,)
+    if number >= len(asked):
+        raise ValueError(
+            f"dataset_strategy: it has layouts of {len(asked)} tensors, and there is a tensor number {number}; give "
+            "one for each"
+        )
+    taken: list[Any] = []
+    left = list(mesh.names)
+    for cut in asked[number]:
+        names = []
+        for name in list(left):
+            size = mesh.count((name,))
+            if cut % size == 0:
+                names.append(name)
+                left.remove(name)
+                cut //= size
+        if cut != 1:
+            raise ValueError(f"dataset_strategy: {asked[number]} does not fit {mesh.size} devices")
+        taken.append(tuple(names) or None)
+    return tuple(taken)
+
+
+def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a compiled function as the settings in force divide it.
+
+    Raises ValueError where the number of devices set is not that of the ranks.
+    """
+    settings = current()
+    here = transport().size
+    if here == 1:
+        what = f"the parallel mode of {settings.device_num} devices"
+        without_effect(what, "this process is alone; `mycel launch` starts ranks")
+        return jit.run_here(args, kwargs)
+    if settings.device_num != here:
+        raise ValueError(
+            f"device_num is {settings.device_num}, and {here} ranks were started; set device_num={here}, or start "
+            f"{settings.device_num} ranks"
+        )
+    return distributed(jit, settings)(*args, **kwargs)
+
+
+def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
+    """Return the divided form of a compiled function under settings."""
+    known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
+    if known is None or known[0] is not settings:
+        parts = settings.dataset_strategy != "full_batch"
+        layouts = OfSettings(mesh_of(settings.device_num), parts=parts, settings=settings)
+        known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts))
+    return known[1]
+
+
+dividing.call = call
