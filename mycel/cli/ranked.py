@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ def main(arguments: Sequence[str]) -> None:
     --plain.
     """
     watch.end_with_parent()
+    cores = os.environ.pop("MYCEL_CORES", "")
+    if cores:
+        os.sched_setaffinity(0, {int(c) for c in cores.split(",")})
     watch.begin()
     plain = arguments[0] == "--plain"
     script, *rest = arguments[1:] if plain else arguments

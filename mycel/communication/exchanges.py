@@ -48,7 +48,7 @@ class Exchanges(Protocol):
         """Return this process's `rows` of what `reduce` gives."""
 
     def exchange(self, parts: Sequence[Tensor], received: Sequence[tuple[int, ...]]) -> list[Tensor]:
-        """Return the parts for this process, one from every member's parts, of shapes `received`."""
+        """Return the parts for this process, one from each member, of the shapes `received`."""
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
         """Return one member's value; all have one shape."""
@@ -131,9 +131,7 @@ class Several:
     def gather(self, value: Tensor) -> list[Tensor]:
         row = eager.apply(S.RESHAPE, value, shape=(1, *value.shape))
         whole = eager.apply(C.all_gather, row, **self._over, axis=0)
-        return [
-            eager.apply(S.RESHAPE, _rows(whole, k, k + 1), shape=value.shape) for k in range(self.size)
-        ]
+        return [eager.apply(S.RESHAPE, _rows(whole, k, k + 1), shape=value.shape) for k in range(self.size)]
 
     def gather_rows(self, value: Tensor, rows: Sequence[int]) -> Tensor:
         if len(set(rows)) == 1:

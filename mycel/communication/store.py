@@ -1,4 +1,4 @@
-"""The store of keys and values that processes share; it lies below, as ranks find each other by it."""
+"""The store of keys and values that processes share, by which ranks find each other too."""
 
 from mycel.transport.store import TCPStore as TCPStore
 

@@ -236,9 +236,7 @@ def _exchange_infer(
     return _resized(x, 0, sum(received))
 
 
-def _exchange_reference(
-    x: Any, *, mesh: Mesh, axes: Axes, sent: tuple[int, ...], received: tuple[int, ...]
-) -> Any:
+def _exchange_reference(x: Any, *, mesh: Mesh, axes: Axes, sent: tuple[int, ...], received: tuple[int, ...]) -> Any:
     way, peers, start, found = transport(), _peers(mesh, axes), 0, []
     for peer, rows in zip(peers, sent):
         if rows:

@@ -6,7 +6,8 @@ those of Open MPI, of MPICH and its relatives (PMI), and of Slurm. Ranks meet at
 MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0 does.
 MYCEL_TRANSPORT is
 "sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use MPI, as they know no
-place to meet.
+place to meet. MYCEL_MEETING is for how many seconds ranks wait for all to come (300), MYCEL_TIMEOUT
+for how many a rank waits for another one later (without end).
 """
 
 from __future__ import annotations
@@ -107,7 +108,11 @@ def _first(variables: Mapping[str, str], names: tuple[str, ...]) -> Optional[int
 
 def seconds() -> Optional[float]:
     """Return how long a rank waits for another one, from MYCEL_TIMEOUT; None is without end."""
-    text = os.environ.get("MYCEL_TIMEOUT", "").strip()
+    return _number("MYCEL_TIMEOUT")
+
+
+def _number(name: str) -> Optional[float]:
+    text = os.environ.get(name, "").strip()
     if not text:
         return None
     try:
@@ -115,7 +120,7 @@ def seconds() -> Optional[float]:
     except ValueError:
         limit = -1.0
     if limit < 0:
-        raise RuntimeError(f"communication.init: MYCEL_TIMEOUT is {text!r}; it is a number of seconds, 0 without end")
+        raise RuntimeError(f"communication.init: {name} is {text!r}; it is a number of seconds, 0 without end")
     return limit or None
 
 
@@ -131,7 +136,7 @@ def connect(found: World) -> tuple[Transport, Optional[TCPStore]]:
     from mycel.transport.sockets import Sockets
 
     limit = seconds()
-    wait = timedelta(seconds=limit or SECONDS)
+    wait = timedelta(seconds=_number("MYCEL_MEETING") or limit or SECONDS)
     rank = found.rank
     store = TCPStore(found.host, found.port, is_master=not found.served and rank == 0, timeout=wait)
     if rank is None:

@@ -48,6 +48,7 @@ _HEADER = struct.Struct("!qQ24s16sBQ")
 _HELLO = struct.Struct("!I32s")
 SMALL = 32 * 1024
 _TOGETHER = 64 * 1024
+_PIECE = 4 << 20
 _all: weakref.WeakSet[Sockets] = weakref.WeakSet()
 
 
@@ -135,7 +136,7 @@ class Sockets(Transport):
                 if not ready:
                     raise RuntimeError(
                         f"communication.init: rank {missing} of {self.size} did not come within {limit} s; start all "
-                        "ranks, or give more time by MYCEL_TIMEOUT"
+                        "ranks, or give more time by MYCEL_MEETING"
                     )
                 for key, _ in ready:
                     made, _ = key.fileobj.accept()  # type: ignore[union-attr]
@@ -175,7 +176,7 @@ class Sockets(Transport):
         target = self._targets.pop(key, None)
         if target is None or target.shape != shape or target.dtype != kind:
             target = np.empty(shape, kind)
-        _fill(connection, memoryview(target.reshape(-1).view(np.uint8)))
+        _fill(connection, _bytes(target))
         return target
 
     def _lose(self, peer: int, why: str) -> None:
@@ -198,7 +199,7 @@ class Sockets(Transport):
         shape = struct.pack(f"!{array.ndim}q", *array.shape)
         name = from_any(whole.dtype).name.encode()
         head = _HEADER.pack(tag, number, kind.encode(), name, array.ndim, len(shape) + whole.nbytes)
-        data = memoryview(whole.reshape(-1).view(np.uint8))
+        data = _bytes(whole)
         try:
             with self._sending[peer]:
                 if len(data) <= _TOGETHER:
@@ -322,7 +323,8 @@ class Sockets(Transport):
         own = reduced(self._alike(kind, self._round(kind, parts, ranks), ranks), op)
         result = np.empty_like(flat)
         self._round(kind, [own] * count, ranks, [result[a:b] for a, b in zip(ends, ends[1:])])
-        return result.reshape(array.shape)
+        whole: Array = result.reshape(array.shape)
+        return whole
 
     def all_gather_list(self, array: Array, ranks: Sequence[int]) -> list[Array]:
         return self._round("all_gather", [array] * len(ranks), ranks)
@@ -332,7 +334,8 @@ class Sockets(Transport):
             return super().all_gather(array, axis, ranks)
         result = np.empty((len(ranks), *array.shape), array.dtype)
         self._round("all_gather", [array] * len(ranks), ranks, list(result))
-        return result.reshape(-1, *array.shape[1:])
+        whole: Array = result.reshape(-1, *array.shape[1:])
+        return whole
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
         kind = f"reduce_scatter {op}"
@@ -399,6 +402,11 @@ def _ready(connection: socket.socket) -> socket.socket:
     return connection
 
 
+def _bytes(array: Array) -> memoryview:
+    raw: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(raw)
+
+
 def _exactly(connection: socket.socket, count: int) -> bytearray:
     data = bytearray(count)
     _fill(connection, memoryview(data))
@@ -408,7 +416,8 @@ def _exactly(connection: socket.socket, count: int) -> bytearray:
 def _fill(connection: socket.socket, view: memoryview) -> None:
     done = 0
     while done < len(view):
-        came = connection.recv_into(view[done:], 0, socket.MSG_WAITALL)
+        came = connection.recv_into(view[done : done + _PIECE], 0, socket.MSG_WAITALL)
         if not came:
             raise ConnectionError("the other side closed it")
         done += came
+        watch.came(came)

@@ -25,7 +25,7 @@ from typing import Any, Optional
 
 from mycel.base import locks
 
-__all__ = ["PIPE", "begin", "end_with_parent", "failed", "place_of", "reason", "waiting"]
+__all__ = ["PIPE", "begin", "came", "end_with_parent", "failed", "place_of", "reason", "waiting"]
 
 PIPE = "MYCEL_WATCH"
 BEAT = 1.0
@@ -42,6 +42,7 @@ class _State:
     begun: bool = False
     why: str = ""
     pipe: Optional[int] = None
+    got: int = 0
 
 
 _state = _State()
@@ -55,6 +56,11 @@ def waiting(what: str, rank: int) -> Iterator[None]:
         yield
     finally:
         _state.waits = before
+
+
+def came(count: int) -> None:
+    """Count bytes that have come from other ranks: a slow network is no standstill."""
+    _state.got += count
 
 
 def reason() -> str:
@@ -151,10 +157,14 @@ def _tell() -> None:
     while _state.pipe is not None:
         waits, now = _state.waits, time.monotonic()
         where = place_of(sys._current_frames().get(main or 0))
-        facts = {"where": where[:_LONGEST], "waits": None if waits is None else [waits[0], waits[1]]}
+        facts: dict[str, Any] = {
+            "where": where[:_LONGEST],
+            "waits": None if waits is None else [waits[0], waits[1]],
+            "got": _state.got,
+        }
         if waits is not None:
             facts["since"] = round(now - waits[2], 1)
-        key = f"{where}{waits}"
+        key = f"{where}{waits}{_state.got}"
         if key != told or now - last >= BEAT:
             told, last = key, now
             _write(facts)
