@@ -3,7 +3,8 @@
 `Alone` is a group of one process: values stay where they are. `Several` applies the primitives of
 `mycel.prims.collectives` along a mesh of one axis, which has the group's members as its devices. So
 operations run at once, are recorded for gradients and staged into graphs like any other, and their
-derivatives are those of the primitives. What has no result to stage (sending, objects, barriers)
+derivatives are those of the primitives. As of any operation, what nobody uses of a graph is not
+computed: ranks that run different graphs must use the same collectives. What has no result to stage (sending, objects, barriers)
 asks for values, so that a compiled function runs in segments there.
 """
 
@@ -16,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue
 from mycel.core import eager
 from mycel.core.tensor import Tensor
 from mycel.ir.mesh import Mesh
@@ -162,34 +162,29 @@ class Several:
         return eager.apply(C.exchange, value, **self._over, sent=sent, received=received)
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
-        count = value.size
-        flat = eager.apply(S.RESHAPE, value, shape=(count,))
-        here = self.own == source
-        given = eager.apply(S.CONCAT, *[flat] * self.size, axis=0) if here else _rows(flat, 0, 0)
-        sent = (count if here else 0,) * self.size
-        received = tuple([count if k == source else 0 for k in range(self.size)])
-        return eager.apply(S.RESHAPE, self._exchange(given, sent, received), shape=value.shape)
+        return eager.apply(C.spread, value, **self._over, source=source)
 
     def gather_objects(self, value: Any) -> list[Any]:
-        _at_once("Python objects")
+        _at_once("the exchange of Python objects")
         found = transport().all_gather_list(_bytes(value), self.ranks)
         return [pickle.loads(f.tobytes()) for f in found]
 
     def send_object(self, value: Any, target: int) -> None:
-        _at_once("Python objects")
+        _at_once("the exchange of Python objects")
         transport().send(_bytes(value), self.ranks[target], _OBJECTS)
 
     def receive_object(self, source: int) -> Any:
-        _at_once("Python objects")
+        _at_once("the exchange of Python objects")
         return pickle.loads(transport().receive(self.ranks[source], _OBJECTS).tobytes())
 
     def send(self, value: Tensor, target: int, tag: int) -> None:
+        _at_once("sending")
         staging = eager.local.staging if eager.active else None
-        array = value.asnumpy() if staging is None else staging.need_value(value, "sending to another process")
+        array = value.asnumpy() if staging is None else staging.need_value(value, "sending")
         transport().send(array, self.ranks[target], _SENT + tag)
 
     def receive(self, like: Tensor, source: int, tag: int) -> Tensor:
-        _at_once("receiving from another process")
+        _at_once("receiving")
         found = transport().receive(self.ranks[source], _SENT + tag)
         if found.shape != tuple(like.shape) or found.dtype != like.dtype.numpy:
             raise ValueError(
@@ -205,10 +200,10 @@ class Several:
 
 
 def _at_once(what: str) -> None:
-    """Raise NeedsValue where a graph is made that cannot run up to here."""
+    """Have everything before run before this rank talks to others outside of a graph."""
     staging = eager.local.staging if eager.active else None
-    if staging is not None and not staging.may_decide:
-        raise NeedsValue(f"{what} between processes cannot be part of a graph; do this outside the compiled function")
+    if staging is not None:
+        staging.settle(f"{what} between processes")
 
 
 def _bytes(value: Any) -> np.ndarray[Any, Any]:

@@ -113,6 +113,7 @@ def gathered(x: Tensor, group: Group) -> Tensor:
 
 def nothing(x: Tensor) -> Tensor:
     """Return no element of the type of `x`."""
+    x = eager.apply(E.stop_gradient, x)
     return eager.apply(S.SLICE, eager.apply(S.RESHAPE, x, shape=(x.size,)), starts=(0,), stops=(0,), steps=(1,))
 
 
@@ -120,9 +121,9 @@ def scattered(parts: Sequence[Tensor], like: Tensor, shape: tuple[int, ...], sou
     """Return the element for this process of the `parts` of one member, where the others have none.
 
     The result has the type of `like` and the given `shape`; `source` is the member's rank in
-    `group`.
+    `group`. It has no derivative.
     """
-    given = list(parts) if group.rank == source else [nothing(like)] * group.size
+    given = [eager.apply(E.stop_gradient, p) for p in parts] if group.rank == source else [nothing(like)] * group.size
     shapes = [tuple(shape) if k == source else (0,) for k in range(group.size)]
     return group.transport.exchange(given, shapes)[source]
 

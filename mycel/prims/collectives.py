@@ -22,7 +22,7 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, register
+from mycel.prims.base import Primitive, Sample, constant, register
 from mycel.transport.place import transport
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "mesh_position",
     "permute",
     "reduce_scatter",
+    "spread",
 ]
 
 Axes = tuple[str, ...]
@@ -273,7 +274,52 @@ exchange: Primitive = register(
         _exchange_batch,
         samples=(Sample(((2, 3),), {**_ONE, "sent": (2,), "received": (2,)}),),
         dtypes=_NUMBERS,
+        effect=True,
         doc="Rows for each rank along axes of a mesh, as many as `sent` says; those received, in the order of ranks.",
+    )
+)
+
+
+def _spread_infer(x: TensorType, *, mesh: Mesh, axes: Axes, source: int) -> TensorType:
+    count = mesh.count(axes)
+    if not 0 <= source < count:
+        raise ShapeError(f"spread: there is no position {source} among {count}")
+    return x
+
+
+def _spread_reference(x: Any, *, mesh: Mesh, axes: Axes, source: int) -> Any:
+    way, peers = transport(), _peers(mesh, axes)
+    if way.rank != peers[source]:
+        return way.receive(peers[source], _SPREAD)
+    for peer in peers:
+        if peer != way.rank:
+            way.send(x, peer, _SPREAD)
+    return np.array(x, copy=True)
+
+
+_SPREAD = (1 << 20) + 4
+
+
+def _spread_vjp(ct: Node, out: Node, x: Node, *, mesh: Mesh, axes: Axes, source: int) -> tuple[Node]:
+    here = E.eq(mesh_position(mesh=mesh, axes=axes), constant(source, int64))
+    whole = all_reduce(ct, mesh=mesh, axes=axes, op="sum")
+    return (E.select(here, whole, 0),)
+
+
+def _spread_batch(size: Any, values: Any, axes_of: Any, **params: Any) -> Any:
+    return spread(values[0], **params), axes_of[0]
+
+
+spread: Primitive = register(
+    Primitive(
+        "spread",
+        _spread_infer,
+        _spread_reference,
+        _spread_vjp,
+        _spread_batch,
+        samples=(Sample(((2, 3),), {**_ONE, "source": 0}),),
+        dtypes=_NUMBERS,
+        doc="The value of the rank at the position `source` along axes of a mesh.",
     )
 )
 
@@ -295,4 +341,4 @@ mesh_position: Primitive = register(
     )
 )
 
-COLLECTIVES = (all_reduce, all_gather, reduce_scatter, all_to_all, permute, exchange)
+COLLECTIVES = (all_reduce, all_gather, reduce_scatter, all_to_all, permute, exchange, spread)
