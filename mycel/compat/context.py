@@ -1,22 +1,24 @@
-"""`mindspore.context`: the settings of the process, and those of parallel training, which here runs
-on one device.
+"""`mindspore.context`: the settings of the process, and those of parallel training.
 
-Parallel settings are checked, kept and returned, so that programs written for clusters run
-unchanged on one device; a mode that would distribute work is logged as having no effect. Numbers of
-devices or stages that one device cannot have are errors.
+Parallel settings are checked as MindSpore checks them, and kept in one record
+(`mycel.base.parallel_settings`), so that programs written for clusters run on one device too, where
+what has no effect is logged once.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import difflib
 from typing import Any
 
-from mycel.base import arguments
+from mycel.base import arguments, parallel_settings
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
 from mycel.base.notes import without_effect
-from mycel.compat.parallel_values import check_value
+from mycel.base.parallel_settings import PROCESS, ParallelSettings
+from mycel.compat.parallel_values import FLAGS, check_value
+from mycel.ir.layout import Layout
 
 __all__ = [
     "COMPATIBLE",
@@ -43,63 +45,31 @@ class ParallelMode:
     'auto_parallel'
     """
 
-    STAND_ALONE = "stand_alone"
-    DATA_PARALLEL = "data_parallel"
-    HYBRID_PARALLEL = "hybrid_parallel"
-    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
-    AUTO_PARALLEL = "auto_parallel"
+    STAND_ALONE = parallel_settings.STAND_ALONE
+    DATA_PARALLEL = parallel_settings.DATA
+    HYBRID_PARALLEL = parallel_settings.HYBRID
+    SEMI_AUTO_PARALLEL = parallel_settings.SEMI_AUTO
+    AUTO_PARALLEL = parallel_settings.AUTO
     MODE_LIST = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
 
 
 _SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propagation")
 _COMMUNICATION_MODES = ("all_group_parallel", "same_server_group_parallel", "no_group_parallel")
-_fusion = {"mode": "auto", "config": None}
-_DEFAULTS: dict[str, Any] = {
-    "device_num": 1,
-    "global_rank": 0,
-    "gradients_mean": False,
-    "gradient_fp32_sync": True,
-    "loss_repeated_mean": True,
-    "pipeline_stages": 1,
-    "auto_pipeline": False,
-    "pipeline_result_broadcast": False,
-    "pipeline_segments": 1,
-    "auto_parallel_new_interface": False,
-    "init_param_in_compile": True,
-    "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
-    "parallel_mode": ParallelMode.STAND_ALONE,
-    "search_mode": "recursive_programming",
-    "auto_parallel_search_mode": "recursive_programming",
-    "parameter_broadcast": False,
-    "strategy_ckpt_load_file": "",
-    "strategy_ckpt_save_file": "",
-    "group_ckpt_save_file": "",
-    "full_batch": False,
-    "dataset_strategy": "data_parallel",
-    "enable_parallel_optimizer": False,
-    "force_fp32_communication": False,
-    "parallel_optimizer_config": {},
-    "grad_accumulation_step": 1,
-    "all_reduce_fusion_config": [],
-    "communi_parallel_mode": "all_group_parallel",
-    "optimizer_weight_shard_size": -1,
-    "optimizer_weight_shard_aggregated_save": False,
-    "sharding_propagation": False,
-    "enable_alltoall": False,
-    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
-    "comm_fusion": {"openstate": True, "allreduce": _fusion, "allgather": _fusion, "reducescatter": _fusion},
-    "dump_local_norm": False,
-    "dump_local_norm_path": "",
-    "dump_device_local_norm": False,
+_KNOWN = {
+    field.name: getattr(ParallelSettings(), field.name)
+    for field in dataclasses.fields(ParallelSettings)
+    if field.name not in ("transformer_opt", "operator_strategy_load", "operator_strategy_save")
 }
-_ONE_DEVICE = {"device_num": 1, "global_rank": 0, "pipeline_stages": 1}
+_DEFAULTS: dict[str, Any] = {**_KNOWN, "auto_parallel_search_mode": "recursive_programming"}
+_DEFAULTS["all_reduce_fusion_config"] = []
 _CHOICES: dict[str, tuple[str, ...]] = {
     "parallel_mode": tuple(ParallelMode.MODE_LIST),
     "search_mode": _SEARCH_MODES,
     "auto_parallel_search_mode": _SEARCH_MODES,
     "communi_parallel_mode": _COMMUNICATION_MODES,
 }
-_ANY_KIND = ("dataset_strategy", "dump_local_norm")
+_ANY_KIND = ("dataset_strategy", *FLAGS)
+_INTEGERS = ("device_num", "global_rank")  # of which True is one
 _ALGORITHM: dict[str, Any] = {
     "fully_use_devices": False,
     "elementwise_op_strategy_follow": False,
@@ -109,17 +79,15 @@ _ALGORITHM: dict[str, Any] = {
     "tensor_slice_align_size": 16,
 }
 
-_settings = copy.deepcopy(_DEFAULTS)
 _algorithm = dict(_ALGORITHM)
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
     """Set options of parallel training, such as ``parallel_mode=ParallelMode.AUTO_PARALLEL``.
 
-    They are kept but have no effect: work runs on one device.
-
-    Raises ValueError for unknown names and values, and for counts that one device cannot have,
-    TypeError for values of a wrong kind.
+    With a `device_num` above 1 and the mode "semi_auto_parallel" or "auto_parallel" graphs that are
+    compiled record which operators are divided how. Raises ValueError for unknown names and values,
+    TypeError for values of a wrong kind, KeyError for entries that are missing.
 
     >>> set_auto_parallel_context(parallel_mode=ParallelMode.AUTO_PARALLEL)
     >>> get_auto_parallel_context("parallel_mode")
@@ -127,23 +95,38 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     >>> reset_auto_parallel_context()
     """
     function = "set_auto_parallel_context"
+    changes: dict[str, Any] = {}
     for name, value in kwargs.items():
         _check(function, _DEFAULTS, name, value)
         if name in _CHOICES and value not in _CHOICES[name]:
             raise ValueError(f"{function}: {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
-        if name in _ONE_DEVICE and value != _ONE_DEVICE[name]:
-            raise ValueError(
-                f"{function}: {name}={value} is not possible: this process is alone, with one device; leave it out"
-            )
-        if name == "grad_accumulation_step" and value < 1:
-            raise ValueError(f"{function}: grad_accumulation_step must be at least 1, not {value}")
-        check_value(function, name, value)
-        if name != "parallel_mode" and value != _DEFAULTS[name]:
+        checked = check_value(function, name, value)
+        if name != "parallel_mode" and checked != _DEFAULTS[name]:
             without_effect(f"{function}({name}=...)", "work runs on one device")
-    _settings.update(copy.deepcopy(kwargs))
+        _enter(changes, name, copy.deepcopy(checked))
+    PROCESS.settings = PROCESS.settings.replaced(**changes)
+    PROCESS.given = PROCESS.given | set(kwargs)
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
     if mode != ParallelMode.STAND_ALONE:
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
+
+
+def _enter(changes: dict[str, Any], name: str, value: Any) -> None:
+    """Enter the changes of the record that setting an option makes."""
+    known = PROCESS.settings
+    if name == "auto_parallel_search_mode":
+        name = "search_mode"
+    elif name == "full_batch":
+        changes["dataset_strategy"] = "full_batch" if value else "data_parallel"
+    elif name == "dataset_strategy":
+        changes["full_batch"] = value == "full_batch"
+    elif name in ("comm_fusion", "strategy_ckpt_config"):
+        value = {**getattr(known, name), **value}
+    elif name == "all_reduce_fusion_config":
+        value = tuple(value)
+    if name == "parallel_optimizer_config" and "optimizer_weight_shard_size" in value:
+        changes["optimizer_weight_shard_size"] = value["optimizer_weight_shard_size"]
+    changes[name] = value
 
 
 def names() -> list[str]:
@@ -156,15 +139,23 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
     Raises ValueError for an unknown name.
     """
-    if attr_key in _DEFAULTS["pipeline_config"]:
-        return _settings["pipeline_config"].get(attr_key, _DEFAULTS["pipeline_config"][attr_key])
+    pipeline = _KNOWN["pipeline_config"]
+    if attr_key in pipeline:
+        return PROCESS.settings.pipeline_config.get(attr_key, pipeline[attr_key])
     _check_name("get_auto_parallel_context", _DEFAULTS, attr_key)
-    return copy.deepcopy(_settings[attr_key])
+    name = "search_mode" if attr_key == "auto_parallel_search_mode" else attr_key
+    value = getattr(PROCESS.settings, name)
+    if name == "all_reduce_fusion_config":
+        return list(value)
+    if name == "dataset_strategy" and isinstance(value, tuple) and not any(isinstance(v, Layout) for v in value):
+        return [list(map(int, v)) for v in value]
+    return copy.deepcopy(value)
 
 
 def reset_auto_parallel_context() -> None:
     """Reset all options of parallel training to their defaults."""
-    _settings.update(copy.deepcopy(_DEFAULTS))
+    PROCESS.settings = PROCESS.settings.replaced(**{k: v for k, v in vars(ParallelSettings()).items()})
+    PROCESS.given = frozenset()
 
 
 def set_algo_parameters(**kwargs: Any) -> None:
@@ -208,6 +199,8 @@ def _check(function: str, known: dict[str, Any], name: str, value: Any) -> None:
     _check_name(function, known, name)
     kind = type(known[name])
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if name in _INTEGERS:
+        fits = isinstance(value, int)
     if kind is float:
         fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if name not in _ANY_KIND and not fits:

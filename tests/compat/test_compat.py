@@ -351,11 +351,12 @@ def test_parallel_settings_are_remembered(monkeypatch: pytest.MonkeyPatch, caplo
     [
         ({"parallel_mode": "both"}, ValueError, "parallel_mode must be one of 'stand_alone', .* not 'both'"),
         ({"gradient_mean": True}, ValueError, "there is no setting 'gradient_mean'; did you mean 'gradients_mean'"),
-        ({"device_num": 8}, ValueError, "device_num=8 is not possible: this process is alone"),
-        ({"pipeline_stages": 2}, ValueError, "pipeline_stages=2 is not possible"),
+        ({"device_num": 0}, ValueError, "device_num must be at least 1, not 0"),
+        ({"global_rank": 4096}, ValueError, r"global_rank must be in \[0, 4095\], not 4096"),
+        ({"pipeline_stages": 0}, ValueError, "pipeline_stages must be at least 1, not 0"),
         ({"grad_accumulation_step": 0}, ValueError, "grad_accumulation_step must be at least 1, not 0"),
         ({"full_batch": 1}, TypeError, "full_batch must be of type bool, not 1 of type int"),
-        ({"device_num": True}, TypeError, "device_num must be of type int"),
+        ({"pipeline_stages": True}, TypeError, "pipeline_stages must be of type int"),
     ],
 )
 def test_parallel_settings_that_cannot_be(setting: dict[str, object], error: type[Exception], message: str) -> None:

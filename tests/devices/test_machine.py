@@ -115,7 +115,7 @@ def test_parallel_settings() -> None:
         assert get(name) == first
         with pytest.raises(ValueError, match="no setting"):
             put(nothing=1)
-    with pytest.raises(ValueError, match="alone"):
-        ms.set_auto_parallel_context(device_num=2)
+    with pytest.raises(ValueError, match="device_num must be at least 1"):
+        ms.set_auto_parallel_context(device_num=0)
     modes = ["stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel"]
     assert ms.ParallelMode.MODE_LIST == modes and ms.ParallelMode.AUTO_PARALLEL == "auto_parallel"
