@@ -1,4 +1,4 @@
-"""The command line: `mycel train`, `mycel run`, `mycel profile`, `mycel info` and `mycel cache`.
+"""The command line: `mycel train`, `run`, `launch`, `profile`, `info` and `cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
 including a full disk (the error is one line), 130 after Ctrl-C.
@@ -80,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
+
+    from mycel.cli import launch
+
+    launch.add_options(
+        commands.add_parser(
+            "launch", help="run a script in several processes that communicate: mycel launch -n 4 train.py"
+        )
+    )
 
     profile = commands.add_parser("profile", help="run a script and show what took the time: mycel profile script.py")
     profile.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")

@@ -21,9 +21,11 @@ from mycel.communication.steps import (
     copied,
     counted,
     finish,
+    gathered,
     joined,
     operation_of,
     row_counts,
+    scattered,
     send_counts,
     split,
     started,
@@ -161,7 +163,7 @@ def all_gather_into_tensor(
     """
     name = "all_gather_into_tensor"
     found = find_group(name, group)
-    value = joined(found.transport.gather(tensor_of(name, "input_tensor", input_tensor)))
+    value = gathered(tensor_of(name, "input_tensor", input_tensor), found)
     return finish(name, output_tensor, value, async_op)
 
 
@@ -186,11 +188,14 @@ def all_gather_into_tensor_uneven(
     """
     name = "all_gather_into_tensor_uneven"
     found, handle = find_group(name, group), started(name, async_op)
-    rows = split(name, tensor_of(name, "output", output), output_split_sizes, found, "output_split_sizes")
-    own = rows[found.rank].shape[0]
+    target = tensor_of(name, "output", output)
+    if target.ndim == 0:
+        raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
+    rows = row_counts(name, target.shape[0], output_split_sizes, found, "output_split_sizes")
+    own = rows[found.rank]
     if tensor_of(name, "input", input).shape[:1] != (own,):
         raise ValueError(f"{name}: input {input._type} must have the {own} rows that output has for this process")
-    write(name, output, joined(found.transport.gather(input)))
+    write(name, output, found.transport.gather_rows(input, rows))
     return handle
 
 
@@ -211,7 +216,7 @@ def gather_into_tensor(
     name = "gather_into_tensor"
     found, handle = find_group(name, group), started(name, async_op)
     target = member(name, "dst", dst, found)
-    value = joined(found.transport.gather(tensor_of(name, "input_tensor", input_tensor)))
+    value = gathered(tensor_of(name, "input_tensor", input_tensor), found)
     if found.rank == target:
         write(name, output_tensor, value)
     return handle
@@ -265,10 +270,9 @@ def scatter(
     """
     name = "scatter"
     found, handle = find_group(name, group), started(name, async_op)
-    here = found.rank == member(name, "src", src, found)
-    given = tensors_of(name, "scatter_list", scatter_list, found) if here else [tensor] * found.size
-    whole = [found.transport.broadcast(t, src) for t in given]
-    write(name, tensor_of(name, "tensor", tensor), whole[found.rank])
+    source, target = member(name, "src", src, found), tensor_of(name, "tensor", tensor)
+    given = tensors_of(name, "scatter_list", scatter_list, found) if found.rank == source else []
+    write(name, target, scattered(given, target, target.shape, source, found))
     return handle
 
 
@@ -288,8 +292,10 @@ def scatter_tensor(
     """
     name = "scatter_tensor"
     found, handle = find_group(name, group), started(name, async_op)
-    whole = found.transport.broadcast(tensor_of(name, "input_tensor", input_tensor), member(name, "src", src, found))
-    write(name, output_tensor, split(name, whole, None, found, "")[found.rank])
+    source, target = member(name, "src", src, found), tensor_of(name, "output_tensor", output_tensor)
+    whole = tensor_of(name, "input_tensor", input_tensor)
+    parts = split(name, whole, None, found, "") if found.rank == source else []
+    write(name, target, scattered(parts, target, target.shape, source, found))
     return handle
 
 
@@ -314,7 +320,12 @@ def reduce_scatter(
     name = "reduce_scatter"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
     parts = tensors_of(name, "input_list", input_list, found)
-    write(name, output, [found.transport.reduce(x, kind) for x in parts][found.rank])
+    if len({p.shape for p in parts}) > 1:
+        write(name, output, [found.transport.reduce(x, kind) for x in parts][found.rank])
+        return handle
+    rows = joined([eager.apply(S.RESHAPE, p, shape=(1, *p.shape)) for p in parts])
+    own = found.transport.scatter_rows(rows, (1,) * found.size, kind)
+    write(name, output, eager.apply(S.RESHAPE, own, shape=parts[0].shape))
     return handle
 
 
@@ -335,8 +346,7 @@ def reduce_scatter_tensor(
     """
     name = "reduce_scatter_tensor"
     found, kind = find_group(name, group), operation_of(name, op)
-    parts = split(name, tensor_of(name, "input", input), None, found, "")
-    return finish(name, output, [found.transport.reduce(x, kind) for x in parts][found.rank], async_op)
+    return finish(name, output, _share(name, tensor_of(name, "input", input), None, kind, found), async_op)
 
 
 def reduce_scatter_tensor_uneven(
@@ -362,14 +372,24 @@ def reduce_scatter_tensor_uneven(
     """
     name = "reduce_scatter_tensor_uneven"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
-    parts = split(name, tensor_of(name, "input", input), input_split_sizes, found, "input_split_sizes")
-    write(name, output, [found.transport.reduce(x, kind) for x in parts][found.rank])
+    write(name, output, _share(name, tensor_of(name, "input", input), input_split_sizes, kind, found))
     return handle
+
+
+def _share(name: str, x: Tensor, sizes: Optional[list[int]], kind: str, group: Group) -> Tensor:
+    """Return the share of this process of the rows of a reduction."""
+    if x.ndim == 0:
+        raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
+    return group.transport.scatter_rows(x, row_counts(name, x.shape[0], sizes, group, "input_split_sizes"), kind)
+
+
+def _shape_of(wanted: Any) -> tuple[Any, ...]:
+    return tuple(wanted.shape if isinstance(wanted, Tensor) else wanted)
 
 
 def _new(name: str, wanted: Any, value: Tensor) -> None:
     """Raise ValueError unless a shape, or a tensor's shape, is that of a result."""
-    shape = tuple(wanted.shape if isinstance(wanted, Tensor) else wanted)
+    shape = _shape_of(wanted)
     if shape != value.shape:
         raise ShapeError(f"{name}: the output of shape {shape} must be of the shape of the result, {value.shape}")
 
@@ -390,8 +410,9 @@ def all_to_all(
     """
     name = "all_to_all"
     found, handle = find_group(name, group), started(name, async_op)
-    values = found.transport.exchange(tensors_of(name, "input_tensor_list", input_tensor_list, found))
+    given = tensors_of(name, "input_tensor_list", input_tensor_list, found)
     targets = counted(name, "output_tensor_list", output_tensor_list, found)
+    values = found.transport.exchange(given, [_shape_of(t) for t in targets])
     for target, value in zip(targets, values):
         if writes(name):
             write(name, target, value)
@@ -424,8 +445,12 @@ def all_to_all_single(
     name = "all_to_all_single"
     found = find_group(name, group)
     parts = split(name, tensor_of(name, "input", input), input_split_sizes, found, "input_split_sizes")
-    value = joined(found.transport.exchange(parts))
-    row_counts(name, value.shape[0], output_split_sizes, found, "output_split_sizes")
+    if found.size == 1:
+        value = joined(found.transport.exchange(parts, ()))
+        row_counts(name, value.shape[0], output_split_sizes, found, "output_split_sizes")
+    else:
+        rows = row_counts(name, _shape_of(output)[0], output_split_sizes, found, "output_split_sizes")
+        value = joined(found.transport.exchange(parts, [(n, *input.shape[1:]) for n in rows]))
     if not writes(name):
         _new(name, output, value)
     return finish(name, output, value, async_op)
@@ -451,7 +476,8 @@ def all_to_all_v_c(
     found, handle = find_group(name, group), started(name, async_op)
     counts = send_counts(name, send_count_matrix, found)
     parts = split(name, tensor_of(name, "input", input), counts[found.rank], found, "send_count_matrix")
-    write(name, output, joined(found.transport.exchange(parts)))
+    shapes = [(row[found.rank], *input.shape[1:]) for row in counts]
+    write(name, output, joined(found.transport.exchange(parts, shapes)))
     return handle
 
 
@@ -514,7 +540,7 @@ def all_gather_matmul(
         comm_turn=(comm_turn, 0),
         trans_input=(trans_input, False),
     )
-    whole = joined(found.transport.gather(a))
+    whole = gathered(a, found)
     kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)
     return eager.apply(L.matmul, whole, b), kept
 
@@ -556,5 +582,4 @@ def matmul_reduce_scatter(
         comm_turn=(comm_turn, 0),
         trans_input=(trans_input, False),
     )
-    parts = split(name, eager.apply(L.matmul, a, b), None, found, "")
-    return [found.transport.reduce(x, ReduceOp.SUM) for x in parts][found.rank]
+    return _share(name, eager.apply(L.matmul, a, b), None, ReduceOp.SUM, found)

@@ -1,33 +1,33 @@
-"""Processes, groups of them, and the transport of values between them.
+"""Processes and groups of them.
 
-A `Group` is a name, the ranks of its members and a `Transport`; every collective operation is
-composed of the few operations of a transport. There is one transport now, `Alone`, for a group of
-one process: whatever it reduces, gathers or exchanges is its own value. Support for several
-processes needs another transport, made where `_join` makes this one, and nothing else. Until then a
-process that was started as one of several raises an error at once, since its results would be
-wrong.
+A `Group` is a name and the ranks of its members in the world, in the order of their ranks in the
+group. The world is that of the transport in force (`mycel.transport.place`): a process alone, or
+after `init` the processes that its environment names. Every collective operation is composed of the
+few movements of tensors that a group's `transport` has (`mycel.communication.exchanges`).
 """
 
 from __future__ import annotations
 
-import os
-import pickle
+import atexit
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol
+from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base.log import logger
-from mycel.core.tensor import Tensor
+from mycel.communication.exchanges import Alone, Exchanges, Several
+from mycel.transport import environment, watch
+from mycel.transport.alone import Alone as AloneWay
+from mycel.transport.base import Transport
+from mycel.transport.place import put, transport
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP",
     "MCCL_WORLD_COMM_GROUP",
     "NCCL_WORLD_COMM_GROUP",
-    "Alone",
     "GlobalComm",
     "Group",
-    "Transport",
     "create_group",
     "destroy_group",
     "find_group",
@@ -48,51 +48,6 @@ HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
 MCCL_WORLD_COMM_GROUP = "mccl_world_group"
 WORLDS = {"hccl": HCCL_WORLD_COMM_GROUP, "nccl": NCCL_WORLD_COMM_GROUP, "mccl": MCCL_WORLD_COMM_GROUP}
-COUNTS = ("RANK_SIZE", "WORLD_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE")
-
-
-class Transport(Protocol):
-    """The movement of values between the members of a group; ranks are those in the group."""
-
-    def reduce(self, value: Tensor, operation: str) -> Tensor:
-        """Return the sum, product, largest, smallest or mean of all members' values."""
-
-    def gather(self, value: Tensor) -> list[Tensor]:
-        """Return every member's value, in the order of ranks."""
-
-    def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """Return the parts for this process, one from every member's parts."""
-
-    def broadcast(self, value: Tensor, source: int) -> Tensor:
-        """Return one member's value."""
-
-    def gather_objects(self, value: Any) -> list[Any]:
-        """Return copies of every member's object, made by pickling."""
-
-    def barrier(self) -> None:
-        """Wait until all members have called this."""
-
-
-class Alone:
-    """The transport of a group of one process: values stay where they are."""
-
-    def reduce(self, value: Tensor, operation: str) -> Tensor:
-        return value
-
-    def gather(self, value: Tensor) -> list[Tensor]:
-        return [value]
-
-    def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        return list(parts)
-
-    def broadcast(self, value: Tensor, source: int) -> Tensor:
-        return value
-
-    def gather_objects(self, value: Any) -> list[Any]:
-        return [pickle.loads(pickle.dumps(value))]
-
-    def barrier(self) -> None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -103,13 +58,35 @@ class Group:
 
     name: str
     ranks: tuple[int, ...]
-    rank: int
-    transport: Transport
 
     @property
     def size(self) -> int:
         """The number of members."""
         return len(self.ranks)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this process is a member."""
+        return transport().rank in self.ranks
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process in the group.
+
+        Raises RuntimeError for one that is no member.
+        """
+        own = transport().rank
+        if own not in self.ranks:
+            raise RuntimeError(
+                f"communication: rank {own} is no member of the group {self.name!r}, which has the ranks "
+                f"{list(self.ranks)}; only members may call its operations"
+            )
+        return self.ranks.index(own)
+
+    @property
+    def transport(self) -> Exchanges:
+        """The operations between its members."""
+        return Alone() if self.size == 1 and self.rank == 0 else Several(self.ranks, self.rank)
 
 
 class GlobalComm:
@@ -125,23 +102,28 @@ class GlobalComm:
     CHECK_ENVS = True
 
 
-def _join(name: str, ranks: Sequence[int]) -> Group:
-    return Group(name, tuple(ranks), 0, Alone())
+class _Joined:
+    """What `init` has made: the transport, the store, and what the environment said."""
+
+    way: Optional[Transport] = None
+    store: Any = None
+    found: Optional[environment.World] = None
 
 
-_world = _join("world", (0,))
+_joined = _Joined()
 _groups: dict[str, Group] = {}
 
 
-def check_alone(function: str) -> None:
-    """Raise RuntimeError if the environment says that this process is one of several."""
-    for variable in COUNTS:
-        text = os.environ.get(variable, "").strip()
-        if text and text != "1":
-            raise RuntimeError(
-                f"{function}: {variable} is {text}, but one process is supported now; start the program once, and "
-                f"without {variable}"
-            )
+def check_joined(function: str) -> None:
+    """Raise RuntimeError if this process is one of several, and has not met the others yet."""
+    if _joined.way is not None or transport().size > 1:
+        return
+    found = environment.world()
+    if found.size > 1:
+        raise RuntimeError(
+            f"{function}: this process is one of {found.size}, as its environment says, and has not met the others; "
+            "call mycel.communication.init first"
+        )
 
 
 def known(group: Any) -> bool:
@@ -155,9 +137,9 @@ def find_group(function: str, group: Optional[str]) -> Group:
     Raises TypeError unless it is a name, ValueError for an unknown one.
     """
     arguments.optional(function, "group", group, str)
-    check_alone(function)
+    check_joined(function)
     if group is None or group in WORLDS.values():
-        return _world
+        return Group("world", tuple(range(transport().size)))
     if group not in _groups:
         raise ValueError(f"{function}: there is no group {group!r}; create_group or new_group makes one")
     return _groups[group]
@@ -170,15 +152,23 @@ def member(function: str, parameter: str, rank: Any, group: Group) -> int:
     member.
     """
     if arguments.integer(function, parameter, rank, numpy=False) not in group.ranks:
-        raise ValueError(f"{function}: there is no rank {rank}: this process is alone, with rank 0")
+        raise ValueError(f"{function}: there is no rank {rank}{_those_of(group)}")
     return group.ranks.index(rank)
 
 
-def init(backend_name: Optional[str] = None) -> None:
-    """Begin communication, which with one process does nothing but log that.
+def _those_of(group: Group) -> str:
+    if transport().size == 1:
+        return ": this process is alone, with rank 0"
+    return f" in the group {group.name!r}, which has the ranks {list(group.ranks)}"
 
-    Raises ValueError for a backend other than "hccl", "nccl" and "mccl", RuntimeError if the
-    environment says that there are several processes.
+
+def init(backend_name: Optional[str] = None) -> None:
+    """Begin communication: meet the other processes that the environment names, if there are any.
+
+    The processes are started by `mycel launch`, `msrun`, `mpirun` or `srun`, whose variables say
+    which rank this one is. A second call does nothing. Raises ValueError for a backend other than
+    "hccl", "nccl" and "mccl", RuntimeError if the others do not come or the environment makes no
+    sense.
 
     >>> init()
     >>> get_rank(), get_group_size()
@@ -187,22 +177,50 @@ def init(backend_name: Optional[str] = None) -> None:
     name = "mccl" if backend_name is None else backend_name
     if name not in WORLDS:
         raise ValueError(f"init: backend_name must be 'hccl', 'nccl' or 'mccl', not {backend_name!r}")
-    check_alone("init")
+    if _joined.way is None and transport().size == 1:
+        _join(environment.world())
     GlobalComm.BACKEND, GlobalComm.WORLD_COMM_GROUP, GlobalComm.INITED = name, WORLDS[name], True
-    logger.info("communication: this process is alone: rank 0 of 1")
+
+
+def _join(found: environment.World) -> None:
+    if found.scheduler:
+        environment.serve(found)
+        sys.exit(0)
+    if found.size == 1:
+        logger.info("communication: this process is alone: rank 0 of 1")
+        return
+    watch.begin()
+    _joined.way, _joined.store = environment.connect(found)
+    _joined.found = found
+    put(_joined.way)
+    logger.info("communication: this process is rank %d of %d", _joined.way.rank, found.size)
+
+
+@atexit.register
+def _leave() -> None:
+    way, _joined.way = _joined.way, None
+    if way is not None:
+        put(AloneWay())
+        way.close()
+    if _joined.store is not None:
+        _joined.store.close()
+        _joined.store = None
 
 
 def release() -> None:
-    """End communication and forget all groups.
+    """End communication and forget all groups; other processes that wait for this one are told.
 
     >>> release()
     """
+    _leave()
     GlobalComm.INITED = False
     _groups.clear()
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process in a group: 0.
+    """Return the rank of this process in a group: 0 where it is alone.
+
+    Raises RuntimeError for a process that is no member.
 
     >>> get_rank()
     0
@@ -211,7 +229,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of processes in a group: 1.
+    """Return the number of processes in a group: 1 where this one is alone.
 
     >>> get_group_size()
     1
@@ -219,22 +237,32 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
     return find_group("get_group_size", group).size
 
 
+def _local(function: str, group: str) -> tuple[int, ...]:
+    """Return the members of a group that are on this machine."""
+    ranks = find_group(function, group).ranks
+    local = None if _joined.found is None else _joined.found.local
+    if local is None:
+        return ranks
+    first = transport().rank - local[0]
+    return tuple([r for r in ranks if first <= r < first + local[1]])
+
+
 def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process among those of its machine: 0.
+    """Return the rank of this process among those of its machine.
 
     >>> get_local_rank()
     0
     """
-    return find_group("get_local_rank", group).rank
+    return _local("get_local_rank", group).index(transport().rank)
 
 
 def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of processes of a group on this machine: 1.
+    """Return the number of processes of a group on this machine.
 
     >>> get_local_rank_size()
     1
     """
-    return find_group("get_local_rank_size", group).size
+    return len(_local("get_local_rank_size", group))
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
@@ -248,7 +276,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
     name = "get_world_rank_from_group_rank"
     found = find_group(name, group)
     if not 0 <= arguments.integer(name, "group_rank_id", group_rank_id, numpy=False) < found.size:
-        raise ValueError(f"{name}: there is no rank {group_rank_id}: this process is alone, with rank 0")
+        raise ValueError(f"{name}: there is no rank {group_rank_id}{_those_of(found)}")
     return found.ranks[group_rank_id]
 
 
@@ -284,9 +312,10 @@ def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
 
 
 def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> None:
-    """Create a group of this process.
+    """Create a group of some processes, `rank_ids`; `options` have no effect.
 
-    Raises ValueError for other members or a name that is taken.
+    Raises ValueError for ranks that are none of the world's or come twice, and for a name that is
+    taken.
 
     >>> create_group("mine", [0])
     >>> get_group_size("mine")
@@ -294,14 +323,14 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
     >>> destroy_group("mine")
     """
     arguments.text("create_group", "group", group)
-    check_alone("create_group")
-    if list(rank_ids) != [0]:
-        raise ValueError(
-            f"create_group: rank_ids {list(rank_ids)} is not possible: this process is alone, with rank 0; use [0]"
-        )
+    check_joined("create_group")
+    ranks, size = list(rank_ids), transport().size
+    if not ranks or len(set(ranks)) != len(ranks) or any(r not in range(size) for r in ranks):
+        known_ranks = "this process is alone, with rank 0; use [0]" if size == 1 else f"the ranks are 0 to {size - 1}"
+        raise ValueError(f"create_group: rank_ids {ranks} is not possible: {known_ranks}")
     if known(group):
         raise ValueError(f"create_group: there is a group {group!r} already")
-    _groups[group] = _join(group, rank_ids)
+    _groups[group] = Group(group, tuple(ranks))
 
 
 def destroy_group(group: str) -> None:

@@ -7,7 +7,7 @@ must trust the sender.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -51,8 +51,9 @@ def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Gro
 def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> None:
     """Send a tensor to the process `dst`.
 
-    `group` names the group of processes, None all of them; `tag` has no effect. Raises ValueError
-    if `dst` is this process or does not exist; with one process one of both is always true.
+    `group` names the group of processes, None all of them; a message is received with the `tag`
+    with which it was sent, from 0 to 65536. Raises ValueError if `dst` is this
+    process or does not exist; with one process one of both is always true.
 
     >>> import mycel as ms
     >>> ms.ops.send(ms.Tensor([1.0]), 1)
@@ -60,22 +61,31 @@ def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0
     ...
     ValueError: send: there is no rank 1: this process is alone, with rank 0
     """
-    tensor_of("send", "tensor", tensor)
-    other_end("send", "dst", dst, group)
+    _send("send", tensor, dst, group, tag)
 
 
 def isend(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> CommHandle:
     """Do what `send` does with `tensor`, `dst`, `group` and `tag`, and return a handle."""
-    tensor_of("isend", "tensor", tensor)
-    other_end("isend", "dst", dst, group)
+    _send("isend", tensor, dst, group, tag)
     return CommHandle()
+
+
+def _send(name: str, tensor: Any, dst: Any, group: Optional[str], tag: Any) -> None:
+    tensor_of(name, "tensor", tensor)
+    found = other_end(name, "dst", dst, group)
+    found.transport.send(tensor, member(name, "dst", dst, found), _tag(name, tag))
+
+
+def _tag(name: str, tag: Any) -> int:
+    return arguments.integer(name, "tag", tag, 0, 2**16, numpy=False)
 
 
 def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
     """Write into `tensor` the values that the process `src` sent.
 
-    `group` names the group of processes, None all of them; `tag` has no effect. Raises ValueError
-    if `src` is this process or does not exist; with one process one of both is always true.
+    `group` names the group of processes, None all of them; `tag` is that of the sender. Raises
+    ValueError if `src` is this process or does not exist; with one process one of both is always
+    true.
 
     >>> import mycel as ms
     >>> ms.ops.recv(ms.Tensor([1.0]), 1)
@@ -83,16 +93,26 @@ def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0
     ...
     ValueError: recv: there is no rank 1: this process is alone, with rank 0
     """
-    tensor_of("recv", "tensor", tensor)
-    other_end("recv", "src", src, group)
-    return 0 if writes("recv") else tensor
+    value = _receiver("recv", tensor, src, group, tag)()
+    if not writes("recv"):
+        return value
+    write("recv", tensor, value)
+    return 0
+
+
+def _receiver(name: str, tensor: Any, src: Any, group: Optional[str], tag: Any) -> Callable[[], Tensor]:
+    tensor_of(name, "tensor", tensor)
+    found = other_end(name, "src", src, group)
+    source, number = member(name, "src", src, found), _tag(name, tag)
+    return lambda: found.transport.receive(tensor, source, number)
 
 
 def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
-    """Do what `recv` does with `tensor`, `src`, `group` and `tag`, and return a handle."""
-    tensor_of("irecv", "tensor", tensor)
-    other_end("irecv", "src", src, group)
-    return CommHandle()
+    """Do what `recv` does with `tensor`, `src`, `group` and `tag` when the handle that is returned
+    is waited for.
+    """
+    receive = _receiver("irecv", tensor, src, group, tag)
+    return CommHandle(lambda: write("irecv", tensor, receive()))
 
 
 class P2POp:
@@ -156,10 +176,26 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
     found = find_group(name, p2p_op_list[0].group)
     for p in p2p_op_list:
         member(name, "peer", p.peer, found)
+    if found.size > 1:
+        _batch(name, p2p_op_list, found)
+        return [CommHandle()]
     sent, awaited = ([p.tensor for p in p2p_op_list if p.op == kind] for kind in ("isend", "irecv"))
     for target, value in zip(awaited, to_oneself(name, sent, len(awaited), found)):
         write(name, target, value)
     return [CommHandle()]
+
+
+def _batch(name: str, operations: Sequence[P2POp], group: Group) -> None:
+    """Send everything, which waits for nobody, and then receive in order."""
+    for p in operations:
+        if p.op == "isend":
+            group.transport.send(p.tensor, group.ranks.index(p.peer), _BATCH)
+    for p in operations:
+        if p.op == "irecv":
+            write(name, p.tensor, group.transport.receive(p.tensor, group.ranks.index(p.peer), _BATCH))
+
+
+_BATCH = 2**17
 
 
 def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) -> list[Tensor]:
@@ -172,7 +208,7 @@ def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) ->
         raise ValueError(
             f"{name}: {len(sent)} tensors are sent to this process and {awaited} awaited from it; both must be as many"
         )
-    return [group.transport.exchange([x])[0] for x in sent]
+    return [group.transport.exchange([x], [x.shape])[0] for x in sent]
 
 
 # Python objects.
@@ -207,8 +243,9 @@ def broadcast_object_list(
     found = find_group(name, group)
     source = member(name, "src", src, found)
     arguments.instance(name, "object_list", object_list, list)
+    values = found.transport.gather_objects(object_list if found.rank == source else None)
     if found.rank != source:
-        object_list[:] = found.transport.gather_objects(object_list)[source]
+        object_list[:] = values[source]
 
 
 def gather_object(
@@ -255,7 +292,8 @@ def scatter_object_list(
         raise TypeError(f"{name}: scatter_object_output_list must be a list that is not empty")
     if found.rank == source:
         counted(name, "scatter_object_input_list", scatter_object_input_list, found)
-    scatter_object_output_list[0] = found.transport.gather_objects(scatter_object_input_list)[source][found.rank]
+    given = scatter_object_input_list if found.rank == source else None
+    scatter_object_output_list[0] = found.transport.gather_objects(given)[source][found.rank]
 
 
 def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = None, device: Any = None) -> None:
@@ -264,7 +302,8 @@ def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = No
     `group` is that of `send`; `device` has no effect.
     """
     arguments.instance("send_object_list", "object_list", object_list, list)
-    other_end("send_object_list", "dst", dst, group)
+    found = other_end("send_object_list", "dst", dst, group)
+    found.transport.send_object(object_list, found.ranks.index(dst))
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
@@ -274,5 +313,6 @@ def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] 
     `group` is that of `recv`; `device` has no effect.
     """
     arguments.instance("recv_object_list", "object_list", object_list, list)
-    other_end("recv_object_list", "src", src, group)
+    found = other_end("recv_object_list", "src", src, group)
+    object_list[:] = found.transport.receive_object(found.ranks.index(src))
     return 0

@@ -4,7 +4,7 @@ write or return results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -38,13 +38,20 @@ OPERATIONS = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.
 
 
 class CommHandle:
-    """The handle of a communication; that of one process is complete at once.
+    """The handle of a communication, which is complete at once, or where `finish` is given, when
+    that has been called.
 
     >>> CommHandle().wait()
     """
 
+    def __init__(self, finish: Optional[Callable[[], None]] = None) -> None:
+        self._finish = finish
+
     def wait(self) -> None:
         """Wait until the communication is complete."""
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
 
 
 def tensor_of(name: str, parameter: str, value: Any) -> Tensor:
@@ -91,6 +98,34 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     """Return tensors concatenated along the first axis; a scalar counts as a row of one."""
     rows = [x if x.ndim else eager.apply(S.RESHAPE, x, shape=(1,)) for x in parts]
     return rows[0] if len(rows) == 1 else eager.apply(S.CONCAT, *rows, axis=0)
+
+
+def row_of(x: Tensor) -> Tensor:
+    """Return a tensor that has rows: a scalar is a row of one."""
+    return x if x.ndim else eager.apply(S.RESHAPE, x, shape=(1,))
+
+
+def gathered(x: Tensor, group: Group) -> Tensor:
+    """Return the rows of `x` in all members of `group`, which have as many."""
+    rows = row_of(x)
+    return group.transport.gather_rows(rows, (rows.shape[0],) * group.size)
+
+
+def nothing(x: Tensor) -> Tensor:
+    """Return no element of the type of `x`."""
+    x = eager.apply(E.stop_gradient, x)
+    return eager.apply(S.SLICE, eager.apply(S.RESHAPE, x, shape=(x.size,)), starts=(0,), stops=(0,), steps=(1,))
+
+
+def scattered(parts: Sequence[Tensor], like: Tensor, shape: tuple[int, ...], source: int, group: Group) -> Tensor:
+    """Return the element for this process of the `parts` of one member, where the others have none.
+
+    The result has the type of `like` and the given `shape`; `source` is the member's rank in
+    `group`. It has no derivative.
+    """
+    given = [eager.apply(E.stop_gradient, p) for p in parts] if group.rank == source else [nothing(like)] * group.size
+    shapes = [tuple(shape) if k == source else (0,) for k in range(group.size)]
+    return group.transport.exchange(given, shapes)[source]
 
 
 def cut(x: Tensor, start: Any, stop: Any) -> Tensor:

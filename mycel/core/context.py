@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Optional, TypeVar
 
-from mycel.base.errors import Unsupported
+from mycel.base.errors import NeedsValue, Unsupported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -222,6 +222,13 @@ class Staging(Context):
 
         Where the tensor has no value, raises NeedsValue, which says that `what` needs it.
         """
+
+    def settle(self, what: str) -> None:
+        """Run what was staged so far, as `what` acts on others than tensors here.
+
+        Raises NeedsValue where nothing can run yet.
+        """
+        raise NeedsValue(f"{what} cannot be part of a graph; do this outside the compiled function")
 
     @abstractmethod
     def literal(self, value: Any, dtype: Any = None) -> Tensor:

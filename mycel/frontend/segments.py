@@ -246,6 +246,13 @@ class LiveStage(Interpreter):
 
     # Segments.
 
+    def settle(self, what: str) -> None:
+        """Run what was staged so far, which is a break."""
+        if not self.may_decide:
+            super().settle(what)
+        self.note_break(current_where(), f"{what} cannot be part of a graph; {mend_of(what)}")
+        self.end_segment(())
+
     def end_segment(self, wanted: Sequence[Node]) -> None:
         """Compute `wanted` and all tensors in use; they become concrete unless a gradient is being
         taken.

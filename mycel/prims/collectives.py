@@ -22,7 +22,7 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, register
+from mycel.prims.base import Primitive, Sample, constant, register
 from mycel.transport.place import transport
 
 __all__ = [
@@ -30,9 +30,11 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
+    "exchange",
     "mesh_position",
     "permute",
     "reduce_scatter",
+    "spread",
 ]
 
 Axes = tuple[str, ...]
@@ -224,6 +226,104 @@ permute: Primitive = register(
 )
 
 
+def _exchange_infer(
+    x: TensorType, *, mesh: Mesh, axes: Axes, sent: tuple[int, ...], received: tuple[int, ...]
+) -> TensorType:
+    count = mesh.count(axes)
+    if len(sent) != count or len(received) != count or min(*sent, *received) < 0:
+        raise ShapeError(f"exchange: {sent} and {received} must be rows to and from each of {count} ranks")
+    if not x.shape or (not isinstance(x.shape[0], Dim) and x.shape[0] != sum(sent)):
+        raise ShapeError(f"exchange: {sent} must add up to the rows of {x}")
+    return _resized(x, 0, sum(received))
+
+
+def _exchange_reference(x: Any, *, mesh: Mesh, axes: Axes, sent: tuple[int, ...], received: tuple[int, ...]) -> Any:
+    way, peers, start, found = transport(), _peers(mesh, axes), 0, []
+    for peer, rows in zip(peers, sent):
+        if rows:
+            way.send(x[start : start + rows], peer, _EXCHANGED)
+        start += rows
+    for peer, rows in zip(peers, received):
+        if rows:
+            part = way.receive(peer, _EXCHANGED)
+            if part.shape != (rows, *x.shape[1:]) or part.dtype != x.dtype:
+                raise ShapeError(
+                    f"exchange: {part.dtype.name} {part.shape} came from rank {peer}, where {x.dtype.name} "
+                    f"{(rows, *x.shape[1:])} is awaited; both sides must say the same"
+                )
+            found.append(part)
+    return np.concatenate(found) if found else x[:0]
+
+
+_EXCHANGED = (1 << 20) + 1
+
+
+def _exchange_batch(size: Any, values: Any, axes_of: Any, **params: Any) -> Any:
+    inner = exchange(S.move_axis(values[0], axes_of[0], 1), **params)
+    return inner, 1
+
+
+exchange: Primitive = register(
+    Primitive(
+        "exchange",
+        _exchange_infer,
+        _exchange_reference,
+        lambda ct, out, x, *, mesh, axes, sent, received: (
+            exchange(ct, mesh=mesh, axes=axes, sent=received, received=sent),
+        ),
+        _exchange_batch,
+        samples=(Sample(((2, 3),), {**_ONE, "sent": (2,), "received": (2,)}),),
+        dtypes=_NUMBERS,
+        effect=True,
+        doc="Rows for each rank along axes of a mesh, as many as `sent` says; those received, in the order of ranks.",
+    )
+)
+
+
+def _spread_infer(x: TensorType, *, mesh: Mesh, axes: Axes, source: int) -> TensorType:
+    count = mesh.count(axes)
+    if not 0 <= source < count:
+        raise ShapeError(f"spread: there is no position {source} among {count}")
+    return x
+
+
+def _spread_reference(x: Any, *, mesh: Mesh, axes: Axes, source: int) -> Any:
+    way, peers = transport(), _peers(mesh, axes)
+    if way.rank != peers[source]:
+        return way.receive(peers[source], _SPREAD)
+    for peer in peers:
+        if peer != way.rank:
+            way.send(x, peer, _SPREAD)
+    return np.array(x, copy=True)
+
+
+_SPREAD = (1 << 20) + 4
+
+
+def _spread_vjp(ct: Node, out: Node, x: Node, *, mesh: Mesh, axes: Axes, source: int) -> tuple[Node]:
+    here = E.eq(mesh_position(mesh=mesh, axes=axes), constant(source, int64))
+    whole = all_reduce(ct, mesh=mesh, axes=axes, op="sum")
+    return (E.select(here, whole, 0),)
+
+
+def _spread_batch(size: Any, values: Any, axes_of: Any, **params: Any) -> Any:
+    return spread(values[0], **params), axes_of[0]
+
+
+spread: Primitive = register(
+    Primitive(
+        "spread",
+        _spread_infer,
+        _spread_reference,
+        _spread_vjp,
+        _spread_batch,
+        samples=(Sample(((2, 3),), {**_ONE, "source": 0}),),
+        dtypes=_NUMBERS,
+        doc="The value of the rank at the position `source` along axes of a mesh.",
+    )
+)
+
+
 def _position_infer(*, mesh: Mesh, axes: Axes) -> TensorType:
     mesh.count(axes)
     return tensor_type((), int64)
@@ -241,4 +341,4 @@ mesh_position: Primitive = register(
     )
 )
 
-COLLECTIVES = (all_reduce, all_gather, reduce_scatter, all_to_all, permute)
+COLLECTIVES = (all_reduce, all_gather, reduce_scatter, all_to_all, permute, exchange, spread)

@@ -16,8 +16,21 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member
-from mycel.communication.messages import other_end, to_oneself
-from mycel.communication.steps import ReduceOp, copied, joined, operation_of, row_counts, send_counts, split, tensor_of
+from mycel.communication.messages import P2POp, batch_isend_irecv, other_end, to_oneself
+from mycel.communication.steps import (
+    ReduceOp,
+    copied,
+    counted,
+    gathered,
+    joined,
+    nothing,
+    operation_of,
+    row_counts,
+    scattered,
+    send_counts,
+    split,
+    tensor_of,
+)
 from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
@@ -79,7 +92,7 @@ def _all_reduce(p: Any, x: Any) -> Tensor:
 
 
 def _all_gather(p: Any, x: Any) -> Tensor:
-    return copied(joined(_group(p).transport.gather(tensor_of(p.name, "the input", x))))
+    return copied(gathered(tensor_of(p.name, "the input", x), _group(p)))
 
 
 def _all_gather_v(p: Any, x: Any, output_split_sizes: Any) -> Tensor:
@@ -89,13 +102,15 @@ def _all_gather_v(p: Any, x: Any, output_split_sizes: Any) -> Tensor:
             f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being "
             f"{line.shape[0]}"
         )
-    return copied(joined(group.transport.gather(line)))
+    return copied(group.transport.gather_rows(line, sizes))
 
 
 def _reduce_scatter(p: Any, x: Any, sizes: Any = None) -> Tensor:
     group = _group(p)
-    parts = split(p.name, _numbers(p, x), _sizes(sizes), group, "input_split_sizes")
-    return copied([group.transport.reduce(part, p.op) for part in parts][group.rank])
+    if _numbers(p, x).ndim == 0:
+        raise ShapeError(f"{p.name}: a scalar has no rows to divide; give it an axis")
+    rows = row_counts(p.name, x.shape[0], _sizes(sizes), group, "input_split_sizes")
+    return copied(group.transport.scatter_rows(x, rows, p.op))
 
 
 @checked()
@@ -159,8 +174,9 @@ class CollectiveGather(Primitive, compute=_gather, dest_rank=NEEDED, group=WORLD
 
 def _scatter(p: Any, x: Any) -> Tensor:
     group = _group(p)
-    whole = group.transport.broadcast(tensor_of(p.name, "the input", x), member(p.name, "src_rank", p.src_rank, group))
-    return copied(split(p.name, whole, None, group, "")[group.rank])
+    source = member(p.name, "src_rank", p.src_rank, group)
+    parts = split(p.name, tensor_of(p.name, "the input", x), None, group, "")
+    return copied(scattered(parts, x, parts[group.rank].shape, source, group))
 
 
 def _broadcast(p: Any, values: Any) -> tuple[Tensor, ...]:
@@ -202,7 +218,7 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
         raise ShapeError(f"{p.name}: axis {axis} of {x._type} does not divide into {p.split_count}")
     step = x.shape[axis] // p.split_count
     parts = [take_slice(x, axis, i * step, (i + 1) * step) for i in range(p.split_count)]
-    return copied(array.concat(group.transport.exchange(parts), p.concat_dim))
+    return copied(array.concat(group.transport.exchange(parts, [part.shape for part in parts]), p.concat_dim))
 
 
 @checked()
@@ -222,8 +238,9 @@ def _check_block(p: Any) -> None:
 def _exchanged(p: Any, x: Tensor, sent: list[int], awaited: list[int]) -> Tensor:
     group = _group(p)
     parts = split(p.name, x, [n * p.block_size for n in sent], group, "the sizes sent")
-    found = joined(group.transport.exchange(parts))
-    row_counts(p.name, found.shape[0], [n * p.block_size for n in awaited], group, "the sizes awaited")
+    shapes = [(int(n) * p.block_size,) for n in counted(p.name, "the sizes awaited", awaited, group)]
+    found = joined(group.transport.exchange(parts, shapes))
+    row_counts(p.name, found.shape[0], [n for (n,) in shapes], group, "the sizes awaited")
     return copied(found)
 
 
@@ -266,7 +283,14 @@ class AlltoAllVC(
 
 def _send(p: Any, x: Any) -> None:
     tensor_of(p.name, "the input", x)
-    other_end(p.name, "dest_rank", p.dest_rank, p.group)
+    group = other_end(p.name, "dest_rank", p.dest_rank, p.group)
+    group.transport.send(x, group.ranks.index(p.dest_rank), p.sr_tag)
+
+
+def _receive(p: Any, *_: Any) -> Tensor:
+    group = other_end(p.name, "src_rank", p.src_rank, p.group)
+    like = creation.zeros(tuple(p.shape), D.from_any(p.dtype))
+    return group.transport.receive(like, group.ranks.index(p.src_rank), p.sr_tag)
 
 
 @checked()
@@ -280,7 +304,7 @@ class Send(Primitive, compute=_send, sr_tag=NEEDED, dest_rank=NEEDED, group=WORL
 @checked()
 class Receive(
     Primitive,
-    compute=lambda p, *_: other_end(p.name, "src_rank", p.src_rank, p.group),
+    compute=_receive,
     sr_tag=NEEDED,
     src_rank=NEEDED,
     shape=NEEDED,
@@ -320,9 +344,23 @@ def _batch(p: Any, values: Any = ()) -> tuple[Tensor, ...]:
     sent = [tensor_of(p.name, "an element of the input", v) for v in given]
     if len(sent) != sum(op == "isend" for op in p.op_types):
         raise RuntimeError(f"{p.name}: {len(sent)} tensors are not one for each 'isend' of {p.op_types}")
-    shapes = list(zip(p.receive_shapes or (), p.receive_dtypes or ()))
+    shapes, group = list(zip(p.receive_shapes or (), p.receive_dtypes or ())), _group(p)
+    if group.size > 1:
+        return _batch_of_several(p, sent, shapes, group)
     found = iter(_agreeing(p, to_oneself(p.name, sent, len(shapes), _group(p)), shapes))
     return tuple([next(found) if op == "irecv" else creation.zeros((), D.float32) for op in p.op_types])
+
+
+def _batch_of_several(p: Any, sent: list[Tensor], shapes: Any, group: Group) -> tuple[Tensor, ...]:
+    given, awaited, ops = iter(sent), iter(shapes), []
+    for op, rank in zip(p.op_types, p.remote_ranks):
+        if op == "isend":
+            ops.append(P2POp(op, next(given), rank, p.group))
+        else:
+            shape, kind = next(awaited)
+            ops.append(P2POp(op, creation.zeros(tuple(shape), D.from_any(kind)), rank, p.group))
+    batch_isend_irecv(ops)
+    return tuple([creation.zeros((), D.float32) if o.op == "isend" else o.tensor for o in ops])
 
 
 def _agreeing(p: Any, values: list[Tensor], wanted: Any) -> list[Tensor]:
@@ -367,8 +405,33 @@ def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
         raise ValueError(
             f"{p.name}: the input must be tensors of the shapes {list(p.send_shapes)}, not {[v.shape for v in given]}"
         )
-    found = to_oneself(p.name, given, len(p.recv_rank_ids), _group(p))
-    return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in p.recv_shapes]))
+    shapes = [tuple(shape) for shape in p.recv_shapes]
+    found = _among(p, given, p.send_rank_ids, shapes, p.recv_rank_ids)
+    return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in shapes]))
+
+
+def _among(p: Any, sent: list[Tensor], targets: Any, shapes: Any, sources: Any) -> list[Tensor]:
+    """Send tensors to processes, and return those of `shapes` that come from `sources`.
+
+    What goes between two processes goes in the order of the lists.
+    """
+    group = _group(p)
+    if group.size == 1:
+        return to_oneself(p.name, sent, len(sources), group)
+    if not sent:
+        raise ValueError(f"{p.name}: a process of several sends something, if only no elements: the type is not known")
+    flat = [array.reshape(x, (-1,)) for x in sent]
+    empty = nothing(sent[0])
+    parts = [array.concat([empty, *(f for f, t in zip(flat, targets) if t == rank)]) for rank in group.ranks]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    counts = [(sum(n for n, s in zip(sizes, sources) if s == rank),) for rank in group.ranks]
+    lines = dict(zip(group.ranks, group.transport.exchange(parts, counts)))
+    found, starts = [], dict.fromkeys(group.ranks, 0)
+    for shape, size, source in zip(shapes, sizes, sources):
+        start = starts[source]
+        starts[source] = start + size
+        found.append(array.reshape(take_slice(lines[source], 0, start, start + size), shape))
+    return found
 
 
 @checked()
@@ -417,6 +480,11 @@ def _check_borders(p: Any) -> None:
         raise ValueError(f"{p.name}: data_format must be 'NCHW', not {p.data_format!r}")
 
 
+def _length(side: Optional[int], lengths: Any) -> Any:
+    """Return a border's length: the first or last of `lengths`, or the one between."""
+    return lengths[1] if side is None else lengths[2 * side]
+
+
 def _borders(p: Any, x: Any) -> Tensor:
     if tensor_of(p.name, "the input", x).ndim != 4:
         raise ShapeError(f"{p.name}: takes (N, C, H, W), not {x._type}")
@@ -435,9 +503,16 @@ def _borders(p: Any, x: Any) -> Tensor:
 
     ways = [i for i, rank in enumerate(p.send_rank_ids) if rank != -1]
     places = [i for i, rank in enumerate(p.recv_rank_ids) if rank != -1]
-    found = dict(zip(places, to_oneself(p.name, [sent(i) for i in ways], len(places), _group(p))))
     heights = (p.recv_lens[0], x.shape[2], p.recv_lens[1])
     widths = (p.recv_lens[2], x.shape[3], p.recv_lens[3])
+    shapes = [(*x.shape[:2], *(_length(s, n) for s, n in zip(_BORDERS[i], (heights, widths)))) for i in places]
+    values = [sent(i) for i in ways] or [nothing(x)]
+    targets = [p.send_rank_ids[i] for i in ways] or [_group(p).ranks[_group(p).rank]]
+    if _group(p).size == 1:
+        came = to_oneself(p.name, [sent(i) for i in ways], len(places), _group(p))
+    else:
+        came = _among(p, values, targets, shapes, [p.recv_rank_ids[i] for i in places])
+    found = dict(zip(places, came))
 
     def piece(i: int, j: int) -> Tensor:
         side = tuple(None if k == 1 else k // 2 for k in (i, j))

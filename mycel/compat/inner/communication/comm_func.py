@@ -16,8 +16,11 @@ from mycel.communication.steps import (
     CommHandle,
     ReduceOp,
     copied,
+    gathered,
     joined,
     operation_of,
+    row_counts,
+    scattered,
     split,
     started,
     tensor_of,
@@ -68,8 +71,7 @@ def all_gather_into_tensor(
 ) -> tuple[Tensor, Optional[CommHandle]]:
     """Return the tensors of all processes of a group, joined along the first axis, and a handle."""
     name = "all_gather_into_tensor"
-    gathered = find_group(name, group).transport.gather(tensor_of(name, "tensor", tensor))
-    return _outcome(name, joined(gathered), async_op)
+    return _outcome(name, gathered(tensor_of(name, "tensor", tensor), find_group(name, group)), async_op)
 
 
 def reduce_scatter_tensor(
@@ -85,7 +87,8 @@ def reduce_scatter_tensor(
     name = "reduce_scatter_tensor"
     found, kind = find_group(name, group), operation_of(name, op)
     parts = split(name, tensor_of(name, "tensor", tensor), None, found, "")
-    return _outcome(name, [found.transport.reduce(x, kind) for x in parts][found.rank], async_op)
+    rows = [part.shape[0] for part in parts]
+    return _outcome(name, found.transport.scatter_rows(tensor, rows, kind), async_op)
 
 
 def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP) -> Tensor:
@@ -115,7 +118,7 @@ def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = HCCL_WORLD_COM
     name = "gather_into_tensor"
     found = find_group(name, group)
     target = member(name, "dst", dst, found)
-    value = joined(found.transport.gather(tensor_of(name, "tensor", tensor)))
+    value = gathered(tensor_of(name, "tensor", tensor), found)
     return copied(value) if found.rank == target else value * 0
 
 
@@ -123,8 +126,9 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GR
     """Return this process's share of the rows of the tensor of the process `src`."""
     name = "scatter_tensor"
     found = find_group(name, group)
-    whole = found.transport.broadcast(tensor_of(name, "tensor", tensor), member(name, "src", src, found))
-    return copied(split(name, whole, None, found, "")[found.rank])
+    source = member(name, "src", src, found)
+    parts = split(name, tensor_of(name, "tensor", tensor), None, found, "")
+    return copied(scattered(parts, tensor, parts[found.rank].shape, source, found))
 
 
 def barrier(group: str = HCCL_WORLD_COMM_GROUP) -> None:
@@ -146,9 +150,8 @@ def all_to_all_with_output_shape(
     """
     name = "all_to_all_with_output_shape"
     found = find_group(name, group)
-    received = found.transport.exchange(
-        [tensor_of(name, "an element of input_tensor_list", t) for t in input_tensor_list]
-    )
+    given = [tensor_of(name, "an element of input_tensor_list", t) for t in input_tensor_list]
+    received = found.transport.exchange(given, [_shape_of(shape) for shape in output_shape_list])
     for shape, value in zip(output_shape_list, received):
         _check_shape(name, shape, value)
     return tuple(copied(value) for value in received), started(name, async_op)
@@ -172,16 +175,21 @@ def all_to_all_single_with_output_shape(
     name = "all_to_all_single_with_output_shape"
     found = find_group(name, group)
     parts = split(name, tensor_of(name, "tensor", tensor), input_split_sizes, found, "input_split_sizes")
-    value = joined(found.transport.exchange(parts))
-    split(name, value, output_split_sizes, found, "output_split_sizes")
+    whole = tensor.shape if found.size == 1 else _shape_of(output_shape)
+    rows = row_counts(name, whole[0], output_split_sizes, found, "output_split_sizes")
+    value = joined(found.transport.exchange(parts, [(n, *tensor.shape[1:]) for n in rows]))
     _check_shape(name, output_shape, value)
     return _outcome(name, value, async_op)
 
 
+def _shape_of(wanted: Any) -> tuple[Any, ...]:
+    return tuple(wanted.shape if isinstance(wanted, Tensor) else wanted)
+
+
 def _check_shape(name: str, wanted: Any, value: Tensor) -> None:
-    shape = wanted.shape if isinstance(wanted, Tensor) else tuple(wanted)
-    if tuple(shape) != value.shape:
-        raise ValueError(f"{name}: a tensor of shape {value.shape} arrived where {tuple(shape)} was announced")
+    shape = _shape_of(wanted)
+    if shape != value.shape:
+        raise ValueError(f"{name}: a tensor of shape {value.shape} arrived where {shape} was announced")
 
 
 def get_cache_group_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:

@@ -1,0 +1,45 @@
+"""One rank of a launch: runs the script, and tells the launcher why it ends.
+
+``python -m mycel.cli.ranked [--plain] SCRIPT ARGUMENTS`` is started by `mycel launch`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mycel.transport import watch
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run a script as Python would, with `import mindspore` answered unless `arguments` begin with
+    --plain.
+    """
+    watch.end_with_parent()
+    cores = os.environ.pop("MYCEL_CORES", "")
+    if cores:
+        os.sched_setaffinity(0, {int(c) for c in cores.split(",")})
+    watch.begin()
+    plain = arguments[0] == "--plain"
+    script, *rest = arguments[1:] if plain else arguments
+    sys.argv = [script, *rest]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    try:
+        if not plain:
+            from mycel import compat
+
+            compat.install()
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            watch.failed(end)
+        raise
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

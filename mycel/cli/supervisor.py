@@ -1,0 +1,369 @@
+"""The ranks of one machine: started, watched, and ended together.
+
+Each rank is a session of its own, and has a pipe to tell what it does (`mycel.transport.watch`).
+The launch ends when all ranks have, or when one has failed:
+
+* it ended with another status than 0, by a signal or an exception;
+* it *stands still*: others have waited for it for `standstill` seconds, in which its main thread
+  has not run at all (the system counts how often a thread is scheduled), its processes together
+  took less than 5 % of a core, and no bytes came from other ranks. So a rank that computes, reads,
+  or looks for a file now and then may take its time, and one in an endless sleep may not;
+* ranks wait for each other in a circle;
+* others have waited for it for `timeout` seconds, whatever it does.
+
+Then the others get a second to say what they lack, and every process of every rank is ended, with
+SIGTERM and after two seconds SIGKILL. Processes that left their session become children of this
+one, a subreaper, and are ended too. If this process is killed the system kills the ranks.
+
+Launchers of several machines share a store: there they write whom their ranks wait for, and the
+first failure. What is said of main threads needs Linux; elsewhere only `timeout` ends a standstill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Any, Optional
+
+from mycel.cli.processes import activity, end_all
+from mycel.transport import watch
+from mycel.transport.store import TCPStore
+
+__all__ = ["Job", "Supervisor"]
+
+_GRACE = 2.0
+_TICK = 0.1
+
+
+@dataclass
+class Job:
+    """What is launched: `command` by `local` of `size` ranks, from number `first` on.
+
+    `node` is the place of this machine among `nodes`. `environment` are the variables of all ranks
+    and `of_rank` those of one. `logs` gives the file of a rank's output, or is None for this
+    process's own; `shown` are the ranks whose files are also copied to it.
+    """
+
+    name: str
+    command: list[str]
+    size: int
+    local: int
+    first: int = 0
+    node: int = 0
+    nodes: int = 1
+    host: str = "127.0.0.1"
+    port: int = 0
+    timeout: float = 600.0
+    standstill: float = 8.0
+    environment: dict[str, str] = field(default_factory=dict)
+    of_rank: Callable[[int], dict[str, str]] = lambda _: {}
+    logs: Optional[Callable[[int], str]] = None
+    shown: tuple[int, ...] = ()
+
+
+class _Rank:
+    """One rank: its process, what it has told, and since when its main thread has not run."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes], pipe: int) -> None:
+        self.number, self.process, self.pipe = number, process, pipe
+        self.rest = b""
+        self.where = ""
+        self.waits: Optional[tuple[str, int]] = None
+        self.since = self.moved = time.monotonic()
+        self.got = 0
+        self.error: Optional[dict[str, Any]] = None
+        self.still: Optional[tuple[float, int, float]] = None
+        self.log: Optional[IO[bytes]] = None
+
+    def hear(self) -> None:
+        """Read what the rank has written."""
+        while True:
+            try:
+                data = os.read(self.pipe, 65536)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            *lines, self.rest = (self.rest + data).split(b"\n")
+            for line in lines:
+                self._take(json.loads(line))
+
+    def _take(self, facts: dict[str, Any]) -> None:
+        if "failed" in facts:
+            self.error = self.error or facts
+            return
+        now = time.monotonic()
+        self.where = facts["where"]
+        self.waits = None if facts["waits"] is None else (str(facts["waits"][0]), int(facts["waits"][1]))
+        self.since = now - facts.get("since", 0.0)
+        if facts["got"] != self.got:
+            self.got, self.moved = facts["got"], now
+
+    @property
+    def waited(self) -> float:
+        """The seconds for which it has waited and nothing has come."""
+        return time.monotonic() - max(self.since, self.moved)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    text: str
+    status: int
+
+
+class Supervisor:
+    """Starts the ranks of a job on this machine and ends with them; `run` returns the status."""
+
+    def __init__(self, job: Job, store: TCPStore) -> None:
+        self.job, self.store = job, store
+        self.ranks: dict[int, _Rank] = {}
+        self.elsewhere: dict[int, tuple[int, float]] = {}
+        self.looked = 0.0
+
+    def run(self) -> int:
+        """Run the job and return the exit status: 0, or that of the first failure."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+        before = {s: signal.signal(s, _interrupted) for s in (signal.SIGTERM, signal.SIGHUP)}
+        failure: Optional[_Failure] = None
+        try:
+            for k in range(self.job.local):
+                self._start(self.job.first + k)
+            failure = self._watch()
+        except KeyboardInterrupt:
+            failure = _Failure("interrupted", 130)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            left = [r for r in self.ranks.values() if r.process.poll() is None]
+            if failure is not None:
+                self._say(failure.text)
+                with contextlib.suppress(RuntimeError):  # the other machine may have gone first
+                    self.store.add("launch/failures", 1)
+                    self.store.set("launch/failed", failure.text)
+            end_all([r.process for r in self.ranks.values()])
+            if failure is not None and left:
+                self._say(f"ended the {'ranks' if len(left) > 1 else 'rank'} {', '.join(str(r.number) for r in left)}")
+            self._copy_logs()
+        return 0 if failure is None else failure.status
+
+    def _say(self, text: str) -> None:
+        print(f"{self.job.name}: {text}", file=sys.stderr, flush=True)
+
+    def _start(self, number: int) -> None:
+        job = self.job
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        variables = {
+            **os.environ,
+            **job.environment,
+            "MS_ROLE": "MS_WORKER",
+            "MS_WORKER_NUM": str(job.size),
+            "MS_NODE_ID": str(number),
+            "RANK_ID": str(number),
+            "RANK_SIZE": str(job.size),
+            "MS_LOCAL_RANK": str(number - job.first),
+            "MS_LOCAL_WORKER_NUM": str(job.local),
+            "MS_SCHED_HOST": job.host,
+            "MS_SCHED_PORT": str(self.store.port),
+            watch.PIPE: str(theirs),
+            **job.of_rank(number),
+        }
+        output = None if job.logs is None else open(job.logs(number), "wb")
+        try:
+            process = subprocess.Popen(
+                job.command,
+                env=variables,
+                pass_fds=(theirs,),
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
+            )
+        finally:
+            os.close(theirs)
+            if output is not None:
+                output.close()
+        self.ranks[number] = made = _Rank(number, process, ours)
+        if job.logs is not None and number in job.shown:
+            made.log = open(job.logs(number), "rb")
+
+    def _copy_logs(self) -> None:
+        for rank in self.ranks.values():
+            if rank.log is not None:
+                data = rank.log.read()
+                if data:
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.buffer.flush()
+
+    # Watching.
+
+    def _watch(self) -> Optional[_Failure]:
+        with selectors.DefaultSelector() as selector:
+            for rank in self.ranks.values():
+                selector.register(rank.pipe, selectors.EVENT_READ, rank)
+            limit: Optional[float] = None
+            while True:
+                for key, _ in selector.select(_TICK):
+                    key.data.hear()
+                    if key.data.process.poll() is not None:
+                        selector.unregister(key.fileobj)
+                self._copy_logs()
+                statuses = [r.process.poll() for r in self.ranks.values()]
+                if all(s == 0 for s in statuses):
+                    return self._await_others()
+                now = time.monotonic()
+                if limit is None and (any(statuses) or any(r.error for r in self.ranks.values())):
+                    limit = now + _GRACE
+                if limit is not None and (now >= limit or all(s is not None for s in statuses)):
+                    return self._first_failure()
+                if limit is None and now - self.looked >= 1.0:
+                    self.looked = now
+                    found = self._told_elsewhere() or self._standing()
+                    if found is not None:
+                        return found
+
+    def _first_failure(self) -> _Failure:
+        """Return the failure that no other one has caused."""
+        for rank in self.ranks.values():
+            rank.hear()
+        failed = [r for r in self.ranks.values() if r.process.poll() or r.error]
+        own = [r for r in failed if not (r.error and r.error["lost"] is not None)]
+        rank = own[0] if own else failed[0]
+        if not own and rank.error is not None:
+            lost = self.ranks.get(rank.error["lost"])
+            if lost is not None and lost.process.poll() == 0:
+                return _Failure(
+                    f"rank {lost.number} has ended, with status 0, while others wait for it: {rank.error['failed']} at "
+                    f"{rank.error['where']}",
+                    1,
+                )
+        status = rank.process.poll()
+        if status is not None and status < 0:
+            text = f"was ended by {_signal_name(-status)}" + (f"; it was last at {rank.where}" if rank.where else "")
+        elif rank.error is not None:
+            where = rank.error["where"]
+            text = f"has failed: {rank.error['failed']}" + (f" at {where}" if where else "")
+        else:
+            text = f"has ended with status {status}" + (f"; it was last at {rank.where}" if rank.where else "")
+        return _Failure(f"rank {rank.number} {text}", (128 - status if status < 0 else status) if status else 1)
+
+    def _waiting(self) -> dict[int, tuple[int, float]]:
+        """Return the ranks that others wait for, with one of these and its seconds."""
+        found = dict(self.elsewhere)
+        for rank in self.ranks.values():
+            if rank.waits is not None and rank.process.poll() is None:
+                target = rank.waits[1]
+                if target not in found or found[target][1] < rank.waited:
+                    found[target] = (rank.number, rank.waited)
+        return found
+
+    def _standing(self) -> Optional[_Failure]:
+        for target, (waiter, seconds) in self._waiting().items():
+            rank = self.ranks.get(target)
+            if rank is None or rank.process.poll() is not None:
+                continue
+            waits = self._of_waiter(waiter, target)
+            if rank.waits is not None:
+                found = self._circle(rank)
+                if found is not None:
+                    return found
+                continue
+            if self.job.timeout and seconds >= self.job.timeout:
+                return _Failure(
+                    f"rank {target} has kept others waiting for {seconds:.0f} s, the longest that --timeout allows; it "
+                    f"is at {rank.where or 'no known line'}{waits}",
+                    1,
+                )
+            still = self._still(rank)
+            if self.job.standstill and min(still, seconds) >= self.job.standstill:
+                return _Failure(f"rank {target} stands still at {rank.where or 'no known line'}{waits}", 1)
+        return None
+
+    def _of_waiter(self, waiter: int, target: int) -> str:
+        rank = self.ranks.get(waiter)
+        if rank is None or rank.waits is None:
+            return f", while rank {waiter} waits for it"
+        return f", while rank {waiter} waits for it in {rank.waits[0]} at {rank.where}"
+
+    def _circle(self, rank: _Rank) -> Optional[_Failure]:
+        """Return the failure of ranks that have waited for each other for too long."""
+        path: list[_Rank] = []
+        while rank not in path:
+            if rank.waits is None or rank.waited < self.job.standstill or not self.job.standstill:
+                return None
+            path.append(rank)
+            following = self.ranks.get(rank.waits[1])
+            if following is None or following.process.poll() is not None:
+                return None
+            rank = following
+        told = [f"rank {r.number} for rank {r.waits[1]} in {r.waits[0]} at {r.where}" for r in path if r.waits]
+        return _Failure(f"ranks wait for each other: {'; '.join(told)}", 1)
+
+    def _still(self, rank: _Rank) -> float:
+        """Return for how many seconds a rank's main thread has not run."""
+        now, found = time.monotonic(), activity(rank.process.pid)
+        if found is None:
+            return 0.0
+        switches, used = found
+        if rank.still is not None:
+            since, before, base = rank.still
+            if switches == before and used - base <= 0.05 * (now - since) + 0.1 and rank.moved <= since:
+                return now - since
+        rank.still = (now, switches, used)
+        return 0.0
+
+    # Several machines.
+
+    def _told_elsewhere(self) -> Optional[_Failure]:
+        job = self.job
+        if job.nodes == 1:
+            return None
+        try:
+            waits = {k: v for k, v in self._waiting().items() if k not in self.ranks and v[0] in self.ranks}
+            self.store.set(f"launch/waits/{job.node}", json.dumps([(k, *v) for k, v in waits.items()]))
+            self.elsewhere = {}
+            for node in range(job.nodes):
+                key = f"launch/waits/{node}"
+                if node != job.node and self.store.check([key]):
+                    self.elsewhere.update({k: (w, s) for k, w, s in json.loads(self.store.get(key))})
+            if self.store.check(["launch/failed"]):
+                return _Failure(f"on another machine: {self.store.get('launch/failed').decode()}", 1)
+        except RuntimeError as error:
+            return _Failure(f"the launcher of the first machine is gone: {error}", 1)
+        return None
+
+    def _await_others(self) -> Optional[_Failure]:
+        """Wait, where the store is served here, until the other machines have ended too."""
+        job = self.job
+        if job.nodes == 1:
+            return None
+        try:
+            self.store.add("launch/done", 1)
+            while job.node == 0 and self.store.add("launch/done", 0) < job.nodes:
+                if self.store.check(["launch/failed"]):
+                    return _Failure(f"on another machine: {self.store.get('launch/failed').decode()}", 1)
+                time.sleep(_TICK)
+        except RuntimeError as error:
+            return _Failure(f"the launcher of the first machine is gone: {error}", 1)
+        return None
+
+
+def _interrupted(number: int, _: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,193 @@
+"""Ranks that `mpirun` has started exchange arrays through MPI, by mpi4py.
+
+Collectives of few bytes gather everything; those of many exchange parts, which each rank combines
+in the order of ranks, so that the bits are those of every other transport. A wait is a loop over
+`Test`, so that an interrupt of the keyboard is heard. MPI has no way to tell others of an error: a
+rank that raises ends all of them (`MPI_Abort`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.dtype import from_any
+from mycel.transport import watch
+from mycel.transport.base import Array, Transport, reduced
+
+__all__ = ["Mpi"]
+
+SMALL = 32 * 1024
+_HEADER = 16  # whole numbers: the place of the element type, axes, and up to 14 sizes
+_EAGER = 200  # looks at a request without rest, before the loop begins to sleep
+
+
+def _library() -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise RuntimeError(
+            "communication.init: MPI is asked for, and mpi4py is not installed; `pip install 'mycel[mpi]'` installs it "
+            "with MPICH, and MS_SCHED_HOST and MS_SCHED_PORT choose sockets instead"
+        ) from error
+    return MPI
+
+
+class Mpi(Transport):
+    """This process as a rank of MPI's world."""
+
+    def __init__(self) -> None:
+        self._mpi = _library()
+        self._world = self._mpi.COMM_WORLD.Dup()
+        self.rank, self.size = self._world.Get_rank(), self._world.Get_size()
+        self._groups: dict[tuple[int, ...], Any] = {tuple(range(self.size)): self._world}
+        self._sent: list[tuple[Any, Any]] = []
+        self._own: dict[int, deque[Array]] = {}
+        self._process = os.getpid()
+        before = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+            before(kind, error, trace)
+            sys.stderr.flush()
+            self._mpi.COMM_WORLD.Abort(1)
+
+        sys.excepthook = hook
+
+    def _communicator(self, ranks: Sequence[int]) -> Any:
+        """Return the communicator of some ranks, which these make together at their first use."""
+        if os.getpid() != self._process:
+            raise RuntimeError("communication: this is a process forked from a rank, which is no rank itself")
+        members = tuple(ranks)
+        if self.rank not in members:
+            raise ValueError(f"collective: rank {self.rank} is none of the ranks {members}")
+        if members not in self._groups:
+            group = self._world.Get_group().Incl(list(members))
+            self._groups[members] = self._world.Create_group(group)
+        return self._groups[members]
+
+    def _wait(self, request: Any, what: str, rank: int) -> None:
+        """Wait for a request; look at it more and more seldom, as ranks may share cores."""
+        looks = 0
+        with watch.waiting(what, rank):
+            while not request.Test():
+                looks += 1
+                time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
+
+    def exchange(self, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        way = self._communicator(ranks)
+        heads = np.array([_head(p) for p in parts], np.int64)
+        came = np.empty_like(heads)
+        other = ranks[0] if ranks[0] != self.rank else ranks[-1]
+        self._wait(way.Ialltoall(heads, came), "exchange", other)
+        found = [_of_head(h) for h in came]
+        requests, own = [], ranks.index(self.rank)
+        for k, array in enumerate(found):
+            if k != own:
+                requests.append(way.Irecv(_bytes(array), k, 1))
+        kept = [np.ascontiguousarray(p) for p in parts]
+        for k, part in enumerate(kept):
+            if k != own:
+                requests.append(way.Isend(_bytes(part), k, 1))
+        for request in requests:
+            self._wait(request, "exchange", other)
+        found[own] = np.array(parts[own], copy=True)
+        return found
+
+    def all_reduce(self, array: Array, op: str, ranks: Sequence[int]) -> Array:
+        count = len(ranks)
+        if array.nbytes <= SMALL:
+            return reduced(self._alike("all_reduce", array, ranks), op)
+        flat = np.ascontiguousarray(array).reshape(-1)
+        ends = [flat.size * k // count for k in range(count + 1)]
+        own = reduced(self.exchange([flat[a:b] for a, b in zip(ends, ends[1:])], ranks), op)
+        whole: Array = np.concatenate(self.exchange([own] * count, ranks)).reshape(array.shape)
+        return whole
+
+    def _alike(self, what: str, array: Array, ranks: Sequence[int]) -> list[Array]:
+        """Return the small arrays of all ranks, which are of one type and shape, by one call."""
+        way, whole = self._communicator(ranks), np.ascontiguousarray(array)
+        row = np.frombuffer(np.array(_head(whole), np.int64).tobytes() + whole.tobytes(), np.uint8)
+        came = np.empty((len(ranks), row.size), np.uint8)
+        other = ranks[0] if ranks[0] != self.rank else ranks[-1]
+        self._wait(way.Iallgather(row, came), what, other)
+        head = row[: 8 * _HEADER]
+        for rank, one in zip(ranks, came):
+            if not np.array_equal(one[: 8 * _HEADER], head):
+                theirs = _of_head(one[: 8 * _HEADER].view(np.int64))
+                raise ValueError(
+                    f"{what}: rank {self.rank} has {array.dtype.name} {array.shape} and rank {rank} has "
+                    f"{theirs.dtype.name} {theirs.shape}; all must be alike"
+                )
+        return [one[8 * _HEADER :].copy().view(array.dtype).reshape(array.shape) for one in came]
+
+    def barrier(self, ranks: Sequence[int]) -> None:
+        other = ranks[0] if ranks[0] != self.rank else ranks[-1]
+        self._wait(self._communicator(ranks).Ibarrier(), "barrier", other)
+
+    def send(self, array: Array, rank: int, tag: int = 0) -> None:
+        self._known(rank)
+        if rank == self.rank:
+            self._own.setdefault(tag, deque()).append(np.array(array, copy=True))
+            return
+        self._sent = [(r, kept) for r, kept in self._sent if not r.Test()]
+        data = np.frombuffer(np.array(_head(array), np.int64).tobytes() + array.tobytes(), np.uint8)
+        self._sent.append((self._world.Isend(data, rank, 2 + tag), data))
+
+    def receive(self, rank: int, tag: int = 0) -> Array:
+        self._known(rank)
+        if rank == self.rank:
+            if not self._own.get(tag):
+                raise RuntimeError(f"rank {rank} has sent itself nothing with tag {tag}: it would wait for ever")
+            return self._own[tag].popleft()
+        status, looks = self._mpi.Status(), 0
+        with watch.waiting("receive", rank):
+            while not self._world.Iprobe(rank, 2 + tag, status):
+                looks += 1
+                time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
+        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+        self._world.Recv(data, rank, 2 + tag)
+        result = _of_head(data[: 8 * _HEADER].view(np.int64))
+        _bytes(result)[:] = data[8 * _HEADER :]
+        return result
+
+    def _known(self, rank: int) -> None:
+        if not 0 <= rank < self.size:
+            raise ValueError(f"there is no rank {rank} among {self.size}")
+
+    def close(self) -> None:
+        """Wait until what was sent has gone, unless this rank fails."""
+        if os.getpid() == self._process and not watch.reason():
+            for request, _ in self._sent:
+                request.Wait()
+            self._sent = []
+
+
+_NAMES = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
+
+
+def _head(array: Array) -> list[int]:
+    if array.ndim > _HEADER - 2:
+        raise ValueError(f"MPI: arrays of up to {_HEADER - 2} axes go between ranks, not {array.ndim}")
+    name = from_any(array.dtype).name
+    if name not in _NAMES:
+        raise TypeError(f"MPI: elements of type {name} do not go between ranks; sockets carry them")
+    return [_NAMES.index(name), array.ndim, *array.shape, *[0] * (_HEADER - 2 - array.ndim)]
+
+
+def _of_head(head: Array) -> Array:
+    kind, axes, *sizes = head.tolist()
+    return np.empty(tuple(sizes[:axes]), from_any(_NAMES[kind]).numpy)
+
+
+def _bytes(array: Array) -> Array:
+    raw: Array = array.reshape(-1).view(np.uint8)
+    return raw

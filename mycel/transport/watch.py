@@ -1,0 +1,171 @@
+"""What a rank tells of itself: whom it waits for, where it is in the user's program, why it ends.
+
+A launcher gives each rank the end of a pipe (`PIPE` names its descriptor). A thread of the rank
+writes a line of JSON there whenever something has changed, and every `BEAT` seconds at least. The
+line says what the main thread waits for and since when, and which line of the program it has come
+to. A rank that fails writes the reason before anything else ends. Without a launcher nothing is
+written, and errors name the same facts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import sysconfig
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType, TracebackType
+from typing import Any, Optional
+
+from mycel.base import locks
+
+__all__ = ["PIPE", "begin", "came", "end_with_parent", "failed", "place_of", "reason", "waiting"]
+
+PIPE = "MYCEL_WATCH"
+BEAT = 1.0
+_LOOK = 0.2
+_LONGEST = 3000  # lines of a pipe are whole up to 4096 bytes
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
+
+
+class _State:
+    """What the main thread waits for: what it does, the rank, and since when."""
+
+    waits: Optional[tuple[str, int, float]] = None
+    begun: bool = False
+    why: str = ""
+    pipe: Optional[int] = None
+    got: int = 0
+
+
+_state = _State()
+
+
+@contextmanager
+def waiting(what: str, rank: int) -> Iterator[None]:
+    """Say that this rank waits in `what` for another one."""
+    before, _state.waits = _state.waits, (what, rank, time.monotonic())
+    try:
+        yield
+    finally:
+        _state.waits = before
+
+
+def came(count: int) -> None:
+    """Count bytes that have come from other ranks: a slow network is no standstill."""
+    _state.got += count
+
+
+def reason() -> str:
+    """Return why this rank ends, as far as it is known: empty at a usual end."""
+    return _state.why
+
+
+def _is_own(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    inside = "site-packages" not in name[len(_LIBRARY) :] and name.startswith(_LIBRARY)
+    return name.startswith((_PACKAGE, "<frozen")) or inside
+
+
+def place_of(frame: Optional[FrameType]) -> str:
+    """Return the line of the user's program in which a frame is: its file, number and function."""
+    inner = frame
+    while frame is not None and _is_own(frame):
+        frame = frame.f_back
+    return "" if inner is None else _told(frame or inner, (frame or inner).f_lineno)
+
+
+def _told(frame: FrameType, line: Optional[int]) -> str:
+    code = frame.f_code
+    return f"{code.co_filename}:{line} (in {code.co_name})"
+
+
+def _place_of_error(trace: Optional[TracebackType]) -> str:
+    found = ""
+    for frame, line in traceback.walk_tb(trace):
+        if not found or not _is_own(frame):
+            found = _told(frame, line)
+    return found
+
+
+def failed(error: BaseException, trace: Optional[TracebackType] = None) -> None:
+    """Say that this rank ends because of an error, which the launcher and the others are told."""
+    if _state.why:
+        return
+    where = _place_of_error(trace or error.__traceback__)
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    _state.why = f"{text} at {where}" if where else text
+    _write({"failed": text[:_LONGEST], "where": where, "lost": getattr(error, "lost_rank", None)})
+
+
+def _write(facts: dict[str, Any]) -> None:
+    if _state.pipe is None:
+        return
+    try:
+        os.write(_state.pipe, json.dumps(facts).encode() + b"\n")
+    except BlockingIOError:
+        return  # the launcher reads slowly, and the next line comes soon
+    except BrokenPipeError:
+        os.kill(os.getpid(), signal.SIGKILL)  # the launcher is gone, and nobody would end this rank
+
+
+def end_with_parent() -> None:
+    """Have this process end when the process that started it does, where the system can (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def begin() -> None:
+    """Tell the launcher of this rank from now on; errors of the main thread are told with or
+    without one.
+    """
+    if _state.begun:
+        return
+    _state.begun = True
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+        failed(error, trace)
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+    given = os.environ.pop(PIPE, "")
+    if given:
+        _state.pipe = int(given)
+        os.set_blocking(_state.pipe, False)
+        os.set_inheritable(_state.pipe, False)
+        threading.Thread(target=_tell, name="mycel-watch", daemon=True).start()
+
+
+@locks.in_child
+def _forget() -> None:
+    if _state.pipe is not None:
+        with suppress(OSError):
+            os.close(_state.pipe)
+        _state.pipe = None
+
+
+def _tell() -> None:
+    main, told, last = threading.main_thread().ident, "", 0.0
+    while _state.pipe is not None:
+        waits, now = _state.waits, time.monotonic()
+        where = place_of(sys._current_frames().get(main or 0))
+        facts: dict[str, Any] = {
+            "where": where[:_LONGEST],
+            "waits": None if waits is None else [waits[0], waits[1]],
+            "got": _state.got,
+        }
+        if waits is not None:
+            facts["since"] = round(now - waits[2], 1)
+        key = f"{where}{waits}{_state.got}"
+        if key != told or now - last >= BEAT:
+            told, last = key, now
+            _write(facts)
+        time.sleep(_LOOK)
