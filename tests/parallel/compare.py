@@ -1,0 +1,65 @@
+"""Training divided among ranks, compared with training on one device.
+
+    mycel launch -n 4 --plain tests/parallel/compare.py [--tasks lenet,bert] [--ways data,zero3]
+
+Every rank trains each network undivided and then divided in each way, and compares the losses and
+the parameters. Rank 0 prints a line for each; the exit status says whether all agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import numpy as np
+
+import mycel as ms
+from mycel.distributed import distribute
+from mycel.transport.place import transport
+from tests.parallel.networks import TASKS, WAYS, layouts
+
+LOSSES, STATES = 1e-5, 5e-5
+
+
+def trained(name, steps, wrap):
+    """Train a new network; returns its losses, and its parameters' values by name."""
+    ms.set_seed(3)
+    np.random.seed(3)
+    task = TASKS[name](steps)
+    step = wrap(task)
+    losses = [float(step(*map(ms.Tensor, batch))) for batch in task.batches]
+    return np.array(losses), {p.name: p.asnumpy().copy() for p in task.network.get_parameters()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--steps", type=int, default=20)
+    asked = parser.parse_args()
+    ms.communication.init()
+    wrong, count = 0, transport().size
+    for name in asked.tasks.split(","):
+        losses, states = trained(name, asked.steps, lambda task: ms.jit(task.step))
+        for way in asked.ways.split(","):
+            if (way == "tokens" and not TASKS[name](1).tokens) or (way == "both" and count % 2):
+                continue
+            began = time.perf_counter()
+            found, values = trained(name, asked.steps, lambda task, way=way: distribute(task.step, layouts(task, way, count)))
+            by_loss = np.abs(found - losses).max() / np.abs(losses).max()
+            by_state = max(np.abs(values[k] - states[k]).max() for k in states)
+            agrees = by_loss < LOSSES and by_state < STATES
+            wrong += not agrees
+            if transport().rank == 0:
+                seconds = time.perf_counter() - began
+                text = "agrees" if agrees else "DIFFERS"
+                print(f"{name} {way} {count}: losses {by_loss:.1e} states {by_state:.1e} {text} ({seconds:.1f} s)", flush=True)
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
