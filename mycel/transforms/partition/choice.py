@@ -9,8 +9,9 @@ made of parameters alone give way. So weights that are stored divided are gather
 meets them, as small as that batch may be.
 
 A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
-nobody else uses it. Then it is settled once for all users: scattered where a user wants it divided
-along these mesh axes, reduced for everyone else.
+nobody else uses it; paddings may, where they put the parts of a tensor together. Then it is settled
+once for all users: scattered where a user wants it divided along these mesh axes, reduced for
+everyone else.
 
 What users want is found by a first run without wishes, and one pass backwards over its result: a
 user wants each operand as its own division implies it, and where nothing divides the user, as its
@@ -42,6 +43,7 @@ from mycel.prims.recompute import recompute
 from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
+from mycel.transforms.partition.sums import terms_beside
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Choice", "choose"]
@@ -122,6 +124,7 @@ class _Chooser:
         """
         self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
         self.uses = use_counts(graph)
+        self.beside = terms_beside(graph)
         self.result = Choice()
         self.free: set[Node] = set()
         for node, layout in zip(graph.inputs, inputs):
@@ -322,10 +325,12 @@ class _Chooser:
         if results[0].pending:
             return ()
         size = elements(node.type.shape, results[0]) * node.type.dtype.itemsize
-        first = node.inputs[found[0]]
-        layout = made.layouts[first]
-        assert isinstance(layout, Sharding)
-        return tuple(found) if size <= elements(first.type.shape, layout) * first.type.dtype.itemsize else ()
+        room = 0
+        for value in dict.fromkeys(node.inputs[k] for k in found):
+            layout = made.layouts[value]
+            assert isinstance(layout, Sharding)
+            room += elements(value.type.shape, layout) * value.type.dtype.itemsize * self.beside.get(node, 1)
+        return tuple(found) if size <= room else ()
 
 
 def _calls_itself(node: Node) -> bool:
