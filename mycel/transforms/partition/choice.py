@@ -9,16 +9,19 @@ made of parameters alone give way. So weights that are stored divided are gather
 meets them, as small as that batch may be.
 
 A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
-nobody else uses it. Then it is settled once for all users: scattered where a user wants it divided
-along these mesh axes, reduced for everyone else.
+nobody else uses it; paddings may, where they put the parts of a tensor together. Then it is settled
+once for all users: scattered where a user wants it divided along these mesh axes, reduced for
+everyone else.
 
 What users want is found by a first run without wishes, and one pass backwards over its result: a
 user wants each operand as its own division implies it, and where nothing divides the user, as its
 users want its result. The second run hears the wishes: they decide how pending values are settled,
 and divide what no operand divides, as random numbers or updates of weights, if all users agree.
 
-A node that has an operand divided where it has no factor is opened by its definition in simpler
-primitives, if that costs no more than it; else the operand is gathered.
+Softmax and moments that have an operand divided along what they combine are opened to simpler
+primitives, whose reductions can be combined; of other nodes an operand that is divided where they
+have no factor is gathered. Calls of graphs are replaced by what the graphs do. The graphs of loops
+and conditions stay as they are, and run whole on every rank.
 """
 
 from __future__ import annotations
@@ -28,14 +31,19 @@ from typing import Optional, Union
 
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
+from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
+from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
+from mycel.prims.custom import custom, kept_call
 from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
+from mycel.prims.recompute import recompute
 from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
+from mycel.transforms.partition.sums import terms_beside
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Choice", "choose"]
@@ -43,8 +51,10 @@ __all__ = ["Choice", "choose"]
 Layout = Union[Sharding, tuple[Sharding, ...]]
 # The bytes that a rank could send in the time of one floating-point operation.
 BYTES_PER_FLOP = 0.005
-# Primitives that open where operands are divided along what they combine.
+# Primitives that open where operands are divided along what they combine, and graphs that are
+# put in place of their calls.
 OPENED = (moments, softmax, log_softmax)
+CALLS = (C.call, recompute, custom, kept_call)
 MOST_CANDIDATES = 64
 
 
@@ -114,6 +124,7 @@ class _Chooser:
         """
         self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
         self.uses = use_counts(graph)
+        self.beside = terms_beside(graph)
         self.result = Choice()
         self.free: set[Node] = set()
         for node, layout in zip(graph.inputs, inputs):
@@ -196,7 +207,7 @@ class _Chooser:
                     claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
-        if lost and node.prim in OPENED:
+        if (lost and node.prim in OPENED) or (node.prim in CALLS and not _calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
         found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
@@ -314,10 +325,27 @@ class _Chooser:
         if results[0].pending:
             return ()
         size = elements(node.type.shape, results[0]) * node.type.dtype.itemsize
-        first = node.inputs[found[0]]
-        layout = made.layouts[first]
-        assert isinstance(layout, Sharding)
-        return tuple(found) if size <= elements(first.type.shape, layout) * first.type.dtype.itemsize else ()
+        room = 0
+        for value in dict.fromkeys(node.inputs[k] for k in found):
+            layout = made.layouts[value]
+            assert isinstance(layout, Sharding)
+            room += elements(value.type.shape, layout) * value.type.dtype.itemsize * self.beside.get(node, 1)
+        return tuple(found) if size <= room else ()
+
+
+def _calls_itself(node: Node) -> bool:
+    """Return whether a graph of a node is met again inside of itself."""
+    left = [g for v in node.params.values() for g in graphs_in(v)]
+    outer, seen = set(left), set()
+    while left:
+        graph = left.pop()
+        for inner in (g for n in graph.nodes for v in n.params.values() for g in graphs_in(v)):
+            if inner in outer:
+                return True
+            if inner not in seen:
+                seen.add(inner)
+                left.append(inner)
+    return False
 
 
 def _uses_twice(node: Node) -> bool:
