@@ -16,9 +16,11 @@ from mycel.base import arguments, parallel_settings
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import PROCESS, ParallelSettings
+from mycel.base.parallel_settings import DATA, HYBRID, PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
+from mycel.transport.environment import world
+from mycel.transport.place import transport
 
 __all__ = [
     "COMPATIBLE",
@@ -101,14 +103,23 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         if name in _CHOICES and value not in _CHOICES[name]:
             raise ValueError(f"{function}: {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         checked = check_value(function, name, value)
-        if name != "parallel_mode" and checked != _DEFAULTS[name]:
+        if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in _OF_PROCESSES and _several()):
             without_effect(f"{function}({name}=...)", "work runs on one device")
         _enter(changes, name, copy.deepcopy(checked))
     PROCESS.settings = PROCESS.settings.replaced(**changes)
     PROCESS.given = PROCESS.given | set(kwargs)
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode != ParallelMode.STAND_ALONE:
+    if mode != ParallelMode.STAND_ALONE and not (mode in (DATA, HYBRID) and _several()):
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
+
+
+# What several processes have without a division of operators.
+_OF_PROCESSES = ("gradients_mean", "parameter_broadcast", "device_num", "global_rank")
+
+
+def _several() -> bool:
+    """Return whether this process is one of several."""
+    return transport().size > 1 or world().size > 1
 
 
 def _enter(changes: dict[str, Any], name: str, value: Any) -> None:

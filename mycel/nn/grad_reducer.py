@@ -7,20 +7,22 @@ from typing import Any, Optional, Union
 
 from mycel import ops
 from mycel.base import arguments
+from mycel.base.parallel_settings import DATA, HYBRID, current
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
+from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 
-__all__ = ["DistributedGradReducer", "PipelineGradReducer"]
+__all__ = ["DistributedGradReducer", "PipelineGradReducer", "broadcast_parameters", "reducer_in_force"]
 
 
 class DistributedGradReducer(Cell):
     """The sums of gradients over the processes of `group`; a single process keeps its own
-    gradients.
+    gradients. Gradients of one element type go through one exchange.
 
     `parameters` are those of the optimizer, one for each gradient that a call takes. With `mean`
-    the sums are divided by `degree`, by default the number of processes; None is True only where
-    the settings of parallel training ask for it, and False in one process. `fusion_type`, a whole
+    the sums are divided by `degree`, by default the number of processes; None is
+    `gradients_mean` of the settings of parallel training. `fusion_type`, a whole
     number, has no effect on results. Raises TypeError and ValueError for other arguments.
 
     >>> import mycel as ms
@@ -40,17 +42,54 @@ class DistributedGradReducer(Cell):
         super().__init__(auto_prefix=False)
         name = type(self).__name__
         self.parameters = tuple(parameters)
-        self.mean = False if mean is None else arguments.flag(name, "mean", mean)
+        self.mean = current().gradients_mean if mean is None else arguments.flag(name, "mean", mean)
         if degree is None:
             degree = get_group_size(group)
         self.degree = arguments.integer(name, "degree", degree, 1, flags=True, error=ValueError)
         arguments.integer(name, "fusion_type", fusion_type)
         self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
+        self.several = get_group_size(group) > 1
 
     def construct(self, grads: Any) -> Any:
         """Return the gradients summed over all processes."""
-        summed = tuple([self.all_reduce(g) for g in grads])
+        summed = joined_reduction(self.all_reduce, grads) if self.several else tuple(grads)
         return tuple([g / self.degree for g in summed]) if self.mean else summed
+
+
+def joined_reduction(reduce: Any, values: Any) -> tuple[Tensor, ...]:
+    """Return tensors after a function that reduces one tensor element by element: those of one type
+    go through it together, as one vector.
+    """
+    found: list[Any] = list(values)
+    for kind in dict.fromkeys([v.dtype for v in found]):
+        places = [k for k, v in enumerate(values) if v.dtype is kind]
+        flat = [ops.reshape(values[k], (-1,)) for k in places]
+        whole, start = reduce(ops.concat(flat) if len(flat) > 1 else flat[0]), 0
+        for k in places:
+            stop = start + values[k].size
+            found[k], start = ops.reshape(whole[start:stop], values[k].shape), stop
+    return tuple(found)
+
+
+def reducer_in_force(parameters: Iterable[Any]) -> Optional[DistributedGradReducer]:
+    """Return what sums the gradients of several processes where the mode of parallel training asks
+    for it (data_parallel, hybrid_parallel); None where it does not, or the process is alone.
+    """
+    settings = current()
+    if settings.parallel_mode not in (DATA, HYBRID) or get_group_size() == 1:
+        return None
+    degree = settings.device_num if settings.device_num > 1 else None
+    return DistributedGradReducer(parameters, settings.gradients_mean, degree)
+
+
+def broadcast_parameters(parameters: Iterable[Parameter], source: int = 0) -> None:
+    """Give parameters the values that they have in the process `source`, by one message for each
+    element type.
+    """
+    given = list(parameters)
+    send = ops.Broadcast(source)
+    for p, value in zip(given, joined_reduction(lambda x: send((x,))[0], given)):
+        p.set_data(value)
 
 
 class PipelineGradReducer(Cell):

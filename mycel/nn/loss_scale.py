@@ -151,8 +151,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         # A copy, as the Parameter may change before this step's result is read.
         scale = self.scale_sense + 0.0
         loss, grads = self.scaled_gradients(inputs, scale)
+        # What overflows in one process does so in the sums of all.
+        grads = self.grad_reducer(grads)
         overflow = self.process_loss_scale(ops.logical_not(finite(grads)))
-        self.update_unless(overflow, self.grad_reducer(grads))
+        self.update_unless(overflow, grads)
         return loss, overflow, scale
 
     def scaled_gradients(self, inputs: Any, scale: Tensor) -> tuple[Any, tuple[Tensor, ...]]:

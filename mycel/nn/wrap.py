@@ -10,6 +10,7 @@ from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
+from mycel.nn.grad_reducer import reducer_in_force
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
@@ -200,8 +201,9 @@ class TrainOneStepCell(Cell):
         self.grad = ops.GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = ops.GradOperation(get_by_list=True)
         self.hyper_map = ops.HyperMap()
-        self.reducer_flag = False
-        self.grad_reducer = Identity()
+        reducer = reducer_in_force(self.weights)
+        self.reducer_flag = reducer is not None
+        self.grad_reducer: Cell = Identity() if reducer is None else reducer
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch, and return the loss."""

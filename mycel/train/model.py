@@ -29,9 +29,12 @@ from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.base.notes import unused, without_effect
+from mycel.base.parallel_settings import current
 from mycel.cells.cell import Cell
+from mycel.communication import get_group_size
 from mycel.compiled.repeat import Results, held
 from mycel.core.tensor import Tensor
+from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer
 from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
@@ -310,8 +313,8 @@ class Model:
             validates=name == "fit",
             epoch_num=epoch - initial_epoch,
             batch_num=steps,
-            parallel_mode="stand_alone",
-            device_number=1,
+            parallel_mode=current().parallel_mode,
+            device_number=get_group_size(),
             train_dataset=dataset,
             train_dataset_element=None,
             dataset_sink_mode=sink,
@@ -324,6 +327,8 @@ class Model:
         )
         context = RunContext(params, later=later)
         self._train_network.set_train(True)
+        if current().parameter_broadcast and get_group_size() > 1:
+            broadcast_parameters(self._train_network.get_parameters())
         train_epoch = self._train_epoch
         if sink:
             train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))

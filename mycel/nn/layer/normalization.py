@@ -15,6 +15,8 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
+from mycel.communication import HCCL_WORLD_COMM_GROUP, get_group_size, get_rank
+from mycel.communication.processes import new_group
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
@@ -219,14 +221,15 @@ class BatchNorm3d(Cell):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all
-    processes, of which there is one here; see `BatchNorm1d`.
+    processes, which are as if they were one batch; see `BatchNorm1d`.
 
     `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
     gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
     gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
     of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
     (None: in training). `process_groups`, lists of the numbers of processes that share their
-    statistics, may name process 0 alone; others raise ValueError.
+    statistics, is None for all; others raise ValueError unless each process is in one list. Outside
+    of them, and in a group of one, the statistics are the process's own.
 
     >>> import mycel as ms
     >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
@@ -266,12 +269,39 @@ class SyncBatchNorm(_BatchNorm):
         if process_groups is not None:
             if not isinstance(process_groups, list) or not all(isinstance(group, list) for group in process_groups):
                 raise TypeError(f"SyncBatchNorm: process_groups must be a list of lists, not {process_groups!r}")
-            if process_groups != [[0]]:
+            if sorted(sum(process_groups, [])) != list(range(get_group_size())):
+                those = f"the processes 0 to {get_group_size() - 1}" if get_group_size() > 1 else "one process, number 0"
                 raise ValueError(
-                    "SyncBatchNorm: there is one process, number 0; process_groups must be None or [[0]], not "
-                    f"{process_groups}"
+                    f"SyncBatchNorm: there {'are' if get_group_size() > 1 else 'is'} {those}; process_groups must be "
+                    f"None or {[list(range(get_group_size()))]}, or divide it, not {process_groups}"
                 )
         self.process_groups = process_groups
+        self.sum_of_all: Any = None
+        if get_group_size() > 1:
+            own = None if process_groups is None else next(g for g in process_groups if get_rank() in g)
+            group = HCCL_WORLD_COMM_GROUP if own is None else new_group(own)
+            self.sum_of_all = ops.AllReduce(ops.ReduceOp.SUM, group)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """Normalise the input; in training the running statistics follow those of all batches."""
+        from_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        if self.sum_of_all is None or not from_batch:
+            return super().construct(x)
+        self._check(x, self.ranks, self.form)
+        axes = (0,) if x.ndim == 2 else (0, 2, 3)
+        shape = (1, -1, *(1 for _ in axes[1:]))
+        wide = cast(x, D.float32) if x.dtype in (D.float16, D.bfloat16) else x
+        sums = wide.sum(axis=axes)
+        counted = self.sum_of_all(ops.concat((sums, ops.full((1,), x.size // x.shape[1], dtype=wide.dtype))))
+        count = counted[-1]
+        mean = counted[:-1] / count
+        apart = wide - mean.reshape(shape)
+        variance = self.sum_of_all((apart * apart).sum(axis=axes)) / count
+        share = self.momentum
+        for held, new in ((self.moving_mean, mean), (self.moving_variance, variance * (count / (count - 1)))):
+            store(held, held * (1 - share) + cast(stop_gradient(new), held.dtype) * share)
+        found = apart * ops.rsqrt(variance + self.eps).reshape(shape)
+        return cast(found * self.gamma.reshape(shape) + self.beta.reshape(shape), x.dtype)
 
 
 class LayerNorm(Cell):
