@@ -17,30 +17,19 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
+from mycel.base.log import logger
 from mycel.base.parallel_settings import PROCESS, current
 from mycel.base.tree import map_leaves
 from mycel.core.tensor import Tensor
-from mycel.frontend.cell_scope import scope_name, stage_of_pipeline
+from mycel.frontend.cell_scope import pipeline_stage, scope_name
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
 from mycel.ir.graph import Node, current_where
 from mycel.ir.places import excerpt
+from mycel.ir.strategies import Divisions, Strategy
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
 
-__all__ = ["Strategy", "marked_call", "marked_value"]
-
-Divisions = tuple[Optional[Division], ...]
-
-
-class Strategy:
-    """What a program says of an operator's inputs and results; None for what it leaves open."""
-
-    __slots__ = ("inputs", "results", "stage")
-
-    def __init__(
-        self, inputs: Optional[Divisions] = None, results: Optional[Divisions] = None, stage: int = -1
-    ) -> None:
-        self.inputs, self.results, self.stage = inputs, results, stage
+__all__ = ["marked_call", "marked_cell", "marked_value"]
 
 
 class _Local(threading.local):
@@ -54,7 +43,7 @@ _OPEN = Strategy()
 def marked_call(
     stage: Stage, kind: str, holder: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """Return ``run(*args, **kwargs)``, with marks around it where operators are divided.
+    """Return ``run(*args, **kwargs)`` with marks around it, where operators are divided in a stage.
 
     `kind` is the operator's name, and `holder` the object with its `_strategy`; None for an
     operator that has none. Raises ValueError for a strategy that does not fit the tensors.
@@ -66,7 +55,7 @@ def marked_call(
     if holder is not None:
         stage.guard_attribute(holder, "_strategy", holder._strategy)
     wanted = _OPEN if holder is None or holder._strategy is None else holder._strategy
-    pipeline = wanted.stage if wanted.stage >= 0 else stage_of_pipeline()
+    pipeline = wanted.stage if wanted.stage >= 0 else pipeline_stage()
     given = wanted.inputs is not None or wanted.results is not None
     operator = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), given, pipeline)
     stage.operators += 1
@@ -80,8 +69,34 @@ def marked_call(
         marks.restore()
 
 
+def marked_cell(
+    stage: Stage, cell: Any, strategy: Strategy, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Return ``run(*args, **kwargs)``, the call in a stage of a cell or function with a strategy of
+    its own.
+
+    Its inputs, its results and the parameters of its plan are marked, and so are the operators that
+    it calls. Raises ValueError for a strategy that does not fit.
+    """
+    stage.guard_attribute(PROCESS, "settings", PROCESS.settings)
+    devices = current().dividing
+    if devices is None:
+        return run(*args, **kwargs)
+    name = getattr(cell, "__name__", type(cell).__name__)
+    operator = Operator(f"{scope_name()}/{name}-op{stage.operators}", name, current_where(), True)
+    stage.operators += 1
+    marks = _Marks(stage, operator, devices)
+    try:
+        args, kwargs = marks.enter((args, kwargs), strategy.inputs)
+        if strategy.plan:
+            marks.parameters({p.name: p for p in cell.get_parameters()}, strategy.plan)
+        return marks.leave(run(*args, **kwargs), strategy.results)
+    finally:
+        marks.restore()
+
+
 def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> Tensor:
-    """Return a tensor with a division of its own, while operators are divided.
+    """Return a value, a tensor of a stage, with a division of its own, while operators are divided.
 
     `kind` is the name of the function that says so. Raises ValueError for one that does not fit.
     """
@@ -125,6 +140,19 @@ class _Marks:
         copies = {id(t): made for t, made, _ in self.views}
         return map_leaves(lambda v: copies.get(id(v), v), given) if copies else given
 
+    def parameters(self, known: dict[str, Tensor], plan: tuple[tuple[str, Division], ...]) -> None:
+        """Mark parameters for the time of the call."""
+        for name, division in plan:
+            if name not in known:
+                logger.warning("%s: parameter_plan names %r, which is no parameter of it", self.operator.name, name)
+                continue
+            t = known[name]
+            _check(self.operator, f"the parameter {name!r}", division, t, self.devices)
+            before = self.stage.node_of(t)
+            made = self.stage.emit(constrain, (t,), {"mark": Mark(self.operator, VALUE, 0, division)})
+            self.stage.set_node(t, self.stage.plain_node_of(made))
+            self.kept.append((t, before, self.stage.plain_node_of(made)))
+
     def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
         """Return the results of the call with their marks."""
         written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
@@ -139,7 +167,7 @@ class _Marks:
 
     def restore(self) -> None:
         """Give the inputs their nodes back, where the call did not write to them."""
-        for t, before, marked in self.kept:
+        for t, before, marked in reversed(self.kept):
             if self.stage.plain_node_of(t) is marked:
                 self.stage.set_node(t, before)
         for t, made, marked in self.views:

@@ -41,11 +41,11 @@ from mycel.ir.decisions import Decisions
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph
 from mycel.prims import control as C
-from mycel.transforms.regions import unmarked
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
 from mycel.train.graph_file import GraphFileError, Model, State, write_model
 from mycel.train.graph_reader import check_loaded, read_model
+from mycel.transforms.regions import unmarked
 from mycel.transforms.specialize import specialize
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]

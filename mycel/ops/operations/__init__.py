@@ -38,6 +38,9 @@ from mycel.ops.operations import (
     layers as layers,
 )
 from mycel.ops.operations import (
+    layouts as layouts,
+)
+from mycel.ops.operations import (
     mathematics as mathematics,
 )
 from mycel.ops.operations import (
@@ -83,6 +86,7 @@ from mycel.ops.operations.custom import *  # noqa: F403
 from mycel.ops.operations.custom_builder import *  # noqa: F403
 from mycel.ops.operations.images import *  # noqa: F403
 from mycel.ops.operations.layers import *  # noqa: F403
+from mycel.ops.operations.layouts import *  # noqa: F403
 from mycel.ops.operations.mathematics import *  # noqa: F403
 from mycel.ops.operations.morph import *  # noqa: F403
 from mycel.ops.operations.primitive import Primitive as Primitive
@@ -121,5 +125,6 @@ for _topic in (
     custom_builder,
     morph,
     collectives,
+    layouts,
 ):
     __all__ += _topic.__all__
