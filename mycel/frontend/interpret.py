@@ -31,7 +31,7 @@ from mycel.frontend.guards import lookup
 from mycel.frontend.join import Choice
 from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.natives import MUTATED, flags_of, follows_users, is_jit, is_native
-from mycel.frontend.operator_marks import marked_cell
+from mycel.frontend.operator_marks import marked_cell, marked_function
 from mycel.frontend.scopes import scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -240,7 +240,7 @@ def call_function(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[
         if not fn.__module__.startswith(_INVOKING):
             args = [callback(v) for v in args]
             kwargs = {k: callback(v) for k, v in kwargs.items()}
-        return call_natively(stage, fn, args, kwargs)
+        return marked_function(stage, fn, lambda *a, **k: call_natively(stage, fn, a, k), args, kwargs)
     if code_of(fn) is None and not stage.runs_each_time:
         place = f"{current_where()}: " if current_where() else ""
         raise CompileError(

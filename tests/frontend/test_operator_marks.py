@@ -148,7 +148,7 @@ def test_loops_and_conditions_keep_marks() -> None:
     x = values(4)
     np.testing.assert_allclose(ms.jit(function)(x).asnumpy(), function(x).asnumpy(), rtol=1e-6)
     names = [r.operator.name for r in regions_of(graph_of(function, x))]
-    assert len(names) == len(set(names)) == 3
+    assert len(names) == len(set(names)) == 9 and sum("ReLU" in name for name in names) == 3
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,8 @@ def test_functions_have_strategies() -> None:
 
     divided = ms.shard(function, ((2, 4), None), ((8, 1),))
     x, y = values(8, 4), values(4)
-    (region,) = regions_of(graph_of(divided, x, y))
+    first, second, region = regions_of(graph_of(divided, x, y))
+    assert [first.operator.name, second.operator.name] == ["Default/Mul-op1", "Default/Add-op2"]
     assert region.operator.name == "Default/function-op0" and divided.__name__ == "function"
     assert [d and d.cuts for d in (*region.in_strategy, *region.out_strategy)] == [(2, 4), None, (8, 1)]
     for made in (divided, ms.jit(divided), ms.grad(lambda a: ms.jit(divided)(a, y).sum()) and divided):
@@ -264,7 +265,7 @@ def test_values_have_layouts() -> None:
     graph = graph_of(function, x)
     ((_, mark),) = values_of(graph)
     assert mark.division is not None and mark.division.axes == (("dp",), ("mp",))
-    (region,) = regions_of(graph)
+    (region,) = (r for r in regions_of(graph) if r.operator.kind == "Reshard")
     assert [d and d.cuts for d in (*region.in_strategy, *region.out_strategy)] == [(2, 4), (1, 4)]
     with pytest.raises(ValueError, match="axis 0 of size 1 is cut into 2 parts"):
         ms.jit(function)(values(1, 4))
@@ -287,3 +288,24 @@ def test_marks_do_not_go_into_files(tmp_path: Path) -> None:
     ms.export(net, x, file_name=str(tmp_path / "net"), file_format="MINDIR")
     loaded = nn.GraphCell(ms.load(str(tmp_path / "net.mindir")))
     np.testing.assert_allclose(loaded(x).asnumpy(), net(x).asnumpy(), rtol=1e-5)
+
+
+def test_functions_and_operators_of_the_language_are_operators() -> None:
+    class Mixed(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = Parameter(values(4, 4), name="w")
+            self.inner = nn.SequentialCell(nn.Dense(4, 4))
+
+        def construct(self, x: Any) -> Any:
+            y = ops.softmax(x @ self.w, -1)
+            z = self.inner(y).reshape((2, 8))
+            z[0] = 0.0
+            return (z / 2).sum() + ops.reduce_sum(ms.mint.matmul(y, self.w)) - 1
+
+    net, x = Mixed(), values(4, 4)
+    np.testing.assert_allclose(ms.jit(net)(x).asnumpy(), net(x).asnumpy(), rtol=1e-5)
+    kinds = [r.operator.kind for r in regions_of(graph_of(net, x))]
+    assert sorted(kinds) == sorted(["MatMul", "Softmax", "Div", "Sum", "MatMul", "ReduceSum", "Add", "Sub"])
+    ms.set_auto_parallel_context(device_num=1)
+    assert regions_of(graph_of(net, x)) == []

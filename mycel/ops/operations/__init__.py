@@ -7,6 +7,7 @@ Every class is one statement over a function of `mycel.ops`, one module a topic
 
 from __future__ import annotations
 
+from mycel.frontend.operator_marks import KINDS
 from mycel.ops.operations import (
     advanced as advanced,
 )
@@ -128,3 +129,4 @@ for _topic in (
     layouts,
 ):
     __all__ += _topic.__all__
+KINDS.update({name.lower(): name for name in __all__})
