@@ -2,8 +2,8 @@
 
 `PROCESS.settings` are those of `set_auto_parallel_context`. A network under `AutoParallel` has its
 own, which are in force while it is called or compiled (`in_force`). Records never change: a setting
-is changed by putting another record in its place, so that whoever compiled for a record can tell by
-`is` that it still holds.
+is changed by putting another record in its place. What was compiled is good for one `plan`: the
+record in force where operators are divided among devices, and None elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-__all__ = ["AUTO", "DATA", "HYBRID", "PROCESS", "SEMI_AUTO", "STAND_ALONE", "ParallelSettings", "current", "in_force"]
+__all__ = [
+    "AUTO",
+    "DATA",
+    "HYBRID",
+    "PROCESS",
+    "SEMI_AUTO",
+    "STAND_ALONE",
+    "ParallelSettings",
+    "current",
+    "in_force",
+    "plan",
+]
 
 STAND_ALONE, DATA, HYBRID = "stand_alone", "data_parallel", "hybrid_parallel"
 SEMI_AUTO, AUTO = "semi_auto_parallel", "auto_parallel"
@@ -118,6 +129,12 @@ _local = _Local()
 def current() -> ParallelSettings:
     """Return the settings in force in this thread."""
     return _local.settings or PROCESS.settings
+
+
+def plan() -> Optional[ParallelSettings]:
+    """Return the settings in force in this thread if operators are divided by them, else None."""
+    settings = _local.settings or PROCESS.settings
+    return None if settings.dividing is None else settings
 
 
 @contextmanager

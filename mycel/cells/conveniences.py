@@ -1,8 +1,9 @@
 """The methods of Cells, beside those that compute, that MindSpore's programs use: conversion of all
 parameters at once, names, and marks for clusters.
 
-Marks for clusters or for other devices are accepted, so that a program written for them runs here,
-and have no effect, as their docstrings say.
+Marks for other devices are accepted, so that a program written for them runs here, and have no
+effect, as their docstrings say. How Cells are divided among devices is noted for those who divide
+graphs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.precision import Precision
 from mycel.core.tensor import Tensor
+from mycel.ir.strategies import Strategy, divisions, note_unused, plan_of
 
 __all__ = ["CellExtras", "MixedPrecisionType"]
 
@@ -241,9 +243,10 @@ class CellExtras:
 
     @property
     def pipeline_stage(self) -> int:
-        """The stage of a pipeline that was set, which has no effect on one device.
+        """The stage of a pipeline that computes this cell, as it was set.
 
-        Raises AttributeError where none was set.
+        Regions of operators have it in graphs that are divided among devices; it has no effect on
+        one. Raises AttributeError where none was set.
         """
         return self._mark("pipeline_stage")
 
@@ -304,12 +307,26 @@ class CellExtras:
     def remove_redundant_parameters(self) -> None:
         """Do nothing: one device has no parameters of other devices."""
 
-    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-        """Return this cell; strategies have no effect, as tensors are not divided among devices.
+    _pipeline_stage: Optional[int] = None
+    _strategy: Optional[Strategy] = None
 
-        Raises TypeError for an `in_strategy` that is no tuple.
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
+        """Set how inputs, results and parameters of this cell are divided among devices, and return
+        it.
+
+        `in_strategy` and `out_strategy` have an entry for each tensor: a tuple of the numbers of
+        parts of its axes, a `mycel.Layout`, or None to leave it open; `parameter_plan` has the same
+        for parameters, by name. A compiled function has them in its graph while parallel_mode is
+        "semi_auto_parallel" or "auto_parallel"; otherwise they have no effect, which is logged
+        once. Raises TypeError for what is no strategy; one that does not fit the tensors is a
+        ValueError of the call.
         """
-        arguments.instance("shard", "in_strategy", in_strategy, tuple)
+        inputs = divisions("shard", "in_strategy", in_strategy, may_be_open=True)
+        if inputs is None:
+            raise arguments.wrong_type("shard", "in_strategy", "a tuple with an element for each tensor", in_strategy)
+        results = divisions("shard", "out_strategy", out_strategy, may_be_open=True)
+        self._strategy = Strategy(inputs, results, plan=plan_of("shard", parameter_plan))
+        note_unused(f"{type(self).__name__}.shard")
         return self
 
 

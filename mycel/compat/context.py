@@ -212,8 +212,6 @@ def _check(function: str, known: dict[str, Any], name: str, value: Any) -> None:
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if name in _INTEGERS:
         fits = isinstance(value, int)
-    if kind is float:
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if name not in _ANY_KIND and not fits:
         raise TypeError(
             f"{function}: {name} must be of type {kind.__name__}, not {value!r} of type {type(value).__name__}"

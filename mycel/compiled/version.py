@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 from mycel.base import config
 from mycel.base.errors import CompileError
+from mycel.base.parallel_settings import plan
 from mycel.compiled.arguments import Arguments
 from mycel.compiled.deep_stack import deep_stack
 from mycel.core.context import Context
@@ -69,6 +70,7 @@ class Version:
 
     def __init__(self, stage: Stage, arguments: Arguments, result: Any, name: str) -> None:
         self.guards = stage.guards
+        self.plan = plan()
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
             positions.setdefault(id(t), i)
@@ -164,6 +166,9 @@ class Version:
 
     def holds(self) -> bool:
         """Return whether this version still does what the function does."""
+        now = plan()
+        if self.plan is not now and self.plan != now:
+            return False
         ways = self.ways
         for i, get, name in self.sources:
             owner = get()

@@ -14,7 +14,7 @@ from typing import Any
 
 from mycel.ir.graph import current_cell, set_cell
 
-__all__ = ["inside_cell", "path_in", "scope_name", "stage_of_pipeline"]
+__all__ = ["inside_cell", "path_in", "pipeline_stage", "scope_name"]
 
 
 class _Local(threading.local):
@@ -68,12 +68,8 @@ def scope_name() -> str:
     return "/".join(parts)
 
 
-def stage_of_pipeline() -> int:
-    """Return the stage of a pipeline that the innermost Cell with `pipeline_stage` has; -1 if none
-    of the present Cells has one.
+def pipeline_stage() -> int:
+    """Return the stage of a pipeline that the innermost Cell with a `pipeline_stage` has; -1 if
+    none of the present Cells has one.
     """
-    for cell in reversed(_local.cells):
-        stage: int = cell.__dict__.get("pipeline_stage", -1)
-        if stage >= 0:
-            return stage
-    return -1
+    return next((c._pipeline_stage for c in reversed(_local.cells) if c._pipeline_stage is not None), -1)

@@ -20,6 +20,7 @@ from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute
 from mycel.frontend.frames import Closure, Code, Frame, call, mangled
 from mycel.frontend.names import Evaluate, NameBuilder, visible
+from mycel.frontend.operator_marks import marked_operator
 from mycel.frontend.operators import FAST
 from mycel.frontend.scopes import scope_of
 from mycel.ir.graph import Where, set_where
@@ -186,8 +187,10 @@ class ExpressionBuilder(NameBuilder):
         def run(f: Frame) -> Any:
             x, y = left(f), right(f)
             set_where(where)
-            if f.stage is None or type(x) in FAST and type(y) in FAST:
+            if f.stage is None:
                 result = apply(x, y)
+            elif type(x) in FAST and type(y) in FAST:
+                result = marked_operator(f.stage, apply, x, y)
             else:
                 result = operators.binary(f.stage, apply, name, x, y)
             return created(f, result) if type(result) in _NEW else result

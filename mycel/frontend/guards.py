@@ -35,7 +35,7 @@ MISSING: Any = object()
 _UNSEEN_IN_CELLS = frozenset(
     {"_compiled_call", "_param_prefix", "_inputs_declared", "_parameters_known", "_recorded_call", "_taken"}
 )
-_CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
+_CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to", "_strategy", "_pipeline_stage")
 _OF_BUILTINS = frozenset((types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType))
 _Guard = tuple[Any, str, Any, Any]
 _Reach = Callable[[], Any]
@@ -281,7 +281,7 @@ class Guards:
         self._cells.setdefault((id(cell), name), (cell, name, value, None))
 
     def cell(self, cell: Any) -> None:
-        """Guard the hooks, the cast and the children of a Cell that was called or walked."""
+        """Guard the hooks, cast, division and children of a Cell that was called or walked."""
         if id(cell) not in self._visited:
             self._visited[id(cell)] = (cell, type(cell))
             own = cell.__dict__

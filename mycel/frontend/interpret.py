@@ -31,6 +31,7 @@ from mycel.frontend.guards import lookup
 from mycel.frontend.join import Choice
 from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.natives import MUTATED, flags_of, follows_users, is_jit, is_native
+from mycel.frontend.operator_marks import marked_cell, marked_function
 from mycel.frontend.scopes import scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -171,6 +172,11 @@ class Interpreter(Stage):
             return remember(self, cell, lambda: self._call_cell(cell, args, kwargs), args)
 
     def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if cell._strategy is None:
+            return self._call_whole(cell, args, kwargs)
+        return marked_cell(self, cell, cell._strategy, lambda *a, **k: self._call_whole(cell, a, k), args, kwargs)
+
+    def _call_whole(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         construct = cell.construct
         invoke = lambda fn, *a: self.invoke(fn, a, {})
         function = getattr(construct, "__func__", construct)
@@ -234,7 +240,7 @@ def call_function(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[
         if not fn.__module__.startswith(_INVOKING):
             args = [callback(v) for v in args]
             kwargs = {k: callback(v) for k, v in kwargs.items()}
-        return call_natively(stage, fn, args, kwargs)
+        return marked_function(stage, fn, lambda *a, **k: call_natively(stage, fn, a, k), args, kwargs)
     if code_of(fn) is None and not stage.runs_each_time:
         place = f"{current_where()}: " if current_where() else ""
         raise CompileError(

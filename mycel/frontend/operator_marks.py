@@ -4,43 +4,35 @@ While operators are divided among devices (`ParallelSettings.dividing`), each ca
 inputs and its results marked. The call itself sees its own tensors: an input's node is replaced by
 its mark for the time of the call, and afterwards it has its former node, unless the call wrote to
 it. A view, whose node follows from another tensor's, is passed as a marked tensor, and what the
-call wrote to that is written to the view.
+call wrote to that is written to the view. A result that is a view of something stays one, without a
+mark, unless the operator has a strategy: then it is a value of its own.
 
-An operator called by another one is part of it. Names are MindSpore's: the attributes and classes
-of the Cells on the way, the operator's kind, and a number, which counts operators as they are
-staged.
+An operator called by another one is part of it. Operators are the objects of `ops`, its functions
+where the user calls them, and Python's operators of tensors. Names are MindSpore's: the attributes
+and classes of the Cells on the way, the operator's kind, and a number, which counts operators as
+they are staged.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from mycel.base.parallel_settings import PROCESS, current
+from mycel.base.log import logger
+from mycel.base.parallel_settings import current, plan
 from mycel.base.tree import map_leaves
 from mycel.core.tensor import Tensor
-from mycel.frontend.cell_scope import scope_name, stage_of_pipeline
+from mycel.frontend.cell_scope import pipeline_stage, scope_name
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
 from mycel.ir.graph import Node, current_where
 from mycel.ir.places import excerpt
+from mycel.ir.strategies import Divisions, Strategy
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
 
-__all__ = ["Strategy", "marked_call", "marked_value"]
-
-Divisions = tuple[Optional[Division], ...]
-
-
-class Strategy:
-    """What a program says of an operator's inputs and results; None for what it leaves open."""
-
-    __slots__ = ("inputs", "results", "stage")
-
-    def __init__(
-        self, inputs: Optional[Divisions] = None, results: Optional[Divisions] = None, stage: int = -1
-    ) -> None:
-        self.inputs, self.results, self.stage = inputs, results, stage
+__all__ = ["KINDS", "marked_call", "marked_cell", "marked_function", "marked_operator", "marked_value"]
 
 
 class _Local(threading.local):
@@ -49,28 +41,40 @@ class _Local(threading.local):
 
 _local = _Local()
 _OPEN = Strategy()
+_PYTHON = {
+    operator.add: "Add",
+    operator.sub: "Sub",
+    operator.mul: "Mul",
+    operator.truediv: "Div",
+    operator.floordiv: "FloorDiv",
+    operator.mod: "FloorMod",
+    operator.pow: "Pow",
+    operator.matmul: "MatMul",
+}
+_FUNCTIONS, _OTHERS = ("mycel.ops.", "mycel.mint"), ("mycel.ops.operations", "mycel.ops.division")
+# The names of operators as objects, by those names in small letters; `mycel.ops` puts them here.
+KINDS: dict[str, str] = {}
 
 
 def marked_call(
     stage: Stage, kind: str, holder: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """Return ``run(*args, **kwargs)``, with marks around it where operators are divided.
+    """Return ``run(*args, **kwargs)`` with marks around it, where operators are divided in a stage.
 
     `kind` is the operator's name, and `holder` the object with its `_strategy`; None for an
     operator that has none. Raises ValueError for a strategy that does not fit the tensors.
     """
-    stage.guard_attribute(PROCESS, "settings", PROCESS.settings)
     devices = current().dividing
     if devices is None or _local.inside:
         return run(*args, **kwargs)
     if holder is not None:
         stage.guard_attribute(holder, "_strategy", holder._strategy)
     wanted = _OPEN if holder is None or holder._strategy is None else holder._strategy
-    pipeline = wanted.stage if wanted.stage >= 0 else stage_of_pipeline()
+    pipeline = wanted.stage if wanted.stage >= 0 else pipeline_stage()
     given = wanted.inputs is not None or wanted.results is not None
-    operator = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), given, pipeline)
+    called = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), given, pipeline)
     stage.operators += 1
-    marks = _Marks(stage, operator, devices)
+    marks = _Marks(stage, called, devices)
     _local.inside = True
     try:
         args, kwargs = marks.enter((args, kwargs), wanted.inputs)
@@ -80,27 +84,74 @@ def marked_call(
         marks.restore()
 
 
+def marked_function(stage: Stage, fn: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return ``run(*args, **kwargs)``, the call of a function `fn` that the user made in a stage.
+
+    A function of tensors of `ops` is marked as the operator of its name.
+    """
+    home = fn.__module__
+    is_operator = home.startswith(_FUNCTIONS) and not home.startswith(_OTHERS)
+    if plan() is None or not is_operator or next(_tensors((args, kwargs)), None) is None:
+        return run(*args, **kwargs)
+    words = fn.__name__.strip("_").split("_")
+    kind = KINDS.get("".join(words).lower()) or "".join([w[:1].upper() + w[1:] for w in words])
+    return marked_call(stage, kind, None, run, args, kwargs)
+
+
+def marked_operator(stage: Stage, apply: Any, x: Any, y: Any) -> Any:
+    """Return ``apply(x, y)``, a binary operator of Python in a stage, marked where it is one of
+    tensors.
+    """
+    if plan() is None or not (isinstance(x, Tensor) or isinstance(y, Tensor)):
+        return apply(x, y)
+    return marked_call(stage, _PYTHON.get(apply, apply.__name__), None, apply, (x, y), {})
+
+
+def marked_cell(
+    stage: Stage, cell: Any, strategy: Strategy, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Return ``run(*args, **kwargs)``, the call in a stage of a cell or function with a strategy of
+    its own.
+
+    Its inputs, its results and the parameters of its plan are marked, and so are the operators that
+    it calls. Raises ValueError for a strategy that does not fit.
+    """
+    devices = current().dividing
+    if devices is None:
+        return run(*args, **kwargs)
+    name = getattr(cell, "__name__", type(cell).__name__)
+    called = Operator(f"{scope_name()}/{name}-op{stage.operators}", name, current_where(), True)
+    stage.operators += 1
+    marks = _Marks(stage, called, devices)
+    try:
+        args, kwargs = marks.enter((args, kwargs), strategy.inputs)
+        if strategy.plan:
+            marks.parameters({p.name: p for p in cell.get_parameters()}, strategy.plan)
+        return marks.leave(run(*args, **kwargs), strategy.results)
+    finally:
+        marks.restore()
+
+
 def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> Tensor:
-    """Return a tensor with a division of its own, while operators are divided.
+    """Return a value, a tensor of a stage, with a division of its own, while operators are divided.
 
     `kind` is the name of the function that says so. Raises ValueError for one that does not fit.
     """
-    stage.guard_attribute(PROCESS, "settings", PROCESS.settings)
     devices = current().dividing
     if devices is None:
         return value
-    operator = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), True)
+    called = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), True)
     stage.operators += 1
-    _check(operator, "the tensor", division, value, devices)
-    made: Tensor = stage.emit(constrain, (value,), {"mark": Mark(operator, VALUE, 0, division)})
+    _check(called, "the tensor", division, value, devices)
+    made: Tensor = stage.emit(constrain, (value,), {"mark": Mark(called, VALUE, 0, division)})
     return made
 
 
 class _Marks:
     """The marks of one call, and what it takes to undo them."""
 
-    def __init__(self, stage: Stage, operator: Operator, devices: int) -> None:
-        self.stage, self.operator, self.devices = stage, operator, devices
+    def __init__(self, stage: Stage, called: Operator, devices: int) -> None:
+        self.stage, self.called, self.devices = stage, called, devices
         self.kept: list[tuple[Tensor, Node, Node]] = []
         self.views: list[tuple[Tensor, Tensor, Node]] = []
         self.marked: dict[int, Tensor] = {}
@@ -125,6 +176,19 @@ class _Marks:
         copies = {id(t): made for t, made, _ in self.views}
         return map_leaves(lambda v: copies.get(id(v), v), given) if copies else given
 
+    def parameters(self, known: dict[str, Tensor], plan: tuple[tuple[str, Division], ...]) -> None:
+        """Mark parameters for the time of the call."""
+        for name, division in plan:
+            if name not in known:
+                logger.warning("%s: parameter_plan names %r, which is no parameter of it", self.called.name, name)
+                continue
+            t = known[name]
+            _check(self.called, f"the parameter {name!r}", division, t, self.devices)
+            before = self.stage.node_of(t)
+            made = self.stage.emit(constrain, (t,), {"mark": Mark(self.called, VALUE, 0, division)})
+            self.stage.set_node(t, self.stage.plain_node_of(made))
+            self.kept.append((t, before, self.stage.plain_node_of(made)))
+
     def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
         """Return the results of the call with their marks."""
         written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
@@ -132,14 +196,14 @@ class _Marks:
         self._count("out_strategy", "results", divisions, len(tensors))
         made: dict[int, Tensor] = {}
         for index, t in enumerate(tensors):
-            if id(t) in written or id(t) in made:
+            if id(t) in written or id(t) in made or t._view is not None and not self.called.strategy:
                 continue
             made[id(t)] = self._mark(RESULT, index, divisions[index] if divisions else None, self.marked.get(id(t), t))
         return map_leaves(lambda v: made.get(id(v), v), result)
 
     def restore(self) -> None:
         """Give the inputs their nodes back, where the call did not write to them."""
-        for t, before, marked in self.kept:
+        for t, before, marked in reversed(self.kept):
             if self.stage.plain_node_of(t) is marked:
                 self.stage.set_node(t, before)
         for t, made, marked in self.views:
@@ -148,30 +212,30 @@ class _Marks:
 
     def _mark(self, role: str, index: int, division: Optional[Division], t: Tensor) -> Tensor:
         if division is not None:
-            _check(self.operator, f"{role} {index}", division, t, self.devices)
-        mark = Mark(self.operator, role, index, division)
+            _check(self.called, f"{role} {index}", division, t, self.devices)
+        mark = Mark(self.called, role, index, division)
         made: Tensor = self.stage.emit(constrain, (t,), {"mark": mark})
         return made
 
     def _count(self, name: str, what: str, divisions: Optional[Divisions], count: int) -> None:
         if divisions is not None and len(divisions) != count:
             raise ValueError(
-                f"{self.operator.name}: {name} has {len(divisions)} entries, and {self.operator.kind} has {count} "
-                f"{what} that are tensors; give one entry for each{_line(self.operator)}"
+                f"{self.called.name}: {name} has {len(divisions)} entries, and {self.called.kind} has {count} "
+                f"{what} that are tensors; give one entry for each{_line(self.called)}"
             )
 
 
-def _check(operator: Operator, what: str, division: Division, t: Tensor, devices: int) -> None:
+def _check(called: Operator, what: str, division: Division, t: Tensor, devices: int) -> None:
     reason = division.misfit(t._type.shape, devices)
     if reason:
         raise ValueError(
-            f"{operator.name}: {division} does not fit {what} of {operator.kind}, of shape "
-            f"{tuple(t._type.shape)}: {reason}{_line(operator)}"
+            f"{called.name}: {division} does not fit {what} of {called.kind}, of shape "
+            f"{tuple(t._type.shape)}: {reason}{_line(called)}"
         )
 
 
-def _line(operator: Operator) -> str:
-    return "" if operator.where is None else f"\n{excerpt(operator.where)}"
+def _line(called: Operator) -> str:
+    return "" if called.where is None else f"\n{excerpt(called.where)}"
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

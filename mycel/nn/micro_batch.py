@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel.base import arguments
+from mycel.base.parallel_settings import current
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.nn.layer.container import CellList
@@ -90,12 +91,13 @@ class GradAccumulationCell(_Parts):
 
 
 class PipelineCell(_Parts):
-    """The sum of a network's results over `micro_size` parts of the batch, computed as a pipeline
-    of one stage.
+    """The sum of a network's results over `micro_size` parts of the batch, as a pipeline computes
+    it.
 
-    `stage_config` and `segment_config`, which place cells on the stages of a cluster, map names of
-    cells to whole numbers. One process has stage 0 alone: raises ValueError for another stage, and
-    for a name that is not in the network.
+    `stage_config` maps names of cells to the stages that compute them (`Cell.pipeline_stage`), and
+    `segment_config` to the segments of a stage. Stages are numbered below `pipeline_stages` of
+    `set_auto_parallel_context`: raises ValueError for others, and for a name that is not in the
+    network.
 
     >>> import mycel as ms
     >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -118,10 +120,13 @@ class PipelineCell(_Parts):
                 if name not in known:
                     raise ValueError(f"PipelineCell: {argument} names {name!r}, which is no cell of the network")
                 arguments.integer("PipelineCell", f"{argument}[{name!r}]", number, 0)
-                if argument == "stage_config" and number:
-                    raise ValueError(
-                        f"PipelineCell: {name!r} is to be on stage {number}, but one process is stage 0 alone"
-                    )
+                if argument == "stage_config":
+                    stages = current().pipeline_stages
+                    if number >= stages:
+                        raise ValueError(
+                            f"PipelineCell: {name!r} is to be on stage {number}, and pipeline_stages is {stages}"
+                        )
+                    known[name].pipeline_stage = number
         self.micro_size = self.count
         self.micro_inputs = self._parts()
 

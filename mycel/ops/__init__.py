@@ -134,6 +134,7 @@ from mycel.ops.tensors.in_place import *
 from mycel.ops.images.resize import *
 from mycel.ops.images.rotated import rotated_iou as rotated_iou
 from mycel.ops.special import *
+from mycel.ops.division import *
 from mycel.ops.images.unpooling import *
 from mycel.ops.windows import *
 from mycel.ops.sparse.functions import *

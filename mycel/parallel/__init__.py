@@ -1,13 +1,11 @@
-"""`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of such work.
-
-The work itself runs on the one device of this process.
-"""
+"""`mindspore.parallel`: how work is divided over devices, and checkpoints of divided work."""
 
 from __future__ import annotations
 
 from mycel.compat.context import get_algo_parameters as get_algo_parameters
 from mycel.compat.context import reset_algo_parameters as reset_algo_parameters
 from mycel.compat.context import set_algo_parameters as set_algo_parameters
+from mycel.parallel.auto_parallel import set_op_strategy_config as set_op_strategy_config
 from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard
@@ -42,6 +40,7 @@ __all__ = [
     "reset_algo_parameters",
     "restore_group_info_list",
     "set_algo_parameters",
+    "set_op_strategy_config",
     "shard",
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",

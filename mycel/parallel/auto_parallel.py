@@ -1,7 +1,8 @@
-"""`mindspore.parallel.auto_parallel`: a network whose work would be divided over devices.
+"""`mindspore.parallel.auto_parallel`: a network whose work is divided over devices.
 
-In a world of one device the network runs as it is. What is asked of the division is checked, kept
-in `settings`, and logged once, as it has no effect.
+A network has settings of its own, which are in force in place of the process's while it is called
+or compiled; the number of devices and the rank are those of the process. On one device the network
+runs as it is, and what is asked of the division is logged once.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any, Optional, Union
 
 from mycel.base import arguments
 from mycel.base.notes import without_effect
+from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force
 from mycel.cells.cell import Cell
+from mycel.compat.parallel_values import check_value
 from mycel.parallel.layout import Layout
 
-__all__ = ["AutoParallel"]
+__all__ = ["AutoParallel", "set_op_strategy_config"]
 
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
@@ -22,10 +25,12 @@ _LEVELS = ("level1", "level2", "level3")
 
 
 class AutoParallel(Cell):
-    """A network, or a function, that computes what it computes, on the one device of this process.
+    """A network, or a function, that is divided over devices.
 
-    `parallel_mode` is "semi_auto", "sharding_propagation" or "recursive_programming". Names of
-    parameters stay. Raises ValueError for another mode.
+    `parallel_mode` is "semi_auto", where operators are divided as their strategies say, or
+    "sharding_propagation" or "recursive_programming", which find strategies for the others.
+    `settings` has what the methods were given. Names of parameters stay. Raises ValueError for
+    another mode.
 
     >>> import mycel as ms
     >>> from mycel.parallel.auto_parallel import AutoParallel
@@ -39,14 +44,21 @@ class AutoParallel(Cell):
         super().__init__(auto_prefix=False)
         arguments.one_of("AutoParallel", "parallel_mode", parallel_mode, _MODES)
         self.network = network
-        self.settings: dict[str, Any] = {"parallel_mode": parallel_mode, "stages": 1}
+        self.settings = ParallelSettings(
+            parallel_mode=SEMI_AUTO if parallel_mode == "semi_auto" else AUTO,
+            search_mode="recursive_programming" if parallel_mode == "semi_auto" else parallel_mode,
+            dataset_strategy="full_batch",
+            full_batch=True,
+        )
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the network returns."""
-        return self.network(*args, **kwargs)
+        world = PROCESS.settings
+        with in_force(self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)):
+            return self.network(*args, **kwargs)
 
     def _keep(self, **settings: Any) -> None:
-        self.settings.update(settings)
+        self.settings = self.settings.replaced(**settings)
         for name, value in settings.items():
             without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
 
@@ -55,7 +67,9 @@ class AutoParallel(Cell):
 
         Raises TypeError for anything but a dict.
         """
-        self._keep(comm_fusion=arguments.instance("comm_fusion", "config", config, dict))
+        arguments.instance("comm_fusion", "config", config, dict)
+        checked = check_value("AutoParallel", "comm_fusion", config)
+        self._keep(comm_fusion={**self.settings.comm_fusion, **checked})
 
     def dataset_strategy(self, config: Union[str, tuple[Any, ...]]) -> None:
         """Keep how batches would be divided: "full_batch", "data_parallel", or a tuple of layouts
@@ -69,7 +83,7 @@ class AutoParallel(Cell):
         else:
             for member in config:
                 arguments.instance("dataset_strategy", "each of config", member, (tuple, Layout))
-        self._keep(dataset_strategy=config)
+        self._keep(dataset_strategy=config, full_batch=config == "full_batch")
 
     def hsdp(self, shard_size: int = -1, threshold: int = 64, optimizer_level: str = "level1") -> None:
         """Keep how an optimizer's state would be divided: over `shard_size` devices (-1 for all),
@@ -82,7 +96,10 @@ class AutoParallel(Cell):
             raise arguments.wrong_value("hsdp", "shard_size", "-1 or at least 1", shard_size)
         arguments.integer("hsdp", "threshold", threshold, 0)
         arguments.one_of("hsdp", "optimizer_level", optimizer_level, _LEVELS)
-        self._keep(shard_size=shard_size, threshold=threshold, optimizer_level=optimizer_level)
+        config = {"parallel_optimizer_threshold": threshold, "optimizer_level": optimizer_level}
+        self._keep(
+            enable_parallel_optimizer=True, optimizer_weight_shard_size=shard_size, parallel_optimizer_config=config
+        )
 
     def pipeline(
         self, stages: int = 1, output_broadcast: bool = False, interleave: bool = False, scheduler: str = "1f1b"
@@ -101,38 +118,38 @@ class AutoParallel(Cell):
         arguments.flag("pipeline", "output_broadcast", output_broadcast)
         arguments.flag("pipeline", "interleave", interleave)
         arguments.one_of("pipeline", "scheduler", scheduler, _SCHEDULERS)
-        self._keep(stages=stages, output_broadcast=output_broadcast, interleave=interleave, scheduler=scheduler)
+        config = {"pipeline_interleave": interleave, "pipeline_scheduler": scheduler}
+        self._keep(pipeline_stages=stages, pipeline_result_broadcast=output_broadcast, pipeline_config=config)
 
     def get_pipeline_stages(self) -> int:
         """Return the number of stages that `pipeline` was given, 1 at first."""
-        stages: int = self.settings["stages"]
-        return stages
+        return self.settings.pipeline_stages
 
     def load_operator_strategy_file(self, file_path: str) -> None:
         """Keep the absolute path of a JSON file that would say how operations are divided."""
-        self._keep(load_operator_strategy_file=_json_path("load_operator_strategy_file", file_path))
+        self._keep(operator_strategy_load=_json_path("load_operator_strategy_file", file_path))
 
     def save_operator_strategy_file(self, file_path: str) -> None:
         """Keep the absolute path of a JSON file for how operations were divided; none are, so
         nothing is written.
         """
-        self._keep(save_operator_strategy_file=_json_path("save_operator_strategy_file", file_path))
+        self._keep(operator_strategy_save=_json_path("save_operator_strategy_file", file_path))
 
     def load_param_strategy_file(self, file_path: str) -> None:
         """Keep the path of a file that would say how parameters are divided."""
-        self._keep(load_param_strategy_file=arguments.text("load_param_strategy_file", "file_path", file_path))
+        self._keep(strategy_ckpt_load_file=arguments.text("load_param_strategy_file", "file_path", file_path))
 
     def save_param_strategy_file(self, file_path: str) -> None:
         """Keep the path of a file for how parameters were divided; none are, so nothing is
         written.
         """
-        self._keep(save_param_strategy_file=arguments.text("save_param_strategy_file", "file_path", file_path))
+        self._keep(strategy_ckpt_save_file=arguments.text("save_param_strategy_file", "file_path", file_path))
 
     def set_group_ckpt_save_file(self, file_path: str) -> None:
         """Keep the path of a file for the groups of devices; there are none, so nothing is
         written.
         """
-        self._keep(set_group_ckpt_save_file=arguments.text("set_group_ckpt_save_file", "file_path", file_path))
+        self._keep(group_ckpt_save_file=arguments.text("set_group_ckpt_save_file", "file_path", file_path))
 
     def transformer_opt(self, file_path: Optional[str]) -> None:
         """Keep the path of a file with settings of Ascend devices; None for none.
@@ -146,7 +163,7 @@ class AutoParallel(Cell):
 
     def dump_local_norm(self, file_path: str) -> None:
         """Keep the folder for norms of gradients of each device."""
-        self._keep(dump_local_norm=arguments.text("dump_local_norm", "file_path", file_path))
+        self._keep(dump_local_norm_path=arguments.text("dump_local_norm", "file_path", file_path))
 
     def disable_gradient_fp32_sync(self) -> None:
         """Keep that gradients of 32 bits would be sent as they are."""
@@ -158,15 +175,15 @@ class AutoParallel(Cell):
 
     def disable_strategy_file_only_for_trainable_params(self) -> None:
         """Keep that files of divisions would have all parameters."""
-        self._keep(strategy_file_only_for_trainable_params=False)
+        self._keep(strategy_ckpt_config={**self.settings.strategy_ckpt_config, "only_trainable_params": False})
 
     def enable_device_local_norm(self) -> None:
         """Keep that norms of gradients would be computed on each device."""
-        self._keep(device_local_norm=True)
+        self._keep(dump_device_local_norm=True)
 
     def enable_fp32_communication(self) -> None:
         """Keep that numbers would be sent with 32 bits."""
-        self._keep(fp32_communication=True)
+        self._keep(force_fp32_communication=True)
 
     def enable_gradients_mean(self) -> None:
         """Keep that gradients of devices would be averaged instead of summed."""
@@ -174,11 +191,29 @@ class AutoParallel(Cell):
 
     def no_init_parameters_in_compile(self) -> None:
         """Keep that compilation would not initialize parameters."""
-        self._keep(no_init_parameters_in_compile=True)
+        self._keep(init_param_in_compile=False)
 
     def print_local_norm(self) -> None:
         """Keep that norms of gradients would be printed by each device."""
-        self._keep(print_local_norm=True)
+        self._keep(dump_local_norm=True)
+
+
+def set_op_strategy_config(mode: str = "SAVE", path: str = "") -> None:
+    """Set the JSON file from which compiled functions load how operators are divided (`mode`
+    "LOAD"), or in which they save it ("SAVE").
+
+    It is kept, and has no effect on one device, which is logged once. Raises KeyError for another
+    mode, and for a path that is not absolute or does not end in ".json".
+
+    >>> import mycel as ms
+    >>> ms.parallel.set_op_strategy_config("SAVE", "/strategies.json")
+    """
+    if mode not in ("SAVE", "LOAD"):
+        raise KeyError(f"set_op_strategy_config: mode must be 'SAVE' or 'LOAD', not {mode!r}")
+    file = _json_path("set_op_strategy_config", path)
+    side = "operator_strategy_save" if mode == "SAVE" else "operator_strategy_load"
+    PROCESS.settings = PROCESS.settings.replaced(**{side: file})
+    without_effect(f"set_op_strategy_config({mode!r})", "there is one device")
 
 
 def _json_path(what: str, file_path: str) -> str:

@@ -1,36 +1,25 @@
-"""Descriptions of how tensors are divided over a grid of devices.
+"""How functions, Cells and their parameters are divided over a grid of devices.
 
-A `Layout` only describes which axis of a tensor is divided along which axis of the grid. On the one
-device of this process every part is the whole. So functions that would divide a tensor or the work
-of a function check the description and return their argument, which computes the same numbers.
+What a program says here is checked, and staged graphs have it as marks (`mycel.prims.constrain`).
+It changes no value: on one device every part is the whole.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel.core import eager
+from mycel.frontend.operator_marks import marked_cell
+from mycel.frontend.stage import Stage
 from mycel.ir.layout import Layout as Layout
+from mycel.ir.strategies import Strategy, divisions, note_unused, plan_of
+from mycel.ops.division import reshard as reshard
 
 __all__ = ["Layout", "parameter_broadcast", "reshard", "shard", "sync_pipeline_shared_parameters"]
-
-
-def _check_strategies(name: str, value: Any) -> None:
-    arguments.instance("shard", name, value, tuple, "a tuple with an element for each tensor")
-    for one in value:
-        _check_strategy(name, one)
-
-
-def _check_strategy(name: str, value: Any) -> None:
-    if value is None or isinstance(value, Layout):
-        return
-    if not isinstance(value, tuple) or not all(
-        isinstance(n, Layout) or (isinstance(n, int) and not isinstance(n, bool)) for n in value
-    ):
-        raise TypeError(f"shard: {name} must say how a tensor is divided by a tuple of ints or a Layout, not {value!r}")
 
 
 def shard(
@@ -39,41 +28,48 @@ def shard(
     out_strategy: Any = None,
     parameter_plan: Optional[Mapping[str, Any]] = None,
 ) -> Callable[..., Any]:
-    """Return `fn`, a function or Cell, whose work would be divided as the strategies say.
+    """Return a function that computes what `fn` does, divided as the strategies say; a Cell is
+    given them (`Cell.shard`) and returned itself.
 
-    As there is one device, the result is `fn` itself. `in_strategy` and `out_strategy` have a tuple
-    of numbers of parts, or a layout, for each input and output; `parameter_plan` has the same for
-    parameters by name. Raises TypeError for invalid strategies, and unless `fn` can be called.
+    While parallel_mode is "semi_auto_parallel" or "auto_parallel", compiled functions have the
+    strategies in their graphs; otherwise they have no effect, which is logged once. Raises
+    TypeError for invalid strategies, and unless `fn` can be called, ValueError for a
+    `parameter_plan` of a function, which has no parameters.
+
+    Args:
+        fn: A function or a Cell.
+        in_strategy: An entry for each input that is a tensor: a tuple of the numbers of parts of
+            its axes, a `mycel.Layout`, or None to leave it open.
+        out_strategy: The same for the results.
+        parameter_plan: The same for parameters of a Cell, by name.
 
     >>> import mycel as ms
-    >>> float(ms.shard(lambda x: x * 2, in_strategy=((1,),))(ms.Tensor(2.0)))
+    >>> float(ms.shard(lambda x: x * 2, in_strategy=((),))(ms.Tensor(2.0)))
     4.0
     """
     arguments.function("shard", "fn", fn, "a function or a Cell")
-    _check_strategies("in_strategy", in_strategy)
-    if out_strategy is not None:
-        _check_strategies("out_strategy", out_strategy)
-    if parameter_plan is not None:
-        if not isinstance(parameter_plan, dict) or not all(isinstance(name, str) for name in parameter_plan):
-            raise TypeError(f"shard: parameter_plan must be a dict by names of parameters, not {parameter_plan!r}")
-        for value in parameter_plan.values():
-            _check_strategy("parameter_plan", value)
-    return fn
+    if isinstance(fn, Cell):
+        fn.shard(in_strategy, out_strategy, parameter_plan)
+        return fn
+    inputs = divisions("shard", "in_strategy", in_strategy, may_be_open=True)
+    if inputs is None:
+        raise arguments.wrong_type("shard", "in_strategy", "a tuple with an element for each tensor", in_strategy)
+    results = divisions("shard", "out_strategy", out_strategy, may_be_open=True)
+    plan = plan_of("shard", parameter_plan)
+    if plan:
+        raise ValueError(f"shard: parameter_plan names {plan[0][0]!r}, and {fn!r} is no Cell, which has parameters")
+    strategy = Strategy(inputs, results)
+    note_unused("shard")
 
+    @functools.wraps(fn)
+    def divided(*args: Any, **kwargs: Any) -> Any:
+        context = eager.current_context()
+        if isinstance(context, Stage):
+            run = lambda *a, **k: context.invoke(fn, a, k)
+            return marked_cell(context, divided, strategy, run, args, kwargs)
+        return fn(*args, **kwargs) if context is None else context.invoke(fn, args, kwargs)
 
-def reshard(tensor: Tensor, layout: Layout) -> Tensor:
-    """Return a tensor in another layout; as there is one device, it is the tensor itself.
-
-    Raises TypeError for other arguments.
-
-    >>> import mycel as ms
-    >>> x = ms.Tensor([1.0, 2.0])
-    >>> ms.reshard(x, ms.Layout((1,), ("dp",))("dp")) is x
-    True
-    """
-    arguments.instance("reshard", "tensor", tensor, Tensor)
-    arguments.instance("reshard", "layout", layout, Layout)
-    return tensor
+    return divided
 
 
 def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 import mycel as ms
 from mycel import Layout, Parameter, Tensor, nn, ops
+from mycel.parallel.auto_parallel import AutoParallel
 from mycel.prims.constrain import constrain
-from mycel.transforms.regions import Region, regions_of, strategies_of, unmarked
+from mycel.transforms.regions import Region, regions_of, strategies_of, unmarked, values_of
 
+CHECKED = dict.fromkeys(("ops.Reshard", "ops.reshard"), "the tensor itself")
 rng = np.random.default_rng(3)
 
 
@@ -145,7 +148,7 @@ def test_loops_and_conditions_keep_marks() -> None:
     x = values(4)
     np.testing.assert_allclose(ms.jit(function)(x).asnumpy(), function(x).asnumpy(), rtol=1e-6)
     names = [r.operator.name for r in regions_of(graph_of(function, x))]
-    assert len(names) == len(set(names)) == 3
+    assert len(names) == len(set(names)) == 9 and sum("ReLU" in name for name in names) == 3
 
 
 @pytest.mark.parametrize(
@@ -187,3 +190,122 @@ def test_operators_within_an_operator_are_part_of_it() -> None:
     inner: Any = ops.ReLU()
     outer: list[Region] = regions_of(graph_of(lambda x: inner(inner(x)), values(4)))
     assert [r.operator.name for r in outer] == ["Default/ReLU-op0", "Default/ReLU-op1"]
+
+
+class Stages(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Net(), nn.SequentialCell(nn.Dense(64, 16), nn.ReLU())
+        self.mean: Any = ops.ReduceMean().set_stage(3)
+        self.first.pipeline_stage = 1
+
+    def construct(self, x: Any) -> Any:
+        return self.mean(self.second(self.first(x)))
+
+
+def test_stages_of_a_pipeline_are_in_regions() -> None:
+    net, x = Stages(), values(16, 32)
+    compiled = ms.jit(net)
+    stages = lambda: [(r.operator.kind, r.operator.stage) for r in regions_of(compiled.compile(x).graph)]
+    assert stages() == [("MatMul", 1), ("ReLU", 1), ("ReduceMean", 3)]
+    net.pipeline_stage = 2
+    net.first.pipeline_stage = 0
+    assert stages() == [("MatMul", 0), ("ReLU", 0), ("ReduceMean", 3)]
+    net.mean.set_stage(-1)
+    assert stages()[2] == ("ReduceMean", 2)
+
+
+def test_cells_have_strategies_and_plans() -> None:
+    net, x = Loss(Net()), values(16, 32)
+    compiled = ms.jit(net)
+    before = compiled(x)
+    assert ms.shard(net.network, ((4, 1),), ((4, 2),), {"network.w": (1, 2), "none": (1, 1)}) is net.network
+    np.testing.assert_allclose(compiled(x).asnumpy(), before.asnumpy(), rtol=1e-6)
+    graph = compiled.compile(x).graph
+    found = {r.operator.name: r for r in regions_of(graph)}
+    cell = found["Default/network-Net/Net-op0"]
+    assert [d and d.cuts for d in cell.in_strategy] == [(4, 1)]
+    assert [d and d.cuts for d in cell.out_strategy] == [(4, 2)] and cell.operator.kind == "Net"
+    assert "Default/network-Net/MatMul-op1" in found
+    ((node, mark),) = values_of(graph)
+    assert node.shape == (32, 64) and mark.division is not None and mark.division.cuts == (1, 2)
+    net.network.shard(((5, 1),))
+    with pytest.raises(ValueError, match="5 parts, which do not divide 8 devices"):
+        compiled(x)
+
+
+def test_functions_have_strategies() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return x * 2 + y
+
+    divided = ms.shard(function, ((2, 4), None), ((8, 1),))
+    x, y = values(8, 4), values(4)
+    first, second, region = regions_of(graph_of(divided, x, y))
+    assert [first.operator.name, second.operator.name] == ["Default/Mul-op1", "Default/Add-op2"]
+    assert region.operator.name == "Default/function-op0" and divided.__name__ == "function"
+    assert [d and d.cuts for d in (*region.in_strategy, *region.out_strategy)] == [(2, 4), None, (8, 1)]
+    for made in (divided, ms.jit(divided), ms.grad(lambda a: ms.jit(divided)(a, y).sum()) and divided):
+        np.testing.assert_allclose(made(x, y).asnumpy(), function(x, y).asnumpy(), rtol=1e-6)
+    assert ms.grad(lambda a: divided(a, y).sum())(x).tolist() == [[2.0] * 4] * 8
+    with pytest.raises(ValueError, match="is no Cell, which has parameters"):
+        ms.shard(function, ((1,),), parameter_plan={"w": (1,)})
+    with pytest.raises(TypeError, match="ints only, or layouts only"):
+        ms.shard(function, ((1,), Layout((2,), ("a",))("a")))
+
+
+def test_values_have_layouts() -> None:
+    grid = Layout((2, 4), ("dp", "mp"))
+    change: Any = ops.Reshard(grid("dp", "mp"), grid("None", "mp"), ((2, 4),))
+
+    def function(x: Any) -> Any:
+        return change(ms.reshard(x * 2, grid("dp", "mp"))) + 1
+
+    x = values(4, 4)
+    assert ms.jit(function)(x).tolist() == function(x).tolist() == (x * 2 + 1).tolist()
+    graph = graph_of(function, x)
+    ((_, mark),) = values_of(graph)
+    assert mark.division is not None and mark.division.axes == (("dp",), ("mp",))
+    (region,) = (r for r in regions_of(graph) if r.operator.kind == "Reshard")
+    assert [d and d.cuts for d in (*region.in_strategy, *region.out_strategy)] == [(2, 4), (1, 4)]
+    with pytest.raises(ValueError, match="axis 0 of size 1 is cut into 2 parts"):
+        ms.jit(function)(values(1, 4))
+    with pytest.raises(ValueError, match=r"in_strategy is \(\(1, 4\),\), and in_layout divides"):
+        ops.Reshard(grid("dp", "mp"), grid("None", "mp"), ((1, 4),))
+
+
+def test_a_network_under_auto_parallel_has_settings_of_its_own() -> None:
+    ms.set_auto_parallel_context(parallel_mode="stand_alone")
+    net, x = Net(), values(16, 32)
+    whole = AutoParallel(net)
+    assert regions_of(graph_of(net, x)) == []
+    names = [r.operator.name for r in regions_of(graph_of(whole, x))]
+    assert names == ["Default/network-Net/MatMul-op0", "Default/network-Net/ReLU-op1"]
+    np.testing.assert_allclose(ms.jit(whole)(x).asnumpy(), net(x).asnumpy(), rtol=1e-6)
+
+
+def test_marks_do_not_go_into_files(tmp_path: Path) -> None:
+    net, x = Net(), values(16, 32)
+    ms.export(net, x, file_name=str(tmp_path / "net"), file_format="MINDIR")
+    loaded = nn.GraphCell(ms.load(str(tmp_path / "net.mindir")))
+    np.testing.assert_allclose(loaded(x).asnumpy(), net(x).asnumpy(), rtol=1e-5)
+
+
+def test_functions_and_operators_of_the_language_are_operators() -> None:
+    class Mixed(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = Parameter(values(4, 4), name="w")
+            self.inner = nn.SequentialCell(nn.Dense(4, 4))
+
+        def construct(self, x: Any) -> Any:
+            y = ops.softmax(x @ self.w, -1)
+            z = self.inner(y).reshape((2, 8))
+            z[0] = 0.0
+            return (z / 2).sum() + ops.reduce_sum(ms.mint.matmul(y, self.w)) - 1
+
+    net, x = Mixed(), values(4, 4)
+    np.testing.assert_allclose(ms.jit(net)(x).asnumpy(), net(x).asnumpy(), rtol=1e-5)
+    kinds = [r.operator.kind for r in regions_of(graph_of(net, x))]
+    assert sorted(kinds) == sorted(["MatMul", "Softmax", "Div", "Sum", "MatMul", "ReduceSum", "Add", "Sub"])
+    ms.set_auto_parallel_context(device_num=1)
+    assert regions_of(graph_of(net, x)) == []

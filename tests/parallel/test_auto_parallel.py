@@ -75,7 +75,10 @@ def test_options_are_kept() -> None:
     assert net.get_pipeline_stages() == 1
     for name, args in TAKEN:
         assert getattr(net, name)(*args) is None
-    assert net.get_pipeline_stages() == 2 and net.settings["optimizer_level"] == "level2"
+    kept = net.settings
+    assert net.get_pipeline_stages() == kept.pipeline_stages == 2
+    assert kept.parallel_optimizer_config["optimizer_level"] == "level2" and kept.enable_parallel_optimizer
+    assert kept.operator_strategy_load == "/zz.json" and kept.dataset_strategy == ((1, 1), (1, 1))
     assert net(Tensor(np.ones((1, 3), np.float32))).tolist() == [[3.0, 3.0]]
 
 

@@ -7,6 +7,7 @@ Every class is one statement over a function of `mycel.ops`, one module a topic
 
 from __future__ import annotations
 
+from mycel.frontend.operator_marks import KINDS
 from mycel.ops.operations import (
     advanced as advanced,
 )
@@ -36,6 +37,9 @@ from mycel.ops.operations import (
 )
 from mycel.ops.operations import (
     layers as layers,
+)
+from mycel.ops.operations import (
+    layouts as layouts,
 )
 from mycel.ops.operations import (
     mathematics as mathematics,
@@ -83,6 +87,7 @@ from mycel.ops.operations.custom import *  # noqa: F403
 from mycel.ops.operations.custom_builder import *  # noqa: F403
 from mycel.ops.operations.images import *  # noqa: F403
 from mycel.ops.operations.layers import *  # noqa: F403
+from mycel.ops.operations.layouts import *  # noqa: F403
 from mycel.ops.operations.mathematics import *  # noqa: F403
 from mycel.ops.operations.morph import *  # noqa: F403
 from mycel.ops.operations.primitive import Primitive as Primitive
@@ -121,5 +126,7 @@ for _topic in (
     custom_builder,
     morph,
     collectives,
+    layouts,
 ):
     __all__ += _topic.__all__
+KINDS.update({name.lower(): name for name in __all__})

@@ -12,6 +12,7 @@ from mycel.ops.operations.custom import PyFunc as PyFunc
 from mycel.ops.operations.custom import kernel as kernel
 from mycel.ops.operations.custom import ms_kernel as ms_kernel
 from mycel.ops.operations.custom_builder import CustomOpBuilder as CustomOpBuilder
+from mycel.ops.operations.layouts import Reshard as Reshard
 from mycel.ops.operations.morph import Morph as Morph
 from mycel.ops.operations.program import PrimitiveWithCheck as PrimitiveWithCheck
 from mycel.ops.operations.program import PrimitiveWithInfer as PrimitiveWithInfer
@@ -445,6 +446,7 @@ __all__ = [
     "Renorm",
     "Reshape",
     "ReshapeAndCache",
+    "Reshard",
     "ResizeArea",
     "ResizeBicubic",
     "ResizeBilinearV2",

@@ -27,11 +27,11 @@ from mycel.base.errors import ShapeError
 from mycel.core import eager, precision
 from mycel.core.tensor import Tensor
 from mycel.derivatives.recomputation import recompute
-from mycel.frontend.operator_marks import Strategy, marked_call
+from mycel.frontend.operator_marks import marked_call
 from mycel.frontend.stage import Stage
+from mycel.ir.strategies import Strategy, attributes_of, note_unused, strategy_of
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
-from mycel.ops.operations.strategies import attributes_of, note_unused, strategy_of
 
 __all__ = ["NEEDED", "Primitive", "alike", "need_dimensions", "need_one_shape", "only", "operations_of"]
 

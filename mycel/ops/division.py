@@ -1,0 +1,34 @@
+"""Values that are divided over devices by a layout of their own."""
+
+from __future__ import annotations
+
+from mycel.base import arguments
+from mycel.core import eager
+from mycel.core.tensor import Tensor
+from mycel.frontend.operator_marks import marked_value
+from mycel.frontend.stage import Stage
+from mycel.ir.division import division_of
+from mycel.ir.layout import Layout
+from mycel.ir.strategies import note_unused
+
+__all__ = ["reshard"]
+
+
+def reshard(tensor: Tensor, layout: Layout) -> Tensor:
+    """Return the tensor, divided over devices by another layout.
+
+    While parallel_mode is "semi_auto_parallel" or "auto_parallel", compiled functions have the
+    layout in their graphs; otherwise it has no effect, which is logged once. Values never change.
+    Raises TypeError for other arguments, ValueError for a layout that does not fit the tensor.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([1.0, 2.0])
+    >>> ms.reshard(x, ms.Layout((1,), ("dp",))("dp")) is x
+    True
+    """
+    arguments.instance("reshard", "tensor", tensor, Tensor)
+    arguments.instance("reshard", "layout", layout, Layout)
+    division = division_of(layout)
+    context = eager.current_context()
+    note_unused("reshard")
+    return marked_value(context, tensor, division, "Reshard") if isinstance(context, Stage) else tensor
