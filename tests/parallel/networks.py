@@ -87,12 +87,16 @@ class Block(nn.Cell):
         self.short = nn.Conv2d(before, after, 1, stride) if before != after else None
 
     def construct(self, x: Any) -> Any:
-        y = self.bn2(self.conv2(ops.relu(self.bn1(self.conv1(x)))))
-        return ops.relu(y + (x if self.short is None else self.short(x)))
+        y = self.bn2(self.conv2(ops.silu(self.bn1(self.conv1(x)))))
+        return ops.silu(y + (x if self.short is None else self.short(x)))
 
 
 class ResNet(nn.Cell):
-    """A residual network of 20 layers for pictures of 16 x 16."""
+    """A residual network of 20 layers for pictures of 16 x 16.
+
+    Its activations are smooth: where a rounding error decides on which side of a bend a value lies,
+    gradients of so few pictures differ in the third digit.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +109,7 @@ class ResNet(nn.Cell):
         self.blocks, self.head = nn.SequentialCell(blocks), nn.Dense(32, 10)
 
     def construct(self, x: Any) -> Any:
-        x = self.blocks(ops.relu(self.bn(self.stem(x))))
+        x = self.blocks(ops.silu(self.bn(self.stem(x))))
         return self.head(x.mean((2, 3)))
 
 
