@@ -49,7 +49,9 @@ def main():
             if (way == "tokens" and not TASKS[name](1).tokens) or (way == "both" and count % 2):
                 continue
             began = time.perf_counter()
-            found, values = trained(name, asked.steps, lambda task, way=way: distribute(task.step, layouts(task, way, count)))
+            found, values = trained(
+                name, asked.steps, lambda task, way=way: distribute(task.step, layouts(task, way, count))
+            )
             by_loss = np.abs(found - losses).max() / np.abs(losses).max()
             by_state = max(np.abs(values[k] - states[k]).max() for k in states)
             agrees = by_loss < LOSSES and by_state < STATES
@@ -57,7 +59,10 @@ def main():
             if transport().rank == 0:
                 seconds = time.perf_counter() - began
                 text = "agrees" if agrees else "DIFFERS"
-                print(f"{name} {way} {count}: losses {by_loss:.1e} states {by_state:.1e} {text} ({seconds:.1f} s)", flush=True)
+                print(
+                    f"{name} {way} {count}: losses {by_loss:.1e} states {by_state:.1e} {text} ({seconds:.1f} s)",
+                    flush=True,
+                )
     return wrong
 
 
