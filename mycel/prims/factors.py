@@ -107,7 +107,7 @@ def named(
     padding: Optional[Mapping[Any, tuple[Filling, ...]]] = None,
     even: Sequence[Label] = (),
 ) -> tuple[Factor, ...]:
-    """Return a factor for each label, in the order of their first axes in the results and operands.
+    """Return a factor of `node` for each label, in the order of the axes of results and operands.
 
     `operands` and `results` have the labels of the axes of each; None, and the lack of a label
     behind the last, is an axis that is not divided. An axis of size 1 whose factor is larger is
