@@ -238,15 +238,18 @@ def test_pairs_of_factors(name: str) -> None:
     for case in _chosen(REGISTRY[name]):
         arrays = case.draw()
         node, wanted = _whole(case, arrays)
-        sizes = [f.size for f in factors_of(node)]
-        pairs = [p for p in itertools.combinations(range(len(sizes)), 2) if min(sizes[p[0]], sizes[p[1]]) > 1]
+        factors = factors_of(node)
+        pairs = list(itertools.combinations([i for i, f in enumerate(factors) if f.size > 1], 2))
         rng = np.random.default_rng(zlib.crc32(case.label.encode()))
         for k in rng.permutation(len(pairs))[:3]:
-            one, two = pairs[k]
-            counts = [int(rng.integers(2, min(sizes[i], 3) + 1)) for i in (one, two)]
-            chosen = {i: _lengths(sizes[i], c, False) for i, c in zip((one, two), counts)}
+            counts = {i: int(rng.integers(2, min(factors[i].size, 3) + 1)) for i in pairs[k]}
+            filled = bool(rng.integers(2)) and not any(
+                factors[i].even and factors[i].size % c for i, c in counts.items()
+            )
+            chosen = {i: _lengths(factors[i].size, c, filled) for i, c in counts.items()}
+            label = f"{case.label}: factors {chosen}{' filled up' * filled}"
             with np.errstate(all="ignore"):
-                _same(Division(node, chosen, False).result(arrays), wanted, f"{case.label}: factors {chosen}")
+                _same(Division(node, chosen, filled).result(arrays), wanted, label)
 
 
 def test_primitives_without_factors_have_a_reason() -> None:
