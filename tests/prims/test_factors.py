@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mycel.transforms.complex_pairs  # noqa: F401
 from mycel.base.dtype import float32
 from mycel.base.errors import IndexRangeError
 from mycel.engines.reference import apply, evaluate
