@@ -16,9 +16,10 @@ from mycel.base import arguments, parallel_settings
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import DATA, HYBRID, PROCESS, ParallelSettings
+from mycel.base.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which divides compiled functions
 from mycel.transport.environment import world
 from mycel.transport.place import transport
 
@@ -109,12 +110,23 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     PROCESS.settings = PROCESS.settings.replaced(**changes)
     PROCESS.given = PROCESS.given | set(kwargs)
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode != ParallelMode.STAND_ALONE and not (mode in (DATA, HYBRID) and _several()):
+    if mode != ParallelMode.STAND_ALONE and not _several():
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
 
 
-# What several processes have without a division of operators.
-_OF_PROCESSES = ("gradients_mean", "parameter_broadcast", "device_num", "global_rank")
+# What has an effect on several processes.
+_OF_PROCESSES = (
+    "gradients_mean",
+    "parameter_broadcast",
+    "device_num",
+    "global_rank",
+    "dataset_strategy",
+    "full_batch",
+    "enable_parallel_optimizer",
+    "parallel_optimizer_config",
+    "strategy_ckpt_save_file",
+    "strategy_ckpt_config",
+)
 
 
 def _several() -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
+import numpy as np
+
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
@@ -16,7 +18,7 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, shard, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold", "part_of_value"]
+__all__ = ["Held", "held", "hold", "part_of_value", "whole_value"]
 
 
 class Held(NamedTuple):
@@ -27,11 +29,14 @@ class Held(NamedTuple):
     mesh: Mesh
 
 
-def _joined(tensor: Tensor, own: Held) -> Any:
-    kind = tensor._type
-    part = buffers.to_array(own.buffer, local_type(kind, own.layout))
+def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
+    part = buffers.to_array(own.buffer, local_type(tensor._type, own.layout))
     parts = transport().all_gather_list(part, own.mesh.devices)
-    return buffers.from_array(whole(parts, own.layout, own.mesh))
+    return whole(parts, own.layout, own.mesh)
+
+
+def _joined(tensor: Tensor, own: Held) -> Any:
+    return buffers.from_array(_gathered(tensor, own))
 
 
 class _Apart:
@@ -75,6 +80,15 @@ for _base, _class in _CLASSES.items():
 def held(tensor: Tensor) -> Optional[Held]:
     """Return this rank's part of a tensor that the ranks have apart; None for any other."""
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
+
+
+def whole_value(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Return all of a tensor's value as an array.
+
+    Where the ranks have it apart all of them have to ask, and it stays divided.
+    """
+    own = held(tensor)
+    return tensor.asnumpy() if own is None else _gathered(tensor, own)
 
 
 def hold(tensor: Tensor, own: Held) -> None:

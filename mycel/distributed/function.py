@@ -15,6 +15,7 @@ from mycel.base.errors import CompileError
 from mycel.compiled.arguments import describe
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
+from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import Held, hold, part_of_value
 from mycel.distributed.layouts import Layouts
@@ -43,6 +44,9 @@ class Divided:
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied, layouts.plan(graph))
         self.aliases = version.aliases
+        layouts.divided(
+            {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
+        )
         self._programs: dict[int, Callable[..., Any]] = {}
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:

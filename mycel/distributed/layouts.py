@@ -45,6 +45,9 @@ class Layouts:
         """Return the divisions of nodes of a function's graph that are decided."""
         return {}
 
+    def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
+        """Take note of the layouts that a divided program has given its parameters, by name."""
+
     def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
         """Return the layout of a tensor from outside: a parameter, or a whole one.
 

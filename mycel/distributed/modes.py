@@ -12,7 +12,7 @@ A process that is alone runs the function as it is, whatever the number of devic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -30,9 +30,21 @@ from mycel.ir.types import TensorType
 from mycel.transforms.partition import WHOLE, Sharding, sharding
 from mycel.transport.place import transport
 
-__all__ = ["OfSettings", "call"]
+__all__ = ["OfSettings", "Saving", "call", "saving"]
 
 KILOBYTE = 1024
+
+
+class Saving:
+    """What writes strategy files, which the room of checkpoints puts here.
+
+    `write` takes settings, parameters by name with their layouts, and the mesh.
+    """
+
+    write: Optional[Callable[[ParallelSettings, Mapping[str, tuple[Parameter, Sharding]], Mesh], None]] = None
+
+
+saving = Saving()
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,12 @@ class OfSettings(Layouts):
         for axis, names in enumerate(spec or ()):
             whole[axis] *= 1 if names is None else self.mesh.count((names,) if isinstance(names, str) else names)
         return tuple(whole)
+
+    def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
+        """Write the strategy file that the settings name, where the program changes parameters."""
+        asked = self.settings.strategy_ckpt_config["save_file"] or self.settings.strategy_ckpt_save_file
+        if asked and saving.write is not None:
+            saving.write(self.settings, parameters, self.mesh)
 
     def plan(self, graph: Graph) -> dict[Node, Sharding]:
         """Return the divisions of marked operators."""
