@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base.parallel_settings import plan
+from mycel.transport.place import transport
+
 __all__ = ["Dividing", "dividing"]
 
 
@@ -17,6 +20,11 @@ class Dividing:
     """`call(jit, args, kwargs)` calls a compiled function divided; None where nobody can."""
 
     call: Optional[Callable[..., Any]] = None
+
+    @property
+    def now(self) -> bool:
+        """Whether calls of compiled functions are divided among several ranks."""
+        return self.call is not None and plan() is not None and transport().size > 1
 
 
 dividing = Dividing()

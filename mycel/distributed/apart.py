@@ -18,7 +18,7 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, shard, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold", "part_of_value", "whole_value"]
+__all__ = ["Held", "held", "hold", "joined", "part_of_value", "whole_value"]
 
 
 class Held(NamedTuple):
@@ -80,6 +80,12 @@ for _base, _class in _CLASSES.items():
 def held(tensor: Tensor) -> Optional[Held]:
     """Return this rank's part of a tensor that the ranks have apart; None for any other."""
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
+
+
+def joined(part: Tensor, layout: Sharding, mesh: Mesh) -> Tensor:
+    """Return the tensor of which every rank gives its `part`."""
+    parts = transport().all_gather_list(buffers.to_array(part._buf, part._type), mesh.devices)
+    return Tensor.from_numpy(whole(parts, layout, mesh))
 
 
 def whole_value(tensor: Tensor) -> np.ndarray[Any, Any]:

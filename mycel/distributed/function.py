@@ -7,7 +7,7 @@ results are whole on every rank. What the function writes into parameters stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel.base import arguments, locks
@@ -17,10 +17,11 @@ from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, hold, part_of_value
+from mycel.distributed.apart import Held, hold, joined, part_of_value
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
 from mycel.engines.select import compile_graph
+from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
@@ -44,6 +45,13 @@ class Divided:
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied, layouts.plan(graph))
         self.aliases = version.aliases
+        if layouts.parts and any(not s.is_whole for s in self.made.inputs[:count]):
+            changed = [graph.inputs[i].type for i, _ in version.argument_writes if not self.made.inputs[i].is_whole]
+            if changed or version.returns_given:
+                raise CompileError(
+                    f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of "
+                    "which each rank has a part; return new tensors"
+                )
         layouts.divided(
             {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
         )
@@ -69,7 +77,8 @@ class Divided:
         for i, place in writes:
             hold(targets[i], Held(out[place]._buf, made.outputs[place], mesh))
         version.kept = None
-        return version._finish(out, tensors, call)
+        given = _Given(tensors, made.inputs, mesh) if self.layouts.parts else tensors
+        return version._finish(out, given, call)
 
     def _program(self) -> Callable[..., Any]:
         rank = transport().rank
@@ -138,6 +147,18 @@ class Distributed:
             return value
 
         return tuple(placed(a) for a in args), {k: placed(v) for k, v in kwargs.items()}
+
+
+class _Given(list[Any]):
+    """The tensors of a call of which ranks give parts; one that is a result is joined."""
+
+    def __init__(self, tensors: list[Tensor], layouts: Sequence[Sharding], mesh: Mesh) -> None:
+        super().__init__(tensors)
+        self.layouts, self.mesh = layouts, mesh
+
+    def __getitem__(self, k: Any) -> Any:
+        tensor = super().__getitem__(k)
+        return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)
 
 
 def _buffer(t: Tensor) -> Any:

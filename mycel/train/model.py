@@ -32,6 +32,7 @@ from mycel.base.notes import unused, without_effect
 from mycel.base.parallel_settings import current
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
+from mycel.compiled.divided import dividing
 from mycel.compiled.repeat import Results, held
 from mycel.core.tensor import Tensor
 from mycel.nn.grad_reducer import broadcast_parameters
@@ -403,7 +404,7 @@ class Model:
             params["cur_step_num"] += 1
             callback_list.on_train_step_begin(context)
             params["step_running"] = True
-            params["net_outputs"] = self._train_network(*batch)
+            params["net_outputs"] = _called(self._train_network, batch)
             params["step_running"] = False
             callback_list.on_train_step_end(context)
             if context.get_stop_requested() or interrupt.requested:
@@ -478,7 +479,7 @@ class Model:
                     params["cur_step_num"] += 1
                     params["eval_dataset_element"] = batches[0]
                     callback_list.on_eval_step_begin(context)
-                    params["net_outputs"] = network(*batches[0])
+                    params["net_outputs"] = _called(network, batches[0])
                     callback_list.on_eval_step_end(context)
                     results = [held(params["net_outputs"])]
                 updates(self._update_metrics, results, mean_loss)
@@ -529,7 +530,7 @@ class Model:
         if config is not None:
             without_effect("Model.predict(config=...)", "it is of the backend 'lite', which is not here")
         self._network.set_train(False)
-        return self._network(*predict_data)
+        return _called(self._network, predict_data)
 
     def build(
         self,
@@ -562,6 +563,11 @@ class Model:
                 network.compile(*epochs.take(1)[0])
             finally:
                 epochs.close()
+
+
+def _called(network: Cell, batch: tuple[Any, ...]) -> Any:
+    """Return a network's outputs; ranks that divide it do so in any mode, by compiling it."""
+    return network.compile_and_run(*batch) if dividing.now else network(*batch)
 
 
 def _checked_indexes(indexes: Any) -> Optional[list[int]]:
