@@ -155,7 +155,9 @@ def trained(feature, mode):
     if mode:
         ms.reset_auto_parallel_context()
     if mode == "data":
-        seen.found = (ops.AllReduce()(ms.Tensor(seen.found, ms.float32)) / get_group_size()).tolist() if seen.found else []
+        seen.found = (
+            (ops.AllReduce()(ms.Tensor(seen.found, ms.float32)) / get_group_size()).tolist() if seen.found else []
+        )
         for k in ("accuracy", "loss", "eval_loss"):
             if k in more:
                 more[k] = float(ops.AllReduce()(ms.Tensor(more[k], ms.float32))) / get_group_size()
@@ -167,7 +169,9 @@ def compared(feature, mode, alone):
     found = trained(feature, mode)
     worst = 0.0
     for own, other in zip(found[0], alone[0]):
-        worst = max(worst, abs(own - other) / max(abs(other), 1e-3)) if np.isfinite(other) or np.isfinite(own) else worst
+        worst = (
+            max(worst, abs(own - other) / max(abs(other), 1e-3)) if np.isfinite(other) or np.isfinite(own) else worst
+        )
     assert len(found[0]) == len(alone[0]), (len(found[0]), len(alone[0]))
     for name, value in alone[1].items():
         worst = max(worst, float(np.max(np.abs(found[1][name] - value) / (1 + np.abs(value)), initial=0)))
@@ -199,7 +203,10 @@ def main():
                 wrong += text != "agrees"
                 if get_rank() == 0:
                     name = "graph" if kind == ms.GRAPH_MODE else "eager"
-                    print(f"{feature}, {mode}, {name}: {worst:.1e} {text} ({time.perf_counter() - began:.1f} s)", flush=True)
+                    print(
+                        f"{feature}, {mode}, {name}: {worst:.1e} {text} ({time.perf_counter() - began:.1f} s)",
+                        flush=True,
+                    )
     return wrong
 
 
