@@ -101,9 +101,12 @@ class ParallelSettings:
     @property
     def dividing(self) -> Optional[int]:
         """The number of devices among which operators are divided; None where they are whole, which
-        they are on one device.
+        they are on one device. Where the program does not set it, it is that of the processes.
         """
-        return self.device_num if self.parallel_mode in (SEMI_AUTO, AUTO) and self.device_num > 1 else None
+        if self.parallel_mode not in (SEMI_AUTO, AUTO):
+            return None
+        count = PROCESS.world if self.device_num == 1 and "device_num" not in PROCESS.given else self.device_num
+        return count if count > 1 else None
 
     def replaced(self, **changes: Any) -> ParallelSettings:
         """Return a record with other values; this one where nothing changes."""
@@ -112,10 +115,13 @@ class ParallelSettings:
 
 
 class _Process:
-    """The settings of the process; `given` are the names that the program has set."""
+    """The settings of the process; `given` are the names that the program has set, and `world` is
+    the number of processes that communicate.
+    """
 
     settings = ParallelSettings()
     given: frozenset[str] = frozenset()
+    world: int = 1
 
 
 class _Local(threading.local):

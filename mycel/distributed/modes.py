@@ -122,10 +122,10 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     settings = current()
     here = transport().size
     if here == 1:
-        what = f"the parallel mode of {settings.device_num} devices"
+        what = f"the parallel mode of {settings.dividing} devices"
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
         return jit.run_here(args, kwargs)
-    if settings.device_num != here:
+    if settings.dividing != here:
         raise ValueError(
             f"device_num is {settings.device_num}, and {here} ranks were started; set device_num={here}, or start "
             f"{settings.device_num} ranks"
@@ -136,9 +136,9 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     """Return the divided form of a compiled function under settings."""
     known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
-    if known is None or known[0] is not settings:
+    if known is None or (known[0] is not settings and known[0] != settings):
         parts = settings.dataset_strategy != "full_batch"
-        layouts = OfSettings(mesh_of(settings.device_num), parts=parts, settings=settings)
+        layouts = OfSettings(mesh_of(settings.dividing or 1), parts=parts, settings=settings)
         known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts))
     return known[1]
 
