@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import locks
 from mycel.base.parallel_settings import ParallelSettings
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -25,6 +26,9 @@ from mycel.transforms.partition import Sharding, local_shape, local_type
 __all__ = ["entry_of", "fits_part", "layout_entry", "put_part", "write_layouts"]
 
 Array = np.ndarray[Any, Any]
+
+_lock = locks.reentrant()
+_written: dict[tuple[ParallelSettings, str], dict[str, ParallelLayouts]] = {}
 
 
 def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Optional[ParallelLayouts]:
@@ -90,12 +94,13 @@ def write_layouts(settings: ParallelSettings, parameters: Mapping[str, tuple[Par
     parameters by name.
 
     With "only_trainable_params" of `strategy_ckpt_config`, which is the default, it has those that
-    want a gradient, and what the optimizer keeps for them.
+    want a gradient, and all that are divided. Programs of the same settings share the file.
     """
     path = settings.strategy_ckpt_config.get("save_file") or settings.strategy_ckpt_save_file
     if not path:
         return
-    entries = {}
+    with _lock:
+        entries = _written.setdefault((settings, path), {})
     for name, (parameter, layout) in parameters.items():
         found = layout_entry(tuple(parameter.shape), layout, mesh)
         if found is None:
@@ -104,7 +109,8 @@ def write_layouts(settings: ParallelSettings, parameters: Mapping[str, tuple[Par
         if found is not None and parameter.ndim and wanted:
             entries[name] = found
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    write_strategy(path, entries)
+    with _lock:
+        write_strategy(path, entries)
 
 
 modes.saving.write = write_layouts

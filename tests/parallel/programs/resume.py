@@ -38,7 +38,7 @@ def data(way):
     """Shuffled batches: the rank's rows of each, or all of them."""
     ds.config.set_seed(11)
     count, own = (1, 0) if way == "full" else (get_group_size(), get_rank())
-    # All numbers of shards have one order, of which each takes every so manieth row; no shards have another.
+    # Any number of shards, be it one, divides the same order; a dataset without shards has another.
     rows = ds.NumpySlicesDataset((X, Y), ["x", "y"], shuffle=True, num_shards=count, shard_id=own)
     return rows.batch(ROWS // count)
 
