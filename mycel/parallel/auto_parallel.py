@@ -2,7 +2,8 @@
 
 A network has settings of its own, which are in force in place of the process's while it is called
 or compiled; the number of devices and the rank are those of the process. On one device the network
-runs as it is, and what is asked of the division is logged once.
+runs as it is, and what is asked of the division is logged once. On several ranks the network that
+is divided is the outermost one that is called, or is given to `Model`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,28 @@ from typing import Any, Optional, Union
 
 from mycel.base import arguments
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force
+from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
 from mycel.cells.cell import Cell
+from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value
 from mycel.parallel.layout import Layout
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which divides compiled functions
+from mycel.transport.place import transport
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
 
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 _LEVELS = ("level1", "level2", "level3")
+
+
+@constexpr
+def _check_division() -> None:
+    if transport().size > 1 and plan() is None:
+        raise RuntimeError(
+            "AutoParallel: its network would not be divided here; on several ranks call the AutoParallel network "
+            "itself in GRAPH_MODE, or around the whole training step, or give it to Model"
+        )
 
 
 class AutoParallel(Cell):
@@ -51,16 +64,40 @@ class AutoParallel(Cell):
             full_batch=True,
         )
 
+    @property
+    def settings_in_force(self) -> ParallelSettings:
+        """The settings while the network is called, with the process's number of devices."""
+        world = PROCESS.settings
+        known = self.__dict__.get("_of_world")
+        if known is None or known[0] is not self.settings or known[1] is not world:
+            made = self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)
+            known = self.__dict__["_of_world"] = (self.settings, world, made)
+        return known[2]  # type: ignore[no-any-return]
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with in_force(self.settings_in_force):
+            return super()._call_compiled(args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the network for arguments of these types without running it."""
+        with in_force(self.settings_in_force):
+            super().compile(*args, **kwargs)
+
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the network returns."""
+        """Return what the network returns.
+
+        Raises RuntimeError on several ranks where what is called does not divide the work.
+        """
+        _check_division()
         world = PROCESS.settings
         with in_force(self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)):
             return self.network(*args, **kwargs)
 
     def _keep(self, **settings: Any) -> None:
         self.settings = self.settings.replaced(**settings)
-        for name, value in settings.items():
-            without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
+        if transport().size == 1:
+            for name, value in settings.items():
+                without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
 
     def comm_fusion(self, config: dict[str, dict[str, Any]]) -> None:
         """Keep how communications would be joined, by "allreduce", "allgather", "reducescatter".

@@ -21,6 +21,7 @@ import mycel as ms
 import mycel.dataset as ds
 from mycel import nn, ops
 from mycel.communication import get_group_size, get_rank, init
+from mycel.parallel.auto_parallel import AutoParallel
 from mycel.train import Callback, DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model
 
 ROWS, STEPS, EPOCHS = 12, 4, 2
@@ -107,6 +108,7 @@ MODES = {
     "semi full": {"parallel_mode": "semi_auto_parallel", "dataset_strategy": "full_batch", "cut": True},
     "semi tuple": {"parallel_mode": "semi_auto_parallel", "dataset_strategy": ((0, 1), (0,))},
     "auto": {"parallel_mode": "auto_parallel", "full_batch": True},
+    "network": {"parallel_mode": "own"},
     "optimizer": {
         "parallel_mode": "semi_auto_parallel",
         "enable_parallel_optimizer": True,
@@ -129,7 +131,11 @@ def trained(feature, mode):
     np.random.seed(1)
     settings = dict(MODES[mode]) if mode else {}
     net, asked = Net(settings.pop("cut", False)), FEATURES[feature]
-    if mode:
+    if settings.get("parallel_mode") == "own":
+        net = AutoParallel(net)
+        net.dataset_strategy("data_parallel")
+        net.hsdp(threshold=0)
+    elif mode:
         given = settings.get("dataset_strategy")
         if isinstance(given, tuple):
             settings["dataset_strategy"] = tuple(tuple(n or get_group_size() for n in t) for t in given)
