@@ -22,6 +22,7 @@ import mycel.dataset as ds
 from mycel import nn, ops
 from mycel.communication import get_group_size, get_rank, init
 from mycel.parallel.auto_parallel import AutoParallel
+from mycel.parallel.nn import GradAccumulation
 from mycel.train import Callback, DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model
 
 ROWS, STEPS, EPOCHS = 12, 4, 2
@@ -85,6 +86,7 @@ class Losses(Callback):
         self.found += [float(o[0] if isinstance(o, tuple) else o) for o in outputs]
 
 
+# Statistics and masks of data parallel ranks are their own.
 FEATURES = {
     "plain": {},
     "sink": {"sink": True},
@@ -100,6 +102,14 @@ FEATURES = {
     "fit": {"fit": True},
     "eval": {"eval": True},
     "eval sink": {"eval": True, "sink": True},
+    "micro": {"step": lambda n, o: nn.TrainOneStepCell(GradAccumulation(n, 2), o, sens=0.5)},
+    "interleaved": {"step": lambda n, o: nn.TrainOneStepCell(nn.MicroBatchInterleaved(n, 2), o)},
+    "recomputed": {"network": lambda net: net.first.recompute()},
+    "batch norm": {"network": lambda net: setattr(net, "norm", nn.BatchNorm1d(24)), "own": True},
+    "dropout": {"network": lambda net: setattr(net, "drop", nn.Dropout(p=0.3)), "own": True},
+    "centralized": {"optimizer": lambda w: nn.SGD([{"params": w, "grad_centralization": True}], 0.05, 0.9)},
+    "lamb": {"optimizer": lambda w: nn.Lamb(w, 0.01)},
+    "lars": {"optimizer": lambda w: nn.LARS(nn.Momentum(w, 0.05, 0.9))},
     "schedule": {"optimizer": lambda w: nn.Momentum(w, nn.ExponentialDecayLR(0.1, 0.9, 2), 0.9)},
 }
 MODES = {
@@ -131,6 +141,7 @@ def trained(feature, mode):
     np.random.seed(1)
     settings = dict(MODES[mode]) if mode else {}
     net, asked = Net(settings.pop("cut", False)), FEATURES[feature]
+    asked.get("network", lambda net: None)(net)
     if settings.get("parallel_mode") == "own":
         net = AutoParallel(net)
         net.dataset_strategy("data_parallel")
@@ -197,6 +208,8 @@ def main():
         for feature in features:
             alone = trained(feature, None)
             for mode in modes:
+                if mode == "data" and FEATURES[feature].get("own"):
+                    continue
                 began = time.perf_counter()
                 try:
                     worst, near = compared(feature, mode, alone)
