@@ -94,7 +94,8 @@ FEATURES = {
     "fixed scale": {"model": {"loss_scale_manager": FixedLossScaleManager(128.0, drop_overflow_update=True)}},
     "dynamic scale": {"model": {"loss_scale_manager": lambda: DynamicLossScaleManager(2**24, 2, 3)}},
     "overflow": {"model": {"loss_scale_manager": lambda: DynamicLossScaleManager(2**126, 16, 3)}},
-    "O2": {"model": {"amp_level": "O2"}, "near": 2e-2},
+    # The mean over a rank's rows has larger gradients than that over all, which overflow sooner.
+    "O2": {"model": {"amp_level": "O2", "loss_scale_manager": FixedLossScaleManager(128.0, True)}, "near": 2e-2},
     "O3": {"model": {"amp_level": "O3"}, "near": 2e-2},
     "clipped": {"step": Clipped},
     "averaged": {"step": Averaged},
