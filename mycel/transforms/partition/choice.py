@@ -26,6 +26,7 @@ and conditions stay as they are, and run whole on every rank.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional, Union
 
@@ -414,8 +415,15 @@ def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: objec
             place = None if part is None else factors[part.axis].operands[k]
             if part is not None and place is not None:
                 say(value, axis, (tensor_part(part, place), sure.get(axis, True)))  # type: ignore[operator]
-            elif part is not None or not factors or (axis in own and own[axis] is None):
+            elif part is not None or not factors or (axis in own and own[axis] is None and not _shrinks(node, value)):
                 say(value, axis, None)  # type: ignore[operator]
+
+
+def _shrinks(node: Node, value: Node) -> bool:
+    """Return whether a node makes so little of an operand that it does not mind a divided one."""
+    types = [t for t in (*result_types(node), value.type) if isinstance(t, TensorType)]
+    sizes = [math.prod(static(t)) for t in types]
+    return 4 * max(sizes[:-1], default=0) <= sizes[-1]
 
 
 def _joined(wishes: Sequence[Wish]) -> Wish:
