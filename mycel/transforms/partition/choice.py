@@ -88,7 +88,7 @@ def choose(
     tied: Mapping[int, int],
     plan: Mapping[Node, Sharding],
 ) -> Choice:
-    """Return the divisions of a graph's nodes.
+    """Return the divisions of a graph's nodes on a `mesh`.
 
     `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
     outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
@@ -127,6 +127,7 @@ class _Chooser:
         self.uses = use_counts(graph)
         self.beside = terms_beside(graph)
         self.result = Choice()
+        self.moved: dict[Node, dict[Sharding, None]] = {}  # the layouts that users had of values
         self.free: set[Node] = set()
         for node, layout in zip(graph.inputs, inputs):
             if layout is None:
@@ -191,6 +192,8 @@ class _Chooser:
             if value in self.free and layout.is_even:
                 made.layouts[value] = layout
             self.free.discard(value)
+            if layout != made.layouts[value]:
+                self.moved.setdefault(value, {})[layout] = None
         made.divisions[node], made.flows[node] = division, flows
         made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
 
@@ -270,6 +273,10 @@ class _Chooser:
         return layout.pending if isinstance(layout, Sharding) else ()
 
     def extended(self, node: Node, factors: Sequence[Factor], division: Sharding, soft: Iterable[Part]) -> Sharding:
+        """Return a `division` of a `node` with those parts of its `factors` that can be added.
+
+        `soft` are such parts, which users wish for.
+        """
         for claim in soft:
             if allowed(node, factors, claim, division) and not self.flow(node, division):
                 division = Sharding((*division.parts, claim))
@@ -283,7 +290,8 @@ class _Chooser:
             if isinstance(value.type, TensorType):
                 native = self.result.layouts[value]
                 assert isinstance(native, Sharding)
-                total += sum(m.sent for m in route(native, layout, value.type, self.mesh))
+                ways = [route(s, layout, value.type, self.mesh) for s in (native, *self.moved.get(value, ()))]
+                total += min(sum(m.sent for m in way) for way in ways)
         for layout, type in zip(results, result_types(node)):
             if isinstance(type, TensorType):
                 total += self.afterwards(node, layout, type)

@@ -134,10 +134,10 @@ WHOLE = Sharding()
 def part_of(
     mesh: Mesh, axis: int, mesh_axes: Sequence[str], size: int, before: int = 1, after: int = 1
 ) -> tuple[Part, ...]:
-    """Return the parts that divide a stretch of a tensor axis along mesh axes.
+    """Return the parts that divide a stretch of a tensor axis along `mesh_axes`.
 
-    `axis` is the tensor's, of ``before * size * after`` elements. Mesh axes of one device divide
-    nothing, nor does anything divide no elements.
+    `axis` is the tensor's, of ``before * size * after`` elements. Axes of `mesh` that have one
+    device divide nothing, nor does anything divide no elements.
     """
     names = tuple(a for a in mesh_axes if mesh.count((a,)) > 1)
     count = mesh.count(names)
