@@ -173,6 +173,12 @@ class _Chooser:
             whole = made.layouts[node.inputs[0]]
             made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
             return
+        if not self.touched(node):
+            made.divisions[node], made.flows[node] = WHOLE, ()
+            made.layouts[node] = (WHOLE,) * len(node.type) if isinstance(node.type, tuple) else WHOLE
+            if node.prim in CALLS and not _calls_itself(node):
+                made.opened.append(node)
+            return
         factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
@@ -196,6 +202,13 @@ class _Chooser:
                 self.moved.setdefault(value, {})[layout] = None
         made.divisions[node], made.flows[node] = division, flows
         made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
+
+    def touched(self, node: Node) -> bool:
+        """Return whether anything asks for a division: an operand, a user, or a plan."""
+        if node in self.plan or any(self.wishes.get(node, {}).values()):
+            return True
+        layouts = self.result.layouts
+        return any(layouts[i] != WHOLE or i in self.free for i in node.inputs)
 
     # Claims.
 
@@ -232,6 +245,9 @@ class _Chooser:
 
     def candidates(self, node: Node, factors: Sequence[Factor], claims: list[Part]) -> list[Sharding]:
         """Return the largest sets of claims that agree, in the order of the claims."""
+        whole = self.extended(node, factors, WHOLE, claims, flows=False)
+        if len(whole.parts) == len(claims):
+            return [whole]
         found: dict[Sharding, None] = {}
 
         def grow(division: Sharding, left: list[Part]) -> None:
@@ -272,13 +288,16 @@ class _Chooser:
         layout = self.result.layouts[value]
         return layout.pending if isinstance(layout, Sharding) else ()
 
-    def extended(self, node: Node, factors: Sequence[Factor], division: Sharding, soft: Iterable[Part]) -> Sharding:
-        """Return a `division` of a `node` with those parts of its `factors` that can be added.
+    def extended(
+        self, node: Node, factors: Sequence[Factor], division: Sharding, claims: Iterable[Part], flows: bool = True
+    ) -> Sharding:
+        """Return a `division` of a `node` with those of `claims` that can be added, in order.
 
-        `soft` are such parts, which users wish for.
+        `factors` are those of the node. With `flows` none is added where something pending would
+        otherwise flow on.
         """
-        for claim in soft:
-            if allowed(node, factors, claim, division) and not self.flow(node, division):
+        for claim in claims:
+            if allowed(node, factors, claim, division) and not (flows and self.flow(node, division)):
                 division = Sharding((*division.parts, claim))
         return division
 
