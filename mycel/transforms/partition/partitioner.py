@@ -283,6 +283,10 @@ class _Maker:
         return self.move(value, start, moves, user)
 
     def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
+        """Return a `value` after `moves` from the layout `start`; note them.
+
+        `user` is the line that is given where the value itself has none.
+        """
         found = self.found[value]
         node = found[start]
         for move in moves:
