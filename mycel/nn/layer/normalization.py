@@ -270,7 +270,9 @@ class SyncBatchNorm(_BatchNorm):
             if not isinstance(process_groups, list) or not all(isinstance(group, list) for group in process_groups):
                 raise TypeError(f"SyncBatchNorm: process_groups must be a list of lists, not {process_groups!r}")
             if sorted(sum(process_groups, [])) != list(range(get_group_size())):
-                those = f"the processes 0 to {get_group_size() - 1}" if get_group_size() > 1 else "one process, number 0"
+                those = (
+                    f"the processes 0 to {get_group_size() - 1}" if get_group_size() > 1 else "one process, number 0"
+                )
                 raise ValueError(
                     f"SyncBatchNorm: there {'are' if get_group_size() > 1 else 'is'} {those}; process_groups must be "
                     f"None or {[list(range(get_group_size()))]}, or divide it, not {process_groups}"

@@ -73,7 +73,10 @@ def reductions():
     ops.reduce_scatter_tensor_uneven(out, Tensor(MINE), rows)
     first = sum(rows[:RANK])
     same(out, sum(ALL)[first : first + rows[RANK]])
-    same(ops.ReduceScatterV()(Tensor(MINE.reshape(-1)), [3, 0, 6, 3]), sum(ALL).reshape(-1)[3 * first :][: 3 * rows[RANK]])
+    same(
+        ops.ReduceScatterV()(Tensor(MINE.reshape(-1)), [3, 0, 6, 3]),
+        sum(ALL).reshape(-1)[3 * first :][: 3 * rows[RANK]],
+    )
 
 
 def gathers():
@@ -89,7 +92,10 @@ def gathers():
     out = new((6, 2))
     ops.all_gather_into_tensor_uneven(out, Tensor(parts[RANK]), rows)
     same(out, np.concatenate(parts))
-    same(ops.AllGatherV()(Tensor(of(RANK, (rows[RANK],))), rows), np.concatenate([of(r, (n,)) for r, n in enumerate(rows)]))
+    same(
+        ops.AllGatherV()(Tensor(of(RANK, (rows[RANK],))), rows),
+        np.concatenate([of(r, (n,)) for r, n in enumerate(rows)]),
+    )
     out = new((16, 3))
     ops.gather_into_tensor(out, Tensor(MINE), 3)
     same(out, np.concatenate(ALL) if RANK == 3 else new((16, 3)).asnumpy())
@@ -176,7 +182,7 @@ def messages():
 
 
 def borders():
-    # Two columns of processes and two rows: each sends its border to the neighbour on its right or left.
+    # Each sends its border to the neighbour on its right or left.
     other = RANK ^ 1
     right, image = not RANK & 1, np.full((1, 1, 2, 2), RANK, np.float32)
     ranks = [-1, -1, other if right else -1, -1, -1, -1, -1 if right else other, -1]
@@ -303,7 +309,20 @@ def mismatches():
         ops.AllReduce("max" if RANK == 1 else "min")(Tensor(MINE))
 
 
-CHECKS = (world, reductions, gathers, from_one, to_all, messages, borders, objects, groups, gradients, graphs, mismatches)
+CHECKS = (
+    world,
+    reductions,
+    gathers,
+    from_one,
+    to_all,
+    messages,
+    borders,
+    objects,
+    groups,
+    gradients,
+    graphs,
+    mismatches,
+)
 
 if __name__ == "__main__":
     for check in CHECKS:
