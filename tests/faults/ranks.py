@@ -1,4 +1,4 @@
-"""Ranks that fail, one of four, in every way and each place: all have to end within 15 seconds, with
+"""Ranks that fail, one of four, in every way and each place: all end within 15 seconds, with
 a status other than 0, and the launcher names the rank, the reason and the line. Nobody is left.
 
 `python -m tests.faults.ranks COUNT` does it COUNT times for each way and rank, and prints the
