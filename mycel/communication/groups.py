@@ -21,6 +21,7 @@ from mycel.transport import environment, watch
 from mycel.transport.alone import Alone as AloneWay
 from mycel.transport.base import Transport
 from mycel.transport.place import put, transport
+from mycel.transport.store import TCPStore
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP",
@@ -108,6 +109,7 @@ class _Joined:
     way: Optional[Transport] = None
     store: Any = None
     found: Optional[environment.World] = None
+    times: int = 0
 
 
 _joined = _Joined()
@@ -174,15 +176,22 @@ def init(backend_name: Optional[str] = None) -> None:
     >>> get_rank(), get_group_size()
     (0, 1)
     """
+    begin(backend_name, None, None)
+
+
+def begin(backend_name: Optional[str], found: Optional[environment.World], store: Optional[TCPStore]) -> None:
+    """Do what `init` does, with `found` in place of what the environment says, and `store` as the
+    place where processes meet, where they are given.
+    """
     name = "mccl" if backend_name is None else backend_name
     if name not in WORLDS:
         raise ValueError(f"init: backend_name must be 'hccl', 'nccl' or 'mccl', not {backend_name!r}")
     if _joined.way is None and transport().size == 1:
-        _join(environment.world())
+        _join(environment.world() if found is None else found, store)
     GlobalComm.BACKEND, GlobalComm.WORLD_COMM_GROUP, GlobalComm.INITED = name, WORLDS[name], True
 
 
-def _join(found: environment.World) -> None:
+def _join(found: environment.World, store: Optional[TCPStore]) -> None:
     if found.scheduler:
         environment.serve(found)
         sys.exit(0)
@@ -190,7 +199,8 @@ def _join(found: environment.World) -> None:
         logger.info("communication: this process is alone: rank 0 of 1")
         return
     watch.begin()
-    _joined.way, _joined.store = environment.connect(found)
+    _joined.times += 1
+    _joined.way, _joined.store = environment.connect(found, store, f"ranks-{_joined.times}")
     _joined.found = found
     put(_joined.way)
     logger.info("communication: this process is rank %d of %d", _joined.way.rank, found.size)

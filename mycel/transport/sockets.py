@@ -84,7 +84,7 @@ class Sockets(Transport):
         try:
             self._meet(store, name)
         except BaseException:
-            self.close()
+            self.abandon()
             raise
         for peer in self._connections:
             threading.Thread(target=self._read, args=(peer,), name=f"mycel-from-{peer}", daemon=True).start()
@@ -165,6 +165,11 @@ class Sockets(Transport):
                 self._box(peer, tag).put((number, text, array))
         except (OSError, ValueError) as error:
             self._lose(peer, f"is gone: its connection ended ({error})")
+        finally:
+            with suppress(OSError):  # which it is where both sides have ended it
+                connection.shutdown(socket.SHUT_RDWR)
+            with self._sending[peer]:
+                connection.close()
 
     def _array(self, connection: socket.socket, key: tuple[int, int], name: str, axes: int, size: int) -> Array:
         kind = from_any(name).numpy
@@ -363,7 +368,7 @@ class Sockets(Transport):
                 connection.shutdown(socket.SHUT_WR)
 
     def abandon(self) -> None:
-        """Close this process's copies of the connections, in a forked child."""
+        """Close the connections without a word: in a forked child, its copies of them."""
         self._open = False
         for connection in self._connections.values():
             connection.close()

@@ -182,7 +182,7 @@ def messages():
 
 
 def borders():
-    # Two columns of processes and two rows: each sends its border to the neighbour on its right or left.
+    # Each sends its border to the neighbour on its right or left.
     other = RANK ^ 1
     right, image = not RANK & 1, np.full((1, 1, 2, 2), RANK, np.float32)
     ranks = [-1, -1, other if right else -1, -1, -1, -1, -1 if right else other, -1]
