@@ -16,6 +16,7 @@ they are staged.
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 from collections.abc import Callable, Iterator
@@ -34,7 +35,15 @@ from mycel.ir.strategies import Divisions, Strategy
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
 from mycel.prims.factors import factors_of
 
-__all__ = ["KINDS", "marked_call", "marked_cell", "marked_function", "marked_operator", "marked_value"]
+__all__ = [
+    "construct_by_operators",
+    "KINDS",
+    "marked_call",
+    "marked_cell",
+    "marked_function",
+    "marked_operator",
+    "marked_value",
+]
 
 
 class _Local(threading.local):
@@ -147,6 +156,29 @@ def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> 
     _check(called, "the tensor", division, value, devices)
     made: Tensor = stage.emit(constrain, (value,), {"mark": Mark(called, VALUE, 0, division)})
     return made
+
+
+def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return how a layer of the library is computed in a stage: by `construct`, or by the
+    operations that are its attributes, where a program divides one of these.
+
+    Raises ValueError where the layer has no such operation in what it computes.
+    """
+    if plan() is None:
+        return construct
+    held = [(name, v) for name, v in cell.__dict__.items() if hasattr(v, "_strategy") and hasattr(v, "attrs")]
+    for _, v in held:
+        stage.guard_attribute(v, "_strategy", v._strategy)
+    given = [name for name, v in held if v._strategy is not None]
+    if not given:
+        return construct
+    owner = next((c for c in type(cell).__mro__ if vars(c).get("_by_operators") is not None), None)
+    if owner is None or owner.construct is not type(cell).construct:
+        raise ValueError(
+            f"{scope_name()}: {type(cell).__name__} does not compute by its operation {given[0]!r}, which has a "
+            "strategy; give the layer one by shard()"
+        )
+    return functools.partial(vars(owner)["_by_operators"], cell)
 
 
 class _Marks:

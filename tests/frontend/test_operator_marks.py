@@ -359,3 +359,51 @@ def test_what_a_compiled_cell_says() -> None:
         "out_strategy": [None],
         "stage": 1,
     }
+
+
+class Layers(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(8, 4)
+        self.norm, self.dense = nn.LayerNorm((4,)), nn.Dense(4, 6, activation="relu")
+        self.softmax = nn.Softmax()
+
+    def construct(self, ids: Any) -> Any:
+        return self.softmax(self.dense(self.norm(self.embedding(ids))))
+
+
+def test_operators_of_layers_are_divided() -> None:
+    net, ids = Layers(), Tensor(rng.integers(0, 8, (4, 2)), ms.int32)
+    compiled = ms.jit(net)
+    want = compiled(ids).asnumpy()
+    net.embedding.gather.shard(((2, 1), (4, 1)))
+    net.dense.matmul.shard(((8, 1), (1, 1)))
+    net.dense.bias_add.shard(((8, 1), (1,)))
+    net.norm.layer_norm.shard(((4, 1, 1), (1,), (1,)))
+    net.softmax.softmax.shard(((2, 2, 1),))
+    np.testing.assert_allclose(compiled(ids).asnumpy(), want, rtol=1e-5)
+    np.testing.assert_allclose(net(ids).asnumpy(), want, rtol=1e-5)
+    found = strategies_of(compiled.compile(ids).graph)
+    assert [name.rpartition("-")[0] for name in found] == [
+        "Default/embedding-Embedding/Gather",
+        "Default/norm-LayerNorm/LayerNorm",
+        "Default/dense-Dense/MatMul",
+        "Default/dense-Dense/BiasAdd",
+        "Default/softmax-Softmax/Softmax",
+    ]
+    net.dense.matmul.shard(((3, 1), (1, 1)))
+    with pytest.raises(ValueError, match="3 parts, which do not divide 8 devices"):
+        compiled(ids)
+
+
+def test_a_layer_that_computes_otherwise() -> None:
+    net, x = nn.LogSoftmax(), values(4, 4)
+    net.log_softmax.shard(((2, 1),))
+    with pytest.raises(ValueError, match="LogSoftmax does not compute by its operation 'log_softmax'"):
+        ms.jit(net)(x)
+    image = values(2, 3, 8, 8)
+    conv = nn.Conv2d(3, 4, 3, has_bias=True)
+    want = conv(image).asnumpy()
+    conv.conv2d.shard(((2, 1, 1, 1), (4, 1, 1, 1)))
+    np.testing.assert_allclose(ms.jit(conv)(image).asnumpy(), want, rtol=1e-4, atol=1e-5)
+    assert list(strategies_of(graph_of(conv, image))) == ["Default/Conv2D-op0"]
