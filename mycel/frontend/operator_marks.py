@@ -3,9 +3,10 @@
 While operators are divided among devices (`ParallelSettings.dividing`), each call of one has its
 inputs and its results marked. The call itself sees its own tensors: an input's node is replaced by
 its mark for the time of the call, and afterwards it has its former node, unless the call wrote to
-it. A view, whose node follows from another tensor's, is passed as a marked tensor, and what the
-call wrote to that is written to the view. A result that is a view of something stays one, without a
-mark, unless the operator has a strategy: then it is a value of its own.
+it. A view, whose node follows from another tensor's, and a tensor that is passed again, are passed
+as marked tensors, and what the call wrote to these is written to the others. A result that is a
+view of something stays one, without a mark, unless the operator has a strategy: then it is a value
+of its own.
 
 An operator called by another one is part of it. Operators are the objects of `ops`, its functions
 where the user calls them, and Python's operators of tensors. Names are MindSpore's: the attributes
@@ -15,6 +16,7 @@ they are staged.
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 from collections.abc import Callable, Iterator
@@ -23,16 +25,25 @@ from typing import Any, Optional
 from mycel.base.log import logger
 from mycel.base.parallel_settings import current, plan
 from mycel.base.tree import map_leaves
-from mycel.core.tensor import Tensor
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.cell_scope import pipeline_stage, scope_name
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
-from mycel.ir.graph import Node, current_where
+from mycel.ir.graph import Node, current_where, toposort
 from mycel.ir.places import excerpt
 from mycel.ir.strategies import Divisions, Strategy
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
+from mycel.prims.factors import factors_of
 
-__all__ = ["KINDS", "marked_call", "marked_cell", "marked_function", "marked_operator", "marked_value"]
+__all__ = [
+    "construct_by_operators",
+    "KINDS",
+    "marked_call",
+    "marked_cell",
+    "marked_function",
+    "marked_operator",
+    "marked_value",
+]
 
 
 class _Local(threading.local):
@@ -147,34 +158,57 @@ def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> 
     return made
 
 
+def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return how a layer of the library is computed in a stage: by `construct`, or by the
+    operations that are its attributes, where a program divides one of these.
+
+    Raises ValueError where the layer has no such operation in what it computes.
+    """
+    if plan() is None:
+        return construct
+    held = [(name, v) for name, v in cell.__dict__.items() if hasattr(v, "_strategy") and hasattr(v, "attrs")]
+    for _, v in held:
+        stage.guard_attribute(v, "_strategy", v._strategy)
+    given = [name for name, v in held if v._strategy is not None]
+    if not given:
+        return construct
+    owner = next((c for c in type(cell).__mro__ if vars(c).get("_by_operators") is not None), None)
+    if owner is None or owner.construct is not type(cell).construct:
+        raise ValueError(
+            f"{scope_name()}: {type(cell).__name__} does not compute by its operation {given[0]!r}, which has a "
+            "strategy; give the layer one by shard()"
+        )
+    return functools.partial(vars(owner)["_by_operators"], cell)
+
+
 class _Marks:
     """The marks of one call, and what it takes to undo them."""
 
     def __init__(self, stage: Stage, called: Operator, devices: int) -> None:
         self.stage, self.called, self.devices = stage, called, devices
         self.kept: list[tuple[Tensor, Node, Node]] = []
-        self.views: list[tuple[Tensor, Tensor, Node]] = []
+        self.copies: list[tuple[Tensor, Tensor, Node]] = []
         self.marked: dict[int, Tensor] = {}
+        self.inputs: list[Node] = []
 
     def enter(self, given: Any, divisions: Optional[Divisions]) -> Any:
         """Mark the tensors in arguments, and return the arguments of the call."""
         tensors = [t for t in _tensors(given) if id(t) not in self.stage.numbers]
         self._count("in_strategy", "inputs", divisions, len(tensors))
-        for index, t in enumerate(tensors):
-            division = divisions[index] if divisions else None
-            made = self._mark(INPUT, index, division, t)
-            known = id(t) in self.marked
-            self.marked[id(t)] = made
-            if known:
-                continue
-            if t._view is not None:
-                self.views.append((t, made, self.stage.plain_node_of(made)))
+        made = [self._mark(INPUT, k, divisions[k] if divisions else None, t) for k, t in enumerate(tensors)]
+        self.inputs = [self.stage.plain_node_of(m) for m in made]
+        passed: list[Tensor] = []
+        for t, mark, node in zip(tensors, made, self.inputs):
+            if t._view is None and id(t) not in self.marked:
+                self.kept.append((t, self.stage.plain_node_of(t), node))
+                self.stage.set_node(t, node)
+                passed.append(t)
             else:
-                before = self.stage.plain_node_of(t)
-                self.stage.set_node(t, self.stage.plain_node_of(made))
-                self.kept.append((t, before, self.stage.plain_node_of(made)))
-        copies = {id(t): made for t, made, _ in self.views}
-        return map_leaves(lambda v: copies.get(id(v), v), given) if copies else given
+                self.copies.append((t, mark, node))
+                passed.append(mark)
+            self.marked[id(t)] = mark
+        order = iter(passed)
+        return _replaced(given, lambda t: t if id(t) in self.stage.numbers else next(order)) if self.copies else given
 
     def parameters(self, known: dict[str, Tensor], plan: tuple[tuple[str, Division], ...]) -> None:
         """Mark parameters for the time of the call."""
@@ -193,6 +227,7 @@ class _Marks:
         """Return the results of the call with their marks."""
         written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
         tensors = [t for t in _tensors(result) if id(t) not in self.stage.numbers]
+        self._agree([self.stage.node_of(t) for t in tensors])
         self._count("out_strategy", "results", divisions, len(tensors))
         made: dict[int, Tensor] = {}
         for index, t in enumerate(tensors):
@@ -202,11 +237,15 @@ class _Marks:
         return map_leaves(lambda v: made.get(id(v), v), result)
 
     def restore(self) -> None:
-        """Give the inputs their nodes back, where the call did not write to them."""
+        """Give the inputs their nodes back, and write what the call wrote to them, so that it is
+        entered in the journals of branches as a change of the former node.
+        """
         for t, before, marked in reversed(self.kept):
-            if self.stage.plain_node_of(t) is marked:
-                self.stage.set_node(t, before)
-        for t, made, marked in self.views:
+            now = self.stage.plain_node_of(t)
+            self.stage.set_node(t, before)
+            if now is not marked:
+                self.stage.write(t, make_staged(now))
+        for t, made, marked in self.copies:
             if self.stage.plain_node_of(made) is not marked:
                 self.stage.write(t, made)
 
@@ -216,6 +255,30 @@ class _Marks:
         mark = Mark(self.called, role, index, division)
         made: Tensor = self.stage.emit(constrain, (t,), {"mark": mark})
         return made
+
+    def _agree(self, results: list[Node]) -> None:
+        """Raise ValueError where inputs that a primitive iterates over together are cut into
+        different numbers of parts.
+        """
+        divided = {
+            n: n.params["mark"] for n in self.inputs if n.prim is constrain and n.params["mark"].division is not None
+        }
+        if len(divided) < 2:
+            return
+        for node in toposort(results, stop=divided):
+            if node in divided or sum(i in divided for i in node.inputs) < 2:
+                continue
+            for factor in factors_of(node):
+                cuts = {}
+                for i, place in zip(node.inputs, factor.operands):
+                    if i in divided and place is not None and place.before == 1 and place.after == 1:
+                        cuts[f"axis {place.axis} of input {divided[i].index}"] = divided[i].division.cuts[place.axis]
+                if len(set(cuts.values())) > 1:
+                    said = ", ".join(f"{where} into {cut} parts" for where, cut in cuts.items())
+                    raise ValueError(
+                        f"{self.called.name}: {self.called.kind} iterates over these axes of size {factor.size} "
+                        f"together, and the strategy cuts {said}; cut them alike{_line(self.called)}"
+                    )
 
     def _count(self, name: str, what: str, divisions: Optional[Divisions], count: int) -> None:
         if divisions is not None and len(divisions) != count:
@@ -238,12 +301,23 @@ def _line(called: Operator) -> str:
     return "" if called.where is None else f"\n{excerpt(called.where)}"
 
 
+def _replaced(value: Any, of: Callable[[Tensor], Tensor]) -> Any:
+    """Return arguments with other tensors, which `of` gives in the order of `_tensors`."""
+    if isinstance(value, Tensor):
+        return of(value)
+    if type(value) in (tuple, list):
+        return type(value)([_replaced(v, of) for v in value])
+    if type(value) is dict:
+        return {k: _replaced(v, of) for k, v in value.items()}
+    return value
+
+
 def _tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, (tuple, list)):
+    elif type(value) in (tuple, list):
         for v in value:
             yield from _tensors(v)
-    elif isinstance(value, dict):
+    elif type(value) is dict:
         for v in value.values():
             yield from _tensors(v)
