@@ -27,6 +27,7 @@ CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "ric
 LONG = {"fused_infer_attention_score"}
 EXTRAS = {
     "encrypt": {"cryptography"},
+    "mpi": {"mpi4py", "mpich"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},
