@@ -261,6 +261,4 @@ def _hold(problem: Problem, made: list[int], i: int, before: int, room: Array) -
 
 def _leanest(problem: Problem) -> list[int]:
     """Return the assignment in which each item holds the least by itself."""
-    return [
-        int(np.argmin(np.sum([h.bytes for h in i.holds], axis=0) if i.holds else i.seconds)) for i in problem.items
-    ]
+    return [int(np.argmin(np.sum([h.bytes for h in i.holds], axis=0) if i.holds else i.seconds)) for i in problem.items]
