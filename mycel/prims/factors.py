@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from mycel.ir.dims import DimLike, is_one, same
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mycel.ir.graph import Node
 
 __all__ = [
+    "ANYTHING",
     "Factor",
     "Place",
     "elementwise_factors",
@@ -42,11 +43,14 @@ __all__ = [
     "leading_factors",
     "named",
     "other_axes_factors",
+    "result_types",
+    "starts_by_axis",
 ]
 
 Label = Optional[Hashable]
 Sizes = tuple[tuple[str, int], ...]
-Filling = Optional[float]
+Filling = Union[float, str, None]
+ANYTHING = "anything"
 # How booleans are combined.
 _BOOLEAN = {"sum": "any", "max": "any", "min": "all", "prod": "all"}
 
@@ -69,8 +73,9 @@ class Factor:
     "prod", "any" or "all"; where it is empty all parts have the same. `sizes` names the entries of
     parameters, by name and index, that are multiples of the factor and shrink with it; the index is
     -1 for a parameter that is a size itself. `padding` has, for each operand, the value by which it
-    is filled up, None where `combine` decides; it is empty where that holds for all. A factor that
-    is `even` is divided into equal parts only.
+    is filled up, None where `combine` decides, and `ANYTHING` where any will do although it is
+    combined; it is empty where `combine` decides for all. A factor that is `even` is divided into
+    equal parts only.
     """
 
     size: DimLike
@@ -173,3 +178,17 @@ def other_axes_factors(node: Node, axes: Sequence[int]) -> tuple[Factor, ...]:
     kept = [a for a in labels if a is not None]
     outs = [labels if t.rank == len(labels) else kept for t in result_types(node)]
     return named(node, [labels], outs)
+
+
+def starts_by_axis(node: Node, starts: Sequence[Optional[Node]], operand: Optional[int] = None) -> dict[int, Node]:
+    """Return where a part of a node begins, by the axes of its first result, or of an operand.
+
+    `starts` has the position for each factor of the node, None where it is not divided; `operand`
+    is the number of an operand, None for the result.
+    """
+    found = {}
+    for factor, start in zip(factors_of(node), starts):
+        place = factor.results[0] if operand is None else factor.operands[operand]
+        if start is not None and place is not None:
+            found[place.axis] = start
+    return found

@@ -30,7 +30,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import ordered as O
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register
-from mycel.prims.factors import Factor, named
+from mycel.prims.factors import Factor, named, starts_by_axis
 
 __all__ = [
     "MIXERS",
@@ -151,12 +151,9 @@ def _factors(node: Node) -> tuple[Factor, ...]:
 
 
 def _part(whole: Node, inputs: Any, params: Any, starts: Any) -> Node:
-    lead, offsets = whole.inputs[0].type.rank - 1, [None] * whole.type.rank
-    for factor, start in zip(_factors(whole), starts):
-        place = factor.results[0]
-        assert place is not None
-        offsets[place.axis] = start
-    return bits_of_part(inputs[0], whole.params["shape"], params["shape"], offsets[lead:], params["dtype"])
+    by_axis, lead = starts_by_axis(whole, starts), whole.inputs[0].type.rank - 1
+    offsets = [by_axis.get(a) for a in range(lead, whole.type.rank)]
+    return bits_of_part(inputs[0], whole.params["shape"], params["shape"], offsets, params["dtype"])
 
 
 def _batch(size: DimLike, values: Sequence[Node], axes: Any, *, shape: Shape, dtype: DType) -> tuple[Node, int]:

@@ -437,14 +437,10 @@ def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
 
 def _iota_part(whole: Node, inputs: Any, params: Any, starts: Any) -> Node:
     from mycel.prims import elementwise as E
-    from mycel.prims.factors import factors_of
+    from mycel.prims.factors import starts_by_axis
 
-    part = iota(**params)
-    for factor, start in zip(factors_of(whole), starts):
-        place = factor.results[0]
-        if start is not None and place is not None and place.axis == params["axis"]:
-            part = E.add(part, start if start.dtype is part.dtype else E.cast(start, dtype=part.dtype))
-    return part
+    start, part = starts_by_axis(whole, starts).get(params["axis"]), iota(**params)
+    return part if start is None else E.add(part, E.cast(start, dtype=part.dtype))
 
 
 iota: Primitive = register(
