@@ -147,10 +147,11 @@ class Primitive:
     or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
     and returns None where the application has no other form. `fixed(node)`: the sizes that code is
     made for, which have to be known, where others may stay symbols. `factors(node)`: what the work
-    is divided by, as `factors.Factor`s. `part(inputs, params, starts)`: the result of one part,
-    where it depends on the part's place: `inputs` and `params` are those of the part, `starts` has
-    a node for each factor of the whole that is divided, which says where the part begins, and None
-    for the others. `kept_of_pair` is that of `saved.pairs`, entered by `register`.
+    is divided by, as `factors.Factor`s. `part(whole, inputs, params, starts)`: the result of one
+    part of the node `whole`, where it depends on the part's place: `inputs` and `params` are those
+    of the part, `starts` has an int64 scalar for each factor of the whole that is divided, the
+    position at which the part begins, and None for the others.
+    `kept_of_pair` is that of `saved.pairs`, entered by `register`.
     """
 
     name: str

@@ -13,13 +13,14 @@ from typing import Any, Optional
 
 from mycel.base.dtype import bool_, int8, int32, int64
 from mycel.base.errors import ShapeError
-from mycel.ir.dims import DimLike
+from mycel.ir.dims import DimLike, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register, same_dtype
 from mycel.prims.conv import _below
+from mycel.prims.factors import Factor, named
 from mycel.prims.index import _front, _need_index, _take_batch, scatter_nd, take, take_add
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
@@ -44,6 +45,17 @@ def _dynamic_update_infer(x: TensorType, update: TensorType, *starts: TensorType
     same_dtype("dynamic_update_slice", x, update)
     _starts_check("dynamic_update_slice", x, starts, update.shape)
     return x
+
+
+def _factors(node: Node) -> tuple[Factor, ...]:
+    """Return a factor for each axis that the block has as a whole, where it can start at 0 only."""
+    x, sizes = node.inputs[0].shape, node.params.get("sizes")
+    block = node.inputs[1].shape if sizes is None else sizes
+    labels = [a if same(d, n) else None for a, (d, n) in enumerate(zip(x, block))]
+    scalars: list[Any] = [()] * len(x)
+    if sizes is None:
+        return named(node, [labels, labels, *scalars], [labels])
+    return named(node, [labels, *scalars], [labels], sizes={a: (("sizes", a),) for a in range(len(x))})
 
 
 def _block(x: Any, starts: Any, sizes: Any) -> tuple[slice, ...]:
@@ -195,6 +207,7 @@ dynamic_slice: Primitive = register(
             Sample(((6,), ()), {"sizes": (0,)}, dtypes=("*", "int64")),
         ),
         dtypes=S.ANY,
+        factors=_factors,
         doc="The block of shape `sizes` at scalar starts, which are clamped so that it lies inside x.",
     )
 )
@@ -213,6 +226,7 @@ dynamic_update_slice: Primitive = register(
             Sample(((9, 4, 5), (1, 2, 5), (), (), ()), integers=(0, 9), dtypes=("*", "*", "int64", "int64", "int64")),
         ),
         dtypes=S.ANY,
+        factors=_factors,
         doc="x with a block replaced by `update`; its scalar starts are clamped so that it lies inside x.",
     )
 )

@@ -28,6 +28,7 @@ from mycel.prims.base import (
     same_dtype,
 )
 from mycel.prims.elementwise_records import unbroadcast
+from mycel.prims.factors import elementwise_factors
 
 __all__ = [
     "angle",
@@ -86,6 +87,7 @@ def _part(name: str, reference: Any, back: Any, doc: str) -> Primitive:
         lambda ct, out, x: (back(ct),),
         batch,
         samples=(Sample((np.array([[1 + 2j, -0.5j]], np.complex64),), dtypes=("complex64",), differentiable=False),),
+        factors=elementwise_factors,
         doc=doc,
     )
     return register(primitive)
@@ -103,6 +105,7 @@ complex_: Primitive = register(
             Sample(((2, 1), (3,)), differentiable=False),
         ),
         dtypes=("float32", "float64"),
+        factors=elementwise_factors,
         doc="The complex numbers of real and imaginary parts.",
     )
 )
@@ -150,6 +153,7 @@ def _of_parts(name: str, reference: Any, function: Any, rounding: Rounding, doc:
         lambda z: function(real(z), imag(z)),
         samples=(Sample((np.array([[1 + 2j, -0.5j]], np.complex64),), dtypes=("complex64",), differentiable=False),),
         rounding=rounding,
+        factors=elementwise_factors,
         doc=doc,
     )
     return register(primitive)

@@ -27,6 +27,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Number, Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
+from mycel.prims.conv_factors import conv_factors, conv_grad_input_factors, conv_grad_weight_factors
 from mycel.prims.elementwise_records import FLOATS
 
 __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
@@ -444,6 +445,7 @@ conv: Primitive = register(
         dtypes=FLOATS,
         rounding=Rounding.ONCE,
         work=lambda node, number: _work(node.type, node.inputs[1].type, number),
+        factors=conv_factors,
         doc="Cross-correlation of (N, C, *spatial) with (O, C / groups, *kernel).",
     )
 )
@@ -459,6 +461,7 @@ conv_grad_input: Primitive = register(
         dtypes=FLOATS,
         rounding=Rounding.ONCE,
         work=lambda node, number: _work(node.inputs[0].type, node.inputs[1].type, number),
+        factors=conv_grad_input_factors,
         doc="The transpose of conv in its input: a transposed convolution of the cotangent with the weight.",
     )
 )
@@ -474,6 +477,7 @@ conv_grad_weight: Primitive = register(
         dtypes=FLOATS,
         rounding=Rounding.ONCE,
         work=lambda node, number: _work(node.inputs[1].type, node.type, number),
+        factors=conv_grad_weight_factors,
         doc="The transpose of conv in its weight: the correlation of the input with the cotangent.",
     )
 )

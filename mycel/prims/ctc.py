@@ -35,6 +35,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import SERVICES, Number, Primitive, Sample, constant, need_kind, register
+from mycel.prims.factors import Factor, named
 from mycel.prims.recurrence import entry_at, over_time
 from mycel.prims.reduce import reduce_max, reduce_sum
 
@@ -67,6 +68,16 @@ def _grad_infer(ct: TensorType, *types: TensorType, blank: int, merge: bool) -> 
     if ct is not total or types[4] is not total or types[5] is not alpha:
         raise ShapeError(f"ctc_grad: {ct}, {types[4]} and {types[5]} do not belong to {types[0]} and {types[1]}")
     return types[0]
+
+
+def _factors(node: Node) -> tuple[Factor, ...]:
+    """Return the examples as a factor; labels and lengths are filled up by 0, to be in range."""
+    given = [(None, "example"), ("example",), ("example",), ("example",)]
+    fill: tuple[Any, ...] = (None, 0, 0, 0)
+    if node.prim is ctc:
+        return named(node, given, [("example",)] * 2, padding={"example": fill})
+    labels = [("example",), *given, ("example",), ("example",)]
+    return named(node, labels, [(None, "example")], padding={"example": (None, *fill, None, None)})
 
 
 # The definition in NumPy.
@@ -394,6 +405,7 @@ ctc: Primitive = register(
         samples=_samples(False),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="The log-probability of each labelling, and of all paths to each of its states after each step.",
     )
 )
@@ -408,6 +420,7 @@ ctc_grad: Primitive = register(
         samples=_samples(True),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="The cotangent of the logarithms of probabilities by that of their labellings' log-probabilities.",
     )
 )

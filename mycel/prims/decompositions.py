@@ -26,6 +26,7 @@ from mycel.prims import lapack
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, need_kind, outputs_of, register, same_dtype
 from mycel.prims.complex import conjugate, part_of, real
+from mycel.prims.factors import Factor, leading_factors, named
 from mycel.prims.linalg import matmul, swap_last
 
 __all__ = ["cholesky", "householder", "lu", "qr", "solve", "triangular_solve"]
@@ -140,6 +141,11 @@ def _solve_reference(a: Any, b: Any, *, lower: bool, trans: str, unit: bool) -> 
     return _stacked(one, a, b)[0]
 
 
+def _solve_factors(node: Node) -> tuple[Factor, ...]:
+    sides = (*range(node.type.rank - 2), None, "side")
+    return named(node, [sides[:-2], sides], [sides])
+
+
 def _solve_vjp(ct: Node, out: Node, a: Node, b: Node, *, lower: bool, trans: str, unit: bool) -> tuple[Node, Node]:
     back = {"N": "C", "C": "N", "T": "N"}[trans]
     given = conjugate(ct) if trans == "T" else ct
@@ -172,6 +178,7 @@ triangular_solve: Primitive = register(
         )
         + (Sample(((2, 0, 0), (2, 0, 3)), {"lower": True, "trans": "N", "unit": False}),),
         dtypes=KINDS,
+        factors=_solve_factors,
         doc="The solution x of op(a) x = b for triangular a, of which the other triangle is not read; NaN where a is "
         "singular.",
     )
@@ -226,6 +233,7 @@ cholesky: Primitive = register(
         samples=tuple(Sample((_positive(3, k),), dtypes=(k,), differentiable=False) for k in KINDS)
         + (Sample(((2, 0, 0),)),),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="The lower triangular L with positive diagonal and L L^H = a, of which the lower triangle is read; NaN "
         "where there is none.",
     )
@@ -305,6 +313,7 @@ lu: Primitive = register(
         samples=tuple(Sample((_positive(3, k),), dtypes=(k,)) for k in KINDS)
         + (Sample(((2, 3, 4),), differentiable=False),),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="L (unit diagonal) and U in one matrix, the row exchanges in LAPACK's form counted from 0, and the order "
         "of rows: a[order] = L U.",
     )
@@ -384,6 +393,7 @@ qr: Primitive = register(
             for f in (False, True)
         ),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="Orthonormal columns q and upper triangular r with q r = a.",
     )
 )
@@ -416,6 +426,7 @@ householder: Primitive = register(
         _batch(lambda: householder),
         samples=tuple(Sample((s,), differentiable=False) for s in ((4, 3), (3, 4), (2, 3, 3))),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="LAPACK's form of a = q r: r above, and below the diagonal the vectors of the reflections whose product is "
         "q; their factors.",
     )

@@ -28,6 +28,7 @@ from mycel.prims.base import (
     same_dtype,
 )
 from mycel.prims.elementwise_records import NUMBERS, Facts, binary, unary, unbroadcast
+from mycel.prims.factors import elementwise_factors
 
 
 def _zero_traps(node: Node) -> bool:
@@ -430,6 +431,7 @@ SELECT: Primitive = register(
         ),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        factors=elementwise_factors,
         linear=True,
         cost=Cost.LIGHT,
         rounding=Rounding.EXACT,
@@ -492,6 +494,7 @@ cast: Primitive = register(
         samples=tuple(Sample(((2, 3),), {"dtype": d}, integers=(0, 6), domain=(0, 6)) for d in ALL if d.kind != "c"),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        factors=elementwise_factors,
         cost=Cost.LIGHT,
         advice="the value is beyond the range of the narrower type; scale it, or keep the wider type",
         doc="The same values in another element type; to integers by truncation, to booleans by x != 0.",
@@ -509,6 +512,7 @@ promote: Primitive = register(
         samples=(Sample(((2, 3),), {"dtype": float32}, integers=(0, 6), differentiable=False),),
         dtypes=("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
         elementwise=True,
+        factors=elementwise_factors,
         cost=Cost.LIGHT,
         doc="Integers as floats for an operation of floats; the derivative is not rounded to integers.",
     )
@@ -524,6 +528,7 @@ identity: Primitive = register(
         samples=(Sample(((2, 3),)),),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        factors=elementwise_factors,
         view=True,
         linear=True,
         cost=Cost.LIGHT,
@@ -541,6 +546,7 @@ stop_gradient: Primitive = register(
         samples=(Sample(((2, 3),), differentiable=False),),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        factors=elementwise_factors,
         view=True,
         linear=True,
         cost=Cost.LIGHT,

@@ -27,6 +27,7 @@ from mycel.prims.base import (
     register,
     same_dtype,
 )
+from mycel.prims.factors import elementwise_factors
 
 __all__ = ["FLOATS", "INTEGERS", "NUMBERS", "Facts", "binary", "kind_of", "unary", "unbroadcast"]
 
@@ -119,6 +120,7 @@ def _define(
         samples,
         allowed,
         elementwise=True,
+        factors=elementwise_factors,
         holomorphic="c" in kinds,
         doc=doc,
         **facts._asdict(),

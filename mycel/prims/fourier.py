@@ -24,6 +24,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, need_kind, register
 from mycel.prims.complex import complex_of, conjugate, real
+from mycel.prims.factors import other_axes_factors
 
 __all__ = ["PRIMES", "fourier", "fourier_from_half", "fourier_half", "fourier_parts"]
 
@@ -74,6 +75,7 @@ fourier: Primitive = register(
         lambda ct, out, x, *, inverse, **params: (fourier(ct, inverse=not inverse, **params),),
         _batch,
         fixed=_lengths,
+        factors=lambda node: other_axes_factors(node, node.params["axes"]),
         samples=tuple(
             Sample(
                 (np.exp(1j * np.arange(12.0) ** 2).reshape(3, 4).astype(k),),
@@ -141,6 +143,7 @@ fourier_half: Primitive = register(
         _half_batch,
         expand=_half_expand,
         fixed=_lengths,
+        factors=lambda node: other_axes_factors(node, node.params["axes"]),
         samples=tuple(
             Sample((shape,), {"axes": axes, **more}, dtypes=(k,), differentiable=False)
             for k in ("float32", "float64")
@@ -201,6 +204,7 @@ fourier_from_half: Primitive = register(
         _whole_batch,
         expand=_whole_expand,
         fixed=_lengths,
+        factors=lambda node: other_axes_factors(node, node.params["axes"]),
         samples=tuple(
             Sample((np.exp(1j * np.arange(9.0) ** 2).reshape(3, 3).astype(k),), p, dtypes=(k,), differentiable=False)
             for k in ("complex64", "complex128")

@@ -32,6 +32,7 @@ from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
+from mycel.prims import index_factors
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
@@ -405,6 +406,7 @@ checked: Primitive = register(
         ),
         dtypes=("int32", "int64", "uint8"),
         traps=may_be_outside,
+        factors=index_factors.checked_factors,
         doc="The indices themselves; an error where one of them is out of range for an axis of `size`.",
     )
 )
@@ -426,6 +428,8 @@ gather_nd: Primitive = register(
         dtypes=_ANY,
         linear=True,
         traps=may_be_outside,
+        factors=index_factors.nd_factors,
+        part=index_factors.nd_part,
         doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
     )
 )
@@ -445,6 +449,8 @@ scatter_nd: Primitive = register(
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,
+        factors=index_factors.nd_factors,
+        part=index_factors.nd_part,
         doc="x with updates set, added, multiplied or compared in at the places that gather_nd would read.",
     )
 )
@@ -466,6 +472,8 @@ take: Primitive = register(
         dtypes=_ANY,
         linear=True,
         traps=may_be_outside,
+        factors=index_factors.take_factors,
+        part=index_factors.take_part,
         doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
     )
 )
@@ -487,6 +495,8 @@ take_add: Primitive = register(
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,
+        factors=index_factors.take_add_factors,
+        part=index_factors.take_add_part,
         doc="Zeros of `size` along an axis, with each part of ct added where its index says: the transpose of take.",
     )
 )
@@ -506,6 +516,8 @@ take_along: Primitive = register(
         dtypes=_ANY,
         linear=True,
         traps=may_be_outside,
+        factors=index_factors.along_factors,
+        part=index_factors.along_part,
         doc="Along an axis, each row of x read at the positions in the same row of indices.",
     )
 )
@@ -530,6 +542,8 @@ put_along: Primitive = register(
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,
+        factors=index_factors.along_factors,
+        part=index_factors.along_part,
         doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
     )
 )

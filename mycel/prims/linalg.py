@@ -16,6 +16,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, broadcast_shapes, need_kind, register, same_dtype
 from mycel.prims.elementwise_records import FLOATS, unbroadcast
+from mycel.prims.factors import Factor, named
 
 
 def _infer(a: TensorType, b: TensorType) -> TensorType:
@@ -72,6 +73,17 @@ def _batch(size: Any, values: Any, axes: Any) -> Any:
     return matmul(*moved), 0
 
 
+def _factors(node: Node) -> tuple[Factor, ...]:
+    rank = node.type.rank
+    lead = [range(rank - i.type.rank, rank - 2) for i in node.inputs]
+    return named(
+        node,
+        [(*lead[0], "row", "inner"), (*lead[1], "inner", "column")],
+        [(*range(rank - 2), "row", "column")],
+        {"inner": "sum"},
+    )
+
+
 matmul: Primitive = register(
     Primitive(
         "matmul",
@@ -88,6 +100,7 @@ matmul: Primitive = register(
         ),
         dtypes=(*FLOATS, "int32", "int64"),
         holomorphic=True,
+        factors=_factors,
         rounding=Rounding.ONCE,
         work=lambda node, number: 2 * number(node.type.size) * number(node.inputs[0].type.shape[-1]),
         doc="a @ b over the last two axes; the other axes broadcast; 16-bit floats accumulate in float32.",

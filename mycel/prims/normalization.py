@@ -25,6 +25,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
+from mycel.prims.factors import other_axes_factors
 from mycel.prims.reduce import Axes, count, reduce_max, reduce_sum, reduced_shape, restore
 
 __all__ = ["log_softmax", "moments", "softmax"]
@@ -139,6 +140,7 @@ moments: Primitive = register(
         ),
         dtypes=("float32", "float64"),
         rounding=Rounding.ONCE,
+        factors=lambda node: other_axes_factors(node, node.params["axes"]),
         doc="The mean and the biased variance over axes.",
     )
 )
@@ -212,6 +214,7 @@ def _soft(name: str, reference: Any, vjp: Any, expand: Any, doc: str) -> Primiti
         ),
         dtypes=("float32", "float64"),
         rounding=Rounding.ONCE,
+        factors=lambda node: other_axes_factors(node, (node.params["axis"],)),
         doc=doc,
     )
     return register(primitive)

@@ -30,6 +30,7 @@ from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
 from mycel.prims.elementwise_records import NUMBERS
+from mycel.prims.factors import Factor, named, other_axes_factors
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort", "top_k"]
 
@@ -190,6 +191,7 @@ def _running(
         linear=linear,
         holomorphic=holomorphic,
         rounding=rounding,
+        factors=lambda node: other_axes_factors(node, (node.params["axis"],)),
         doc=doc,
     )
     return register(primitive)
@@ -208,6 +210,11 @@ def _search_infer(sorted_: TensorType, values: TensorType, *, side: str) -> Tens
             f"search_sorted: the sorted rows {sorted_} and the values {values} must agree except in their last axis"
         )
     return tensor_type(values.shape, S.position_type(sorted_.shape[-1]))
+
+
+def _search_factors(node: Node) -> tuple[Factor, ...]:
+    lead = range(node.type.rank - 1)
+    return named(node, [lead, (*lead, "value")], [(*lead, "value")])
 
 
 def _search_reference(sorted_: Any, values: Any, *, side: Any) -> Array:
@@ -249,6 +256,7 @@ sort: Primitive = register(
             for d in (False, True)
         ),
         dtypes=(*NUMBERS, "bool"),
+        factors=lambda node: other_axes_factors(node, (node.params["axis"],)),
         doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every "
         "number.",
     )
@@ -274,6 +282,7 @@ top_k: Primitive = register(
             for largest in (False, True)
         ),
         dtypes=(*NUMBERS, "bool"),
+        factors=lambda node: other_axes_factors(node, (node.params["axis"],)),
         doc="The k first of the sorted values along an axis and their int32 positions, as `sort` gives them.",
     )
 )
@@ -326,6 +335,7 @@ search_sorted: Primitive = register(
         )
         + (Sample(((0,), (3,)), {"side": "left"}), Sample(((1,), (4,)), {"side": "right"})),
         dtypes=NUMBERS,
+        factors=_search_factors,
         doc="For each value, the int32 position in the ascending row at which it would keep the row sorted.",
     )
 )

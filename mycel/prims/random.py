@@ -17,19 +17,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from mycel.base.dtype import DType, float32, float64, int32, uint32, uint64
 from mycel.base.errors import ShapeError
-from mycel.ir.dims import DimLike, product
+from mycel.ir.dims import DimLike, is_one, product, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import ordered as O
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register
+from mycel.prims.factors import Factor, named, starts_by_axis
 
 __all__ = [
     "MIXERS",
@@ -38,6 +39,7 @@ __all__ = [
     "WEYL",
     "advance",
     "bernoulli",
+    "bits_of_part",
     "normal",
     "permutation",
     "randint",
@@ -91,13 +93,18 @@ def _reference(state: Any, *, shape: Any, dtype: DType) -> Any:
 
 
 def _expand(state: Node, *, shape: Shape, dtype: DType) -> Node:
+    return _bits(state, S.iota(shape=(product(shape),), axis=0, dtype=uint64), shape, dtype)
+
+
+def _bits(state: Node, place: Node, shape: Shape, dtype: DType) -> Node:
+    """Return the bits of elements whose places in row-major order are the vector `place`."""
     lead, axis = tuple(state.shape[:-1]), state.type.rank - 1
     key = S.slice_axis(state, axis, 0, 1)
     for shift, factor in MIXERS:
         key = E.mul(E.bitwise_xor(key, E.shift_right(key, shift)), factor)
     key = E.bitwise_xor(key, E.shift_right(key, 31))
     counter = E.add(S.slice_axis(state, axis, 1, 2), E.bitwise_and(key, _LOW << 32))
-    block = E.add(counter, S.iota(shape=(product(shape),), axis=0, dtype=uint64))
+    block = E.add(counter, place)
     left, right, key = E.bitwise_and(block, _LOW), E.shift_right(block, 32), E.bitwise_and(key, _LOW)
     for _ in range(ROUNDS):
         whole = E.mul(left, MULTIPLIER)
@@ -105,6 +112,48 @@ def _expand(state: Node, *, shape: Shape, dtype: DType) -> Node:
         key = E.bitwise_and(E.add(key, WEYL), _LOW)
     bits = left if dtype is uint32 else E.bitwise_or(E.shift_left(left, 32), right)
     return S.reshape(bits if dtype is uint64 else E.cast(bits, dtype=dtype), (*lead, *shape))
+
+
+def bits_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]], dtype: DType) -> Node:
+    """Return that part of the bits of shape `whole` that begins at `starts`, bit for bit.
+
+    `state` is that of the whole, `shape` the shape of the part; `starts` has an integer scalar for
+    each axis, None for 0. Where the part lies together in row-major order it is a draw from a state
+    that is as many elements further.
+    """
+    strides = [product(whole[a + 1 :]) for a in range(len(whole))]
+    first: Optional[Node] = None
+    for start, stride in zip(starts, strides):
+        if start is not None:
+            moved = E.mul(E.cast(start, dtype=uint64), S.constant_like(stride, state))
+            first = moved if first is None else E.add(first, moved)
+    large = [a for a, d in enumerate(shape) if not is_one(d)]
+    if not large or all(same(p, q) for p, q in zip(shape[large[0] + 1 :], whole[large[0] + 1 :])):
+        return random_bits(state if first is None else _further(state, first), shape=shape, dtype=dtype)
+    places = S.full(shape, 0, uint64)
+    for axis in large:
+        step = S.constant_like(strides[axis], state)
+        places = E.add(places, E.mul(S.iota(shape=shape, axis=axis, dtype=uint64), step))
+    places = places if first is None else E.add(places, first)
+    return _bits(state, S.reshape(places, (product(shape),)), shape, dtype)
+
+
+def _further(state: Node, count: Node) -> Node:
+    axis = state.type.rank - 1
+    counter = E.add(S.slice_axis(state, axis, 1, 2), count)
+    return S.concat([S.slice_axis(state, axis, 0, 1), counter], axis)
+
+
+def _factors(node: Node) -> tuple[Factor, ...]:
+    rank, lead = node.type.rank, node.inputs[0].type.rank - 1
+    sizes = {a: (("shape", a - lead),) for a in range(lead, rank)}
+    return named(node, [range(lead)], [range(rank)], sizes=sizes)
+
+
+def _part(whole: Node, inputs: Any, params: Any, starts: Any) -> Node:
+    by_axis, lead = starts_by_axis(whole, starts), whole.inputs[0].type.rank - 1
+    offsets = [by_axis.get(a) for a in range(lead, whole.type.rank)]
+    return bits_of_part(inputs[0], whole.params["shape"], params["shape"], offsets, params["dtype"])
 
 
 def _batch(size: DimLike, values: Sequence[Node], axes: Any, *, shape: Shape, dtype: DType) -> tuple[Node, int]:
@@ -132,6 +181,8 @@ random_bits: Primitive = register(
         )
         + (Sample((_STATES[0],), {"shape": (0, 2), "dtype": uint32}, dtypes=("uint64",)),),
         dtypes=("uint64",),
+        factors=_factors,
+        part=_part,
         doc="Uniform bits from a uint64[2] state by Philox2x32-10, one block for each element.",
     )
 )
@@ -141,7 +192,7 @@ def advance(state: Node, n: Union[DimLike, Node]) -> Node:
     """Return the state after drawing `n` elements."""
     count = n if isinstance(n, Node) else constant(n, uint64)
     step = S.reshape(E.cast(count, dtype=uint64) if count.dtype is not uint64 else count, (1,))
-    return S.concat([S.slice_axis(state, 0, 0, 1), E.add(S.slice_axis(state, 0, 1, 2), step)], 0)
+    return _further(state, step)
 
 
 # How many random bits each type's unit interval takes: its significand, so that conversion is exact

@@ -24,6 +24,7 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, get_item, register
+from mycel.prims.factors import named
 from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["after", "recompute", "with_root_tapes"]
@@ -53,6 +54,7 @@ after: Primitive = register(
         samples=(Sample(((3,), ())),),
         dtypes=("float64", "float32", "int32", "bool"),
         rounding=Rounding.EXACT,
+        factors=lambda node: named(node, [range(node.type.rank), ()], [range(node.type.rank)]),
         doc="The first operand, available only when the second is.",
     )
 )

@@ -55,6 +55,7 @@ from mycel.prims.base import (
     same_dtype,
 )
 from mycel.prims.control import while_loop
+from mycel.prims.factors import Factor, named
 from mycel.prims.linalg import matmul, swap_last
 from mycel.prims.reduce import reduce_sum
 
@@ -248,6 +249,25 @@ def _grad_infer(
             raise ShapeError(f"recurrence_grad: operands must be of the types of the states, {s}, not {t}")
     made = tensor_type((time, batch, PARTS[mode] * hidden), x.states.dtype)
     return (made, x.h, x.h) if mode == "lstm" else (made, x.h)
+
+
+def _of_rank(types: Sequence[TensorType]) -> list[Any]:
+    """Return the labels of values (time, batch, ...) at all times and of states (batch, hidden)."""
+    return [(None, "example") if t.rank == 3 else ("example",) for t in types]
+
+
+def _factors(node: Node) -> tuple[Factor, ...]:
+    p, _, _, *states = [i.type for i in node.inputs]
+    masks = [(None, "example")] * node.params["masked"]
+    labels = [*_of_rank([p]), (), (), *_of_rank(states[: len(states) - len(masks)]), *masks]
+    return named(node, labels, _of_rank(node.type))
+
+
+def _grad_factors(node: Node) -> tuple[Factor, ...]:
+    labels = [(), *_of_rank([i.type for i in node.inputs[1:]])]
+    if node.params["masked"]:
+        labels[3 if node.params["mode"] == "lstm" else 2] = (None, "example")
+    return named(node, labels, _of_rank(node.type))
 
 
 # Definitions: arrays.
@@ -538,6 +558,7 @@ recurrence: Primitive = register(
         samples=_samples(False),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="The states of a recurrent layer after each step, from the part of its gates that does not depend on them.",
     )
 )
@@ -550,6 +571,7 @@ recurrence_grad: Primitive = register(
         samples=_samples(True),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_grad_factors,
         doc="The cotangents of a recurrence's gates at all times, and of its first states.",
     )
 )

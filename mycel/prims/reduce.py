@@ -23,6 +23,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Cost, Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.elementwise_records import NUMBERS, kind_of
+from mycel.prims.factors import Factor, named, other_axes_factors
 
 Axes = tuple[int, ...]
 
@@ -48,6 +49,17 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def rule(size: Any, values: Any, batch_axes: Any, *, axes: Axes, keepdims: bool) -> Any:
         x = S.move_axis(values[0], batch_axes[0], 0)
         return primitive()(x, axes=tuple(a + 1 for a in axes), keepdims=keepdims), 0
+
+    return rule
+
+
+def _factors(combine: str) -> Callable[[Node], tuple[Factor, ...]]:
+    """Return the rule by which each axis is a factor, and reduced ones are combined likewise."""
+
+    def rule(node: Node) -> tuple[Factor, ...]:
+        axes, labels = node.params["axes"], range(node.inputs[0].type.rank)
+        kept = [None if a in axes else a for a in labels if node.params["keepdims"] or a not in axes]
+        return named(node, [labels], [kept], dict.fromkeys(axes, combine))
 
     return rule
 
@@ -113,6 +125,7 @@ def _define(
         holomorphic=holomorphic,
         cost=Cost.PASS,
         rounding=rounding,
+        factors=_factors(name.removeprefix("reduce_")),
         doc=doc,
     )
     return register(primitive)
@@ -193,6 +206,7 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
         None,
         (Sample(((2, 5),), {"axis": 1}), Sample(((4, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": 1})),
         (*NUMBERS,),
+        factors=lambda node: other_axes_factors(node, (node.params["axis"],)),
         doc=doc,
     )
     return register(primitive)

@@ -32,6 +32,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import Number, Primitive, Sample, constant, need_kind, register, same_dtype
+from mycel.prims.factors import Factor, named
 from mycel.prims.reduce import reduce_sum
 
 __all__ = ["sample", "sample_add", "sample_slopes"]
@@ -295,6 +296,17 @@ def _samples(what: str) -> tuple[Sample, ...]:
     return tuple(found)
 
 
+def _factors(node: Node) -> tuple[Factor, ...]:
+    """Return images, channels and positions as factors; gradients sum over one of the last two."""
+    images, values, places = ("image", "channel"), ("image", "channel", "point"), ("image", "point")
+    if node.prim is sample:
+        return named(node, [images, *[places] * (len(node.inputs) - 1)], [values])
+    if node.prim is sample_add:
+        return named(node, [values, *[places] * (len(node.inputs) - 1)], [images], {"point": "sum"})
+    count = len(node.inputs) - 2
+    return named(node, [values, images, *[places] * count], [places] * count, {"channel": "sum"})
+
+
 def _work(node: Node, number: Number) -> int:
     rank = len(node.inputs) - (1 if node.prim is not sample_slopes else 2)
     values = node.type if node.prim is sample else node.inputs[0].type
@@ -312,6 +324,7 @@ sample: Primitive = register(
         samples=_samples("sample"),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="Images at positions between their elements.",
     )
 )
@@ -326,6 +339,7 @@ sample_add: Primitive = register(
         samples=_samples("add"),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="The cotangent of images by that of what was read between their elements.",
     )
 )
@@ -340,6 +354,7 @@ sample_slopes: Primitive = register(
         samples=_samples("slopes"),
         dtypes=("float32", "float64"),
         work=_work,
+        factors=_factors,
         doc="The cotangents of positions by that of what was read there between an image's elements.",
     )
 )

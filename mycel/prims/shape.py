@@ -15,6 +15,7 @@ from mycel.base.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import shape_factors
 from mycel.prims.base import Cost, Primitive, Sample, broadcast_shapes, constant, register
 
 Shape = tuple[DimLike, ...]
@@ -58,6 +59,7 @@ RESHAPE: Primitive = register(
         view=True,
         linear=True,
         cost=Cost.LIGHT,
+        factors=shape_factors.reshape_factors,
         doc="The same elements in row-major order under another shape.",
     )
 )
@@ -98,6 +100,7 @@ TRANSPOSE: Primitive = register(
         view=True,
         linear=True,
         cost=Cost.LIGHT,
+        factors=shape_factors.transpose_factors,
         doc="Axes in another order: axis i of the result is axis permutation[i] of x.",
     )
 )
@@ -151,6 +154,7 @@ BROADCAST_TO: Primitive = register(
         view=True,
         linear=True,
         cost=Cost.LIGHT,
+        factors=shape_factors.broadcast_factors,
         doc="Axes of size 1 repeated, and axes added in front, by NumPy's rule.",
     )
 )
@@ -208,6 +212,7 @@ SLICE: Primitive = register(
         view=True,
         linear=True,
         cost=Cost.LIGHT,
+        factors=shape_factors.slice_factors,
         doc="x[start:stop:step] on every axis, with positive steps and bounds inside the tensor.",
     )
 )
@@ -306,6 +311,7 @@ PAD: Primitive = register(
         dtypes=ANY,
         linear=True,
         cost=Cost.PASS,
+        factors=shape_factors.pad_factors,
         doc="`low` and `high` copies of a value around x, `interior` between neighbours; negative amounts crop.",
     )
 )
@@ -368,6 +374,7 @@ CONCAT: Primitive = register(
         dtypes=ANY,
         linear=True,
         cost=Cost.PASS,
+        factors=shape_factors.concat_factors,
         doc="Tensors joined along an axis.",
     )
 )
@@ -400,6 +407,7 @@ reverse: Primitive = register(
         view=True,
         linear=True,
         cost=Cost.LIGHT,
+        factors=shape_factors.reverse_factors,
         doc="Axes in the opposite direction.",
     )
 )
@@ -427,6 +435,14 @@ def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
 
+def _iota_part(whole: Node, inputs: Any, params: Any, starts: Any) -> Node:
+    from mycel.prims import elementwise as E
+    from mycel.prims.factors import starts_by_axis
+
+    start, part = starts_by_axis(whole, starts).get(params["axis"]), iota(**params)
+    return part if start is None else E.add(part, E.cast(start, dtype=part.dtype))
+
+
 iota: Primitive = register(
     Primitive(
         "iota",
@@ -436,6 +452,8 @@ iota: Primitive = register(
         lambda size, values, axes, **params: (iota(**params), None),
         samples=tuple(Sample((), {"shape": (3, 4), "axis": a, "dtype": d}) for a in (0, 1) for d in (int32, int64)),
         cost=Cost.LIGHT,
+        factors=shape_factors.iota_factors,
+        part=_iota_part,
         doc="The index along an axis.",
     )
 )

@@ -33,6 +33,7 @@ from mycel.prims.decompositions import (
     adjoint,
     solve,
 )
+from mycel.prims.factors import leading_factors
 from mycel.prims.linalg import matmul
 
 __all__ = ["eig", "eigh", "matrix_exponential", "svd"]
@@ -81,6 +82,7 @@ eigh: Primitive = register(
         _batch(lambda: eigh),
         samples=tuple(Sample((_positive(3, k),), {"lower": True}, dtypes=(k,), differentiable=False) for k in KINDS),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="The eigenvalues, ascending, and the orthonormal eigenvectors, as columns, of Hermitian matrices, of which "
         "one triangle is read.",
     )
@@ -125,6 +127,7 @@ eig: Primitive = register(
         _batch(lambda: eig),
         samples=tuple(Sample((_positive(3, k),), dtypes=(k,), differentiable=False) for k in KINDS),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="The complex eigenvalues, in no particular order, and the eigenvectors of length 1, as columns.",
     )
 )
@@ -205,6 +208,7 @@ svd: Primitive = register(
             for f, v in ((False, False), (False, True), (True, True))
         ),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="u, the singular values in descending order, and v^H with u diag(s) v^H = a; or the values alone.",
     )
 )
@@ -244,6 +248,7 @@ matrix_exponential: Primitive = register(
         _batch(lambda: matrix_exponential),
         samples=(Sample(((3, 3),)), Sample(((2, 2, 2),)), Sample(((2, 0, 0),))),
         dtypes=KINDS,
+        factors=lambda node: leading_factors(node, node.inputs[0].type.rank - 2),
         doc="The sum of a^k / k! over k.",
     )
 )

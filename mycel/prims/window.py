@@ -26,6 +26,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.conv import _ALL, _corners, _differs, _fold_images, _taps, _unfold_images, window_output
+from mycel.prims.conv_factors import window_factors
 from mycel.prims.elementwise_records import NUMBERS
 
 __all__ = ["window_argmax", "window_gather", "window_max", "window_scatter", "window_spread", "window_sum"]
@@ -288,6 +289,7 @@ window_sum: Primitive = register(
         dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.ONCE,
+        factors=window_factors,
         doc="The sum over each window; padding counts as 0, and integers wrap.",
     )
 )
@@ -301,6 +303,7 @@ window_max: Primitive = register(
         _max_expand,
         samples=tuple(Sample((x,), p, integers=(0, 100)) for x, _, p in _CASES),
         dtypes=NUMBERS,
+        factors=window_factors,
         doc="The largest in each window, padding excluded; NaN wins; the first of equal extremes takes the derivative.",
     )
 )
@@ -314,6 +317,7 @@ window_argmax: Primitive = register(
         _argmax_expand,
         samples=tuple(Sample((x,), p, integers=(0, 3)) for x, _, p in _CASES),
         dtypes=NUMBERS,
+        factors=window_factors,
         doc="The int32 row-major place of the first largest of each window, never in the padding; the first NaN wins.",
     )
 )
@@ -331,6 +335,7 @@ window_scatter: Primitive = register(
         ),
         dtypes=NUMBERS,
         rounding=Rounding.IN_PLACE,
+        factors=window_factors,
         doc="Each value added to the input position that its index names in its window.",
     )
 )
@@ -346,6 +351,7 @@ window_gather: Primitive = register(
             Sample((x, out), p, integers=(0, n), dtypes=("*", "int32")) for (x, out, p), n in zip(_CASES, _PLACES)
         ),
         dtypes=NUMBERS,
+        factors=window_factors,
         doc="The value of each window at the place that its index names.",
     )
 )

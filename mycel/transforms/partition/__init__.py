@@ -1,0 +1,31 @@
+"""Partition: a graph and layouts on a mesh become the one graph that every rank runs.
+
+`partition` decides a division of every node, moves operands where layouts differ, and makes the
+collectives explicit nodes. `Sharding` says how one tensor is laid out, `route` how it gets from one
+layout to another and what that costs, `divisions_of` and `implied` what a node can do.
+"""
+
+from mycel.transforms.partition.arrays import shard, whole
+from mycel.transforms.partition.division import divisions_of, implied
+from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, part_of, sharding
+from mycel.transforms.partition.moves import Move, apply, route
+from mycel.transforms.partition.partitioner import Message, Partitioned, partition
+
+__all__ = [
+    "WHOLE",
+    "Message",
+    "Move",
+    "Part",
+    "Partitioned",
+    "Sharding",
+    "apply",
+    "divisions_of",
+    "implied",
+    "local_shape",
+    "part_of",
+    "partition",
+    "route",
+    "shard",
+    "sharding",
+    "whole",
+]

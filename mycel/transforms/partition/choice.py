@@ -1,0 +1,384 @@
+"""The choice of a division for every node: what operands have is followed, and users are heard.
+
+A node's operands *claim* divisions: a part of an operand that lies in one of the node's factors
+says that the factor be divided there. Claims that agree are followed, without any cost. Where
+claims exclude each other, each largest set of claims that does not is a candidate, and the one that
+moves the fewest bytes wins, with the work that ranks do in common counted as bytes.
+
+A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
+nobody else uses it. Then it is settled once for all users: scattered where a user wants it divided
+along these mesh axes, reduced for everyone else.
+
+What users want is found by a first run without wishes, and one pass backwards over its result: a
+user wants each operand as its own division implies it, and where nothing divides the user, as its
+users want its result. The second run hears the wishes: they decide how pending values are settled,
+and divide what no operand divides, as random numbers or updates of weights, if all users agree.
+
+A node that has an operand divided where it has no factor is opened by its definition in simpler
+primitives, if that costs no more than it; else the operand is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Optional, Union
+
+from mycel.ir.graph import Graph, Node
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
+from mycel.prims.base import GET_ITEM
+from mycel.prims.factors import Factor, factors_of
+from mycel.prims.normalization import log_softmax, moments, softmax
+from mycel.transforms.partition.division import allowed, factor_part, implied, result_types, tensor_part
+from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
+from mycel.transforms.partition.moves import route
+from mycel.transforms.rewrite import use_counts
+
+__all__ = ["Choice", "choose"]
+
+Layout = Union[Sharding, tuple[Sharding, ...]]
+# The bytes that a rank could send in the time of one floating-point operation.
+BYTES_PER_FLOP = 0.005
+# Primitives that open where operands are divided along what they combine.
+OPENED = (moments, softmax, log_softmax)
+MOST_CANDIDATES = 64
+
+
+class Choice:
+    """The layouts of all values and the divisions of all nodes of a graph.
+
+    `layouts` has that in which a node gives its value, with what is pending; `settled` that in
+    which users other than linear ones find it. `opened` are nodes that had better be opened.
+    """
+
+    def __init__(self) -> None:
+        self.layouts: dict[Node, Layout] = {}
+        self.settled: dict[Node, Sharding] = {}
+        self.divisions: dict[Node, Sharding] = {}
+        self.flows: dict[Node, tuple[int, ...]] = {}
+        self.opened: list[Node] = []
+
+
+# What users want of a value along one mesh axis: a part, with whether all of them agree, or None
+# for the whole.
+Wish = Optional[tuple[Part, bool]]
+Wishes = dict[str, Wish]
+
+
+def choose(
+    graph: Graph,
+    mesh: Mesh,
+    inputs: Sequence[Optional[Sharding]],
+    outputs: Sequence[Optional[Sharding]],
+    tied: Mapping[int, int],
+    plan: Mapping[Node, Sharding],
+) -> Choice:
+    """Return the divisions of a graph's nodes.
+
+    `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
+    outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
+    nodes that are decided.
+    """
+    first = _Chooser(graph, mesh, inputs, plan, {}).run()
+    wanted = [
+        _bare(first.layouts[graph.inputs[tied[k]]]) if o is None and k in tied else o for k, o in enumerate(outputs)
+    ]
+    wishes = _wishes(graph, mesh, first, wanted)
+    return _Chooser(graph, mesh, inputs, plan, wishes).run()
+
+
+def _bare(layout: Layout) -> Sharding:
+    assert isinstance(layout, Sharding)
+    return layout
+
+
+class _Chooser:
+    def __init__(
+        self,
+        graph: Graph,
+        mesh: Mesh,
+        inputs: Sequence[Optional[Sharding]],
+        plan: Mapping[Node, Sharding],
+        wishes: Mapping[Node, Wishes],
+    ) -> None:
+        self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
+        self.uses = use_counts(graph)
+        self.result = Choice()
+        self.free: set[Node] = set()
+        for node, layout in zip(graph.inputs, inputs):
+            if layout is None:
+                self.free.add(node)
+            self.result.layouts[node] = layout or WHOLE
+
+    def run(self) -> Choice:
+        for node in self.graph.nodes:
+            self.visit(node)
+        for node in self.graph.outputs:
+            if self.uses[node] > 1:
+                self.settle(node)
+        return self.result
+
+    def settle(self, value: Node) -> Sharding:
+        """Return the layout in which a value is found by those that cannot have it pending."""
+        layout = self.result.layouts[value]
+        assert isinstance(layout, Sharding)
+        if not layout.pending:
+            return layout
+        found = self.result.settled.get(value)
+        if found is None:
+            found = layout.settled
+            pending = {a for a, _ in layout.pending}
+            for axis in self.mesh.names:
+                wish = self.wishes.get(value, {}).get(axis)
+                if axis in pending and wish is not None and pending >= set(wish[0].mesh_axes) and found.fits(wish[0]):
+                    found = Sharding((*found.parts, wish[0]))
+            self.result.settled[value] = found
+        return found
+
+    def visit(self, node: Node) -> None:
+        made = self.result
+        if node.prim is GET_ITEM:
+            whole = made.layouts[node.inputs[0]]
+            made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
+            return
+        factors = factors_of(node) if _is_tensors(node) else ()
+        flows: tuple[int, ...] = ()
+        if node in self.plan:
+            division = self.plan[node]
+            if division.pending:
+                flows = tuple(k for k, v in enumerate(node.inputs) if self.pending(v))
+        else:
+            division = self.divide(node, factors)
+            flows = self.flow(node, division)
+            if flows:
+                division = Sharding(division.parts, self.pending(node.inputs[flows[0]]))
+        for k, value in enumerate(node.inputs):
+            if self.pending(value) and k not in flows and self.uses[value] > 1:
+                self.settle(value)
+        operands, results = implied(node, division)
+        for value, layout in zip(node.inputs, operands):
+            if value in self.free and layout.is_even:
+                made.layouts[value] = layout
+            self.free.discard(value)
+        made.divisions[node], made.flows[node] = division, flows
+        made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
+
+    # Claims.
+
+    def divide(self, node: Node, factors: Sequence[Factor]) -> Sharding:
+        claims: dict[Part, None] = {}
+        lost = False
+        for k, value in enumerate(node.inputs):
+            if not isinstance(value.type, TensorType):
+                continue
+            for part in self.seen(value).parts:
+                claim = factor_part(part, factors, [f.operands[k] for f in factors])
+                if claim is not None and allowed(node, factors, claim):
+                    claims[claim] = None
+                else:
+                    lost = True
+        if lost and node.prim in OPENED:
+            self.result.opened.append(node)
+        soft = self.asked(node, factors)
+        found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, list(claims))]
+        return found[0] if len(found) == 1 else min(found, key=lambda d: self.cost(node, factors, d))
+
+    def seen(self, value: Node) -> Sharding:
+        """Return the layout of a value as far as it is divided, settled or not."""
+        layout = self.result.layouts[value]
+        assert isinstance(layout, Sharding)
+        if not layout.pending or (self.uses[value] == 1 and value not in self.result.settled):
+            return layout.settled
+        return self.settle(value)
+
+    def candidates(self, node: Node, factors: Sequence[Factor], claims: list[Part]) -> list[Sharding]:
+        """Return the largest sets of claims that agree, in the order of the claims."""
+        found: dict[Sharding, None] = {}
+
+        def grow(division: Sharding, left: list[Part]) -> None:
+            if len(found) >= MOST_CANDIDATES:
+                return
+            fitting = [c for c in left if allowed(node, factors, c, division)]
+            if not fitting:
+                found[division] = None
+                return
+            for k, claim in enumerate(fitting):
+                rest = fitting[:k] + fitting[k + 1 :]
+                grow(Sharding((*division.parts, claim)), rest)
+                if all(self._agree(node, factors, claim, c, division) for c in rest):
+                    return  # the others lose nothing by this one
+
+        grow(Sharding(), claims)
+        largest = [d for d in found if not any(set(d.parts) < set(o.parts) for o in found)]
+        return largest or [Sharding()]
+
+    def _agree(self, node: Node, factors: Sequence[Factor], one: Part, two: Part, division: Sharding) -> bool:
+        return allowed(node, factors, two, Sharding((*division.parts, one)))
+
+    def asked(self, node: Node, factors: Sequence[Factor]) -> list[Part]:
+        """Return the divisions that users of the result wish for and that nothing is moved for."""
+        if isinstance(node.type, tuple) or not factors:
+            return []
+        result = []
+        pending = {a for v in node.inputs for a, _ in self.pending(v)}
+        for axis in self.mesh.names:
+            wish = self.wishes.get(node, {}).get(axis)
+            if wish is not None and (wish[1] or axis in pending):
+                claim = factor_part(wish[0], factors, [f.results[0] for f in factors])
+                if claim is not None and claim not in result:
+                    result.append(claim)
+        return result
+
+    def pending(self, value: Node) -> tuple[tuple[str, str], ...]:
+        layout = self.result.layouts[value]
+        return layout.pending if isinstance(layout, Sharding) else ()
+
+    def extended(self, node: Node, factors: Sequence[Factor], division: Sharding, soft: Iterable[Part]) -> Sharding:
+        for claim in soft:
+            if allowed(node, factors, claim, division) and not self.flow(node, division):
+                division = Sharding((*division.parts, claim))
+        return division
+
+    def cost(self, node: Node, factors: Sequence[Factor], division: Sharding) -> float:
+        """Return the bytes that a division moves, with the time of its work as bytes."""
+        operands, results = implied(node, division)
+        total = 0.0
+        for value, layout in zip(node.inputs, operands):
+            if isinstance(value.type, TensorType):
+                native = self.result.layouts[value]
+                assert isinstance(native, Sharding)
+                total += sum(m.sent for m in route(native, layout, value.type, self.mesh))
+        for layout, type in zip(results, result_types(node)):
+            if isinstance(type, TensorType):
+                total += self.afterwards(node, layout, type)
+        share = 1
+        for p in division.parts:
+            share *= p.count
+        if node.prim is not None and node.prim.work is not None:
+            total += node.prim.work(node, int) / share * BYTES_PER_FLOP
+        return total
+
+    def afterwards(self, node: Node, layout: Sharding, type: TensorType) -> float:
+        """Return the bytes by which a result gets to where users wish it, at least settled."""
+        end = layout.settled
+        for axis in self.mesh.names:
+            wish = self.wishes.get(node, {}).get(axis)
+            if wish is not None and end.fits(wish[0]):
+                end = Sharding((*end.parts, wish[0]))
+        settled = sum(m.sent for m in route(layout, end, type, self.mesh))
+        return settled + elements(static(type), layout) * type.dtype.itemsize * 0.01
+
+    # Pending sums that flow on.
+
+    def flow(self, node: Node, division: Sharding) -> tuple[int, ...]:
+        """Return the operands that stay pending, empty where none does."""
+        prim, made = node.prim, self.result
+        found = [k for k, v in enumerate(node.inputs) if self.pending(v)]
+        if not found or prim is None or isinstance(node.type, tuple) or node.type.dtype.kind not in "fc":
+            return ()
+        pending = self.pending(node.inputs[found[0]])
+        axes = {a for a, _ in pending}
+        if any(op != "sum" for _, op in pending) or axes & set(division.mesh_axes):
+            return ()
+        for k in found:
+            value = node.inputs[k]
+            if self.pending(value) != pending or self.uses[value] != 1 or value in made.settled:
+                return ()
+        if not _is_linear(node, found) or _uses_twice(node):
+            return ()
+        _, results = implied(node, division)
+        if results[0].pending:
+            return ()
+        size = elements(node.type.shape, results[0]) * node.type.dtype.itemsize
+        first = node.inputs[found[0]]
+        layout = made.layouts[first]
+        assert isinstance(layout, Sharding)
+        return tuple(found) if size <= elements(first.type.shape, layout) * first.type.dtype.itemsize else ()
+
+
+def _uses_twice(node: Node) -> bool:
+    return len(set(node.inputs)) != len(node.inputs)
+
+
+def _is_linear(node: Node, found: Sequence[int]) -> bool:
+    """Return whether a node is linear in the operands `found` together."""
+    prim = node.prim
+    assert prim is not None
+    if prim is E.mul:
+        return len(found) == 1
+    if prim is E.div:
+        return list(found) == [0]
+    if not prim.linear:
+        return False
+    data = [k for k, v in enumerate(node.inputs) if v.dtype.kind in "fc" and not _is_zero(v)]
+    return data == list(found)
+
+
+def _is_zero(value: Node) -> bool:
+    return value.is_constant and not value.value.any()
+
+
+def _is_tensors(node: Node) -> bool:
+    types = [*(i.type for i in node.inputs), *result_types(node)]
+    return all(isinstance(t, TensorType) for t in types)
+
+
+# What users want.
+
+
+def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[Sharding]]) -> dict[Node, Wishes]:
+    """Return what the users of each value want along each mesh axis.
+
+    `first` is the choice without wishes, `outputs` the layouts that are asked of outputs.
+    """
+    heard: dict[Node, dict[str, list[Wish]]] = {}
+    done: dict[Node, Wishes] = {}
+
+    def say(value: Node, axis: str, wish: Wish) -> None:
+        heard.setdefault(value, {}).setdefault(axis, []).append(wish)
+
+    for node, layout in zip(graph.outputs, outputs):
+        for axis in mesh.names if layout is not None else ():
+            part = part_along(layout, axis) if layout is not None else None
+            say(node, axis, None if part is None else (part, True))
+    for node in reversed(graph.nodes):
+        own = done[node] = {axis: _joined(wishes) for axis, wishes in heard.get(node, {}).items()}
+        if node.prim is GET_ITEM or node not in first.divisions:
+            continue
+        _ask_operands(node, mesh, first, own, say)
+    for node in graph.inputs:
+        done[node] = {axis: _joined(wishes) for axis, wishes in heard.get(node, {}).items()}
+    return done
+
+
+def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: object) -> None:
+    factors = factors_of(node) if _is_tensors(node) else ()
+    division, sure = first.divisions[node].settled, {}
+    for axis in mesh.names:
+        wish = own.get(axis)
+        if part_along(division, axis) is None and wish is not None and not isinstance(node.type, tuple):
+            claim = factor_part(wish[0], factors, [f.results[0] for f in factors])
+            if claim is not None and allowed(node, factors, claim, division):
+                division = Sharding((*division.parts, claim))
+                sure[axis] = wish[1]
+    for k, value in enumerate(node.inputs):
+        for axis in mesh.names:
+            part = part_along(division, axis)
+            place = None if part is None else factors[part.axis].operands[k]
+            if part is not None and place is not None:
+                say(value, axis, (tensor_part(part, place), sure.get(axis, True)))  # type: ignore[operator]
+            elif part is not None or not factors or (axis in own and own[axis] is None):
+                say(value, axis, None)  # type: ignore[operator]
+
+
+def _joined(wishes: Sequence[Wish]) -> Wish:
+    """Return the part that most users want, with whether all want it for sure."""
+    counts: dict[Part, int] = {}
+    for wish in wishes:
+        if wish is not None:
+            counts[wish[0]] = counts.get(wish[0], 0) + 1
+    if not counts:
+        return None
+    best = max(counts, key=lambda p: counts[p])
+    return best, all(w is not None and w[0] == best and w[1] for w in wishes)

@@ -1,0 +1,254 @@
+"""Divisions: how the work of one node is divided among ranks, and the node that a rank runs.
+
+A division is a `Sharding` whose axes are the numbers of the node's factors. It implies the layout
+of each operand and result: a part of a factor is a part of each tensor that has the factor, at the
+factor's place. Parts inside of a factor are allowed where the primitive takes any subset of its
+indices; one whose `part` rule wants to know where its share starts takes a leading part only.
+
+Padding of an operand must not reach other elements. So where the factor of an uneven part is
+combined, the operands that have it get the neutral element in the padding, and where the factor
+names values for the padding, as for indices that are checked, they get those.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel.base.dtype import DType, int64
+from mycel.base.errors import ShapeError
+from mycel.ir.graph import Node
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType, Type
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import constant, outputs_of
+from mycel.prims.factors import Factor, Place, factors_of
+from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_size, local_type, part_of, static, view_of
+from mycel.transforms.partition.moves import first_index
+
+__all__ = ["allowed", "divisions_of", "factor_part", "implied", "local_outputs", "tensor_part"]
+
+Local = Union[Node, tuple[Node, ...]]
+
+
+def factor_part(part: Part, factors: Sequence[Factor], places: Sequence[Optional[Place]]) -> Optional[Part]:
+    """Return a part of a tensor as a part of the factor that has it, or None where none has.
+
+    `places` are those of each of `factors` in the tensor.
+    """
+    for k, (factor, place) in enumerate(zip(factors, places)):
+        if place is None or place.axis != part.axis or part.before % int(place.before):
+            continue
+        before, size = part.before // int(place.before), int(factor.size)
+        if size % (before * part.size) == 0:
+            return Part(k, before, part.size, size // (before * part.size), part.mesh_axes, part.count)
+    return None
+
+
+def tensor_part(part: Part, place: Place) -> Part:
+    """Return a part of a factor as the part of a tensor that has the factor at `place`."""
+    before, after = int(place.before) * part.before, part.after * int(place.after)
+    return Part(place.axis, before, part.size, after, part.mesh_axes, part.count)
+
+
+def result_types(node: Node) -> tuple[Type, ...]:
+    return node.type if isinstance(node.type, tuple) else (node.type,)
+
+
+def allowed(node: Node, factors: Sequence[Factor], part: Part, division: Sharding = WHOLE) -> bool:
+    """Return whether a node can be divided by `part` of one of its `factors`.
+
+    `division` is how it is divided already.
+    """
+    factor = factors[part.axis]
+    others = [p for p in division.parts if p.axis == part.axis]
+    if not part.is_even and getattr(factor, "even", False):
+        return False
+    if node.prim is not None and node.prim.part is not None:
+        # The share must be one stretch, and an uneven one must not overlap the next.
+        end = math.prod(p.size for p in others if p.before < part.before)
+        if part.before != end or (others and not (part.is_even and all(p.is_even for p in others))):
+            return False
+    ops = {factors[p.axis].combine for p in (*division.parts, part)} - {""}
+    return len(ops) <= 1 and division.fits(part)
+
+
+def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
+    """Return the divisions of a node on a mesh: each mesh axis divides one factor, or none.
+
+    The first divides nothing. Factors smaller than the number of ranks are left whole.
+
+    >>> from mycel.base.dtype import float32
+    >>> from mycel.ir.graph import input_node
+    >>> from mycel.ir.types import tensor_type
+    >>> from mycel.prims import elementwise as E
+    >>> x = input_node(tensor_type((4, 6), float32), "x")
+    >>> print(*divisions_of(E.exp(x), Mesh((2,), ("x",))), sep=", ")
+    whole, 0:x, 1:x
+    """
+    factors = factors_of(node)
+    result: dict[Sharding, None] = {}
+    for choice in itertools.product(range(-1, len(factors)), repeat=len(mesh.names)):
+        division: Optional[Sharding] = Sharding()
+        for k, factor in enumerate(factors):
+            axes = tuple(a for a, c in zip(mesh.names, choice) if c == k)
+            size = int(factor.size)
+            for part in part_of(mesh, k, axes, size) if mesh.count(axes) <= size else ():
+                if division is not None and allowed(node, factors, part, division):
+                    division = Sharding((*division.parts, part))
+                else:
+                    division = None
+            if axes and mesh.count(axes) > size:
+                division = None
+        if division is not None:
+            result[division] = None
+    return list(result)
+
+
+def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Sharding]]:
+    """Return the layouts of a node's operands and results under a division.
+
+    What is pending in the division is so in the results, beside what the division itself leaves to
+    combine; the operands are given without it.
+    """
+    factors = factors_of(node)
+    operands = [_placed(division, [f.operands[k] for f in factors]) for k in range(len(node.inputs))]
+    results = []
+    for k in range(len(result_types(node))):
+        places = [f.results[k] for f in factors]
+        pending = dict(division.pending)
+        for p in division.parts:
+            if places[p.axis] is None and factors[p.axis].combine:
+                pending |= {a: factors[p.axis].combine for a in p.mesh_axes}
+        results.append(Sharding(_placed(division, places).parts, tuple(pending.items())))
+    return operands, results
+
+
+def _placed(division: Sharding, places: Sequence[Optional[Place]]) -> Sharding:
+    found = [(p, places[p.axis]) for p in division.parts]
+    return Sharding(tuple(tensor_part(p, place) for p, place in found if place is not None))
+
+
+# The node of a rank.
+
+
+def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh: Mesh) -> Local:
+    """Return what a rank computes of a node: a node, or one for each result.
+
+    `node` is that of the whole graph, `operands` are the rank's, in the layouts that `division`
+    implies on `mesh`. Raises ShapeError where a rule of the primitive gives a part of another shape
+    than its factors say.
+    """
+    prim = node.prim
+    assert prim is not None
+    factors = factors_of(node)
+    if not division.parts:
+        if all(a is b for a, b in zip(operands, node.inputs)):
+            return outputs_of(node)  # type: ignore[no-any-return]
+        return outputs_of(Node(prim, tuple(operands), node.params, node.type))  # type: ignore[no-any-return]
+    operands = [_guarded(x, k, node, factors, division, mesh) for k, x in enumerate(operands)]
+    params = _local_params(node, factors, division)
+    if prim.part is not None:
+        starts = [_start(k, division, mesh) for k in range(len(factors))]
+        made: Local = prim.part(tuple(operands), params, starts)
+    else:
+        made = outputs_of(prim.node(*operands, **params))
+    _, layouts = implied(node, division)
+    for one, layout, type in zip(made if isinstance(made, tuple) else (made,), layouts, result_types(node)):
+        wanted = local_type(type, layout) if isinstance(type, TensorType) else type
+        if one.type != wanted:
+            raise ShapeError(f"{prim.name}: a rank's part divided by {division} is {one.type}, but should be {wanted}")
+    return made
+
+
+def _local_params(node: Node, factors: Sequence[Factor], division: Sharding) -> dict[str, Any]:
+    params = dict(node.params)
+    for k, factor in enumerate(factors):
+        size = int(factor.size)
+        length = local_size(size, k, division)
+        if length == size:
+            continue
+        for name, index in factor.sizes:
+            value = params[name]
+            if isinstance(value, tuple):
+                params[name] = (*value[:index], value[index] // size * length, *value[index + 1 :])
+            else:
+                params[name] = value // size * length
+    return params
+
+
+def _start(k: int, division: Sharding, mesh: Mesh) -> Optional[Node]:
+    """Return where this rank's share of a factor starts, None where it is whole."""
+    total: Optional[Node] = None
+    for p in division.parts:
+        if p.axis == k:
+            stride = p.after if p.is_even else 1
+            first = E.mul(first_index(p, mesh), constant(stride, int64)) if stride != 1 else first_index(p, mesh)
+            total = first if total is None else E.add(total, first)
+    return total
+
+
+# Padding.
+
+
+def _neutral(op: str, dtype: DType) -> Any:
+    kind = dtype.kind
+    if op in ("any", "all"):
+        return op == "all"
+    if op in ("sum", "prod"):
+        return int(op == "prod")
+    if kind == "f":
+        return -np.inf if op == "max" else np.inf
+    if kind == "b":
+        return op == "min"
+    limits = np.iinfo(dtype.numpy)
+    return limits.min if op == "max" else limits.max
+
+
+def _guarded(x: Node, k: int, node: Node, factors: Sequence[Factor], division: Sharding, mesh: Mesh) -> Node:
+    """Return an operand with harmless values in the padding, where what is there would matter."""
+    for p in division.parts:
+        factor = factors[p.axis]
+        place, padding = factor.operands[k], getattr(factor, "padding", ())
+        if p.is_even or place is None:
+            continue
+        if padding and padding[k] is not None:
+            fill = padding[k]
+        elif factor.combine and any(r is None for r in factor.results):
+            fill = _neutral(factor.combine, x.dtype)
+        else:
+            continue
+        x = masked(x, tensor_part(p, place), _placed(division, [f.operands[k] for f in factors]), fill, mesh)
+    return x
+
+
+def masked(x: Node, part: Part, layout: Sharding, fill: Any, mesh: Mesh) -> Node:
+    """Return a local tensor with `fill` in the padding of one part.
+
+    `x` is laid out as `layout` on `mesh`, of which `part` is one.
+    """
+    before, after = view_of(part, layout)
+    own = E.add(S.iota(shape=(part.length,), axis=0, dtype=int64), first_index(part, mesh))
+    real = E.lt(own, constant(part.size, int64))
+    size = before * part.length * after
+    if before * after != 1:
+        real = S.reshape(
+            S.broadcast_to(S.reshape(real, (1, part.length, 1)), (before, part.length, after)),
+            (size,),
+        )
+    shape = tuple(size if a == part.axis else 1 for a in range(x.type.rank))
+    return E.select(S.reshape(real, shape), x, constant(fill, x.dtype))
+
+
+def check_static(types: Sequence[Type]) -> None:
+    """Raise ShapeError where a tensor has a symbolic size."""
+    for type in types:
+        if isinstance(type, tuple):
+            check_static(type)
+        elif isinstance(type, TensorType):
+            static(type)

@@ -1,0 +1,251 @@
+"""The partitioner: from a graph and layouts to the one graph that every rank runs.
+
+All ranks run the same graph; where a rank's place matters, the node `mesh_position` says it. First
+`choose` finds a division of every node. Then nodes are made in the order of the graph: operands are
+brought into the layouts that the division implies, each layout of a value once, along the route
+that sends least from a layout that is there already. Nodes without factors, as loops, conditions
+and effects, run whole on every rank, with whole operands.
+
+The result depends on the graph and the layouts only, so that every rank finds the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from mycel.base.errors import ShapeError
+from mycel.ir.graph import Graph, Node, Where, at, input_node
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
+from mycel.prims.base import GET_ITEM
+from mycel.transforms.cse import eliminate_common_subexpressions
+from mycel.transforms.grad import expanded
+from mycel.transforms.partition.choice import Choice, choose
+from mycel.transforms.partition.division import Local, check_static, implied, local_outputs
+from mycel.transforms.partition.fusing import MOST_BYTES, fuse
+from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
+from mycel.transforms.partition.moves import Move, apply, route
+from mycel.transforms.rewrite import use_counts
+
+__all__ = ["Message", "Partitioned", "partition"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One collective of a partitioned graph, for reports.
+
+    `kind` is its name, `mesh_axes` are those along which ranks exchange, `sent` is the number of
+    bytes that each rank sends, `value` the type of the whole tensor that moves, from the layout
+    `start` to `end`; `where` is the user's line that made the tensor, or that uses it where it is
+    an input.
+    """
+
+    kind: str
+    mesh_axes: tuple[str, ...]
+    sent: float
+    value: TensorType
+    start: Sharding
+    end: Sharding
+    where: Optional[Where]
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """A rank's graph, whose inputs and outputs are the rank's parts, and their layouts.
+
+    `divisions` has that of each node of the graph that was divided, after some nodes were opened:
+    `opened` is that graph.
+    """
+
+    graph: Graph
+    mesh: Mesh
+    inputs: tuple[Sharding, ...]
+    outputs: tuple[Sharding, ...]
+    messages: tuple[Message, ...]
+    opened: Graph
+    divisions: Mapping[Node, Sharding]
+
+    @property
+    def sent(self) -> float:
+        """The bytes that each rank sends."""
+        return sum(m.sent for m in self.messages)
+
+
+def partition(
+    graph: Graph,
+    mesh: Mesh,
+    inputs: Sequence[Optional[Sharding]],
+    outputs: Optional[Sequence[Optional[Sharding]]] = None,
+    tied: Optional[Mapping[int, int]] = None,
+    plan: Optional[Mapping[Node, Sharding]] = None,
+    fused_bytes: int = MOST_BYTES,
+) -> Partitioned:
+    """Return the graph that each rank of a mesh runs in place of `graph`.
+
+    `inputs` has the layout of each input; None leaves it open, and it is whole or divided as its
+    first user has it. `outputs` has what is asked of each output; None is as it comes, with nothing
+    pending. `tied` maps outputs to inputs whose layouts they must have, as a parameter's new value
+    has that of the parameter. `plan` has the divisions (layouts over factors) of nodes for which
+    they are decided. All-reduces that do not depend on each other are joined up to `fused_bytes`.
+
+    Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs,
+    and for inputs that are pending.
+
+    >>> from mycel.base.dtype import float32
+    >>> from mycel.ir.types import tensor_type
+    >>> from mycel.prims.linalg import matmul
+    >>> from mycel.transforms.partition import sharding
+    >>> x, w = (input_node(tensor_type(s, float32)) for s in ((8, 6), (6, 4)))
+    >>> mesh = Mesh((2,), ("x",))
+    >>> columns = sharding(mesh, (8, 6), (None, "x"))
+    >>> made = partition(Graph([x, w], [matmul(x, w)]), mesh, [columns, None])
+    >>> print(*made.inputs, *made.outputs, [m.kind for m in made.messages])
+    1:x 0:x whole ['all_reduce']
+    """
+    outputs = [None] * len(graph.outputs) if outputs is None else list(outputs)
+    tied = dict(tied or {})
+    if len(inputs) != len(graph.inputs) or len(outputs) != len(graph.outputs):
+        raise ShapeError(
+            f"partition: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs need as many layouts, "
+            f"not {len(inputs)} and {len(outputs)}"
+        )
+    check_static([n.type for n in (*graph.inputs, *graph.nodes)])
+    if any(layout is not None and layout.pending for layout in inputs):
+        raise ShapeError(f"partition: inputs cannot be pending, as one of {', '.join(map(str, inputs))} is")
+    plan = dict(plan or {})
+    while True:
+        choice = choose(graph, mesh, inputs, outputs, tied, plan)
+        if not choice.opened:
+            break
+        graph, plan = _opened(graph, choice.opened, plan)
+    result = _Maker(graph, mesh, choice).run(outputs, tied)
+    local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(result.graph), fused_bytes))
+    return Partitioned(local, mesh, result.inputs, result.outputs, result.messages, graph, choice.divisions)
+
+
+def _opened(graph: Graph, nodes: Sequence[Node], plan: Mapping[Node, Sharding]) -> tuple[Graph, dict[Node, Sharding]]:
+    """Return the graph with some nodes replaced by their definitions, and its plan."""
+    image: dict[Node, Node] = {}
+    opened: dict[Node, tuple[Node, ...]] = {}
+    gone, kept = set(nodes), {}
+    for node in graph.nodes:
+        operands = tuple(image.get(i, i) for i in node.inputs)
+        if node in gone:
+            assert node.prim is not None
+            with at(node.where):
+                opened[node] = expanded(node.prim, operands, node.params)
+            if not isinstance(node.type, tuple):
+                image[node] = opened[node][0]
+        elif node.prim is GET_ITEM and node.inputs[0] in opened:
+            image[node] = opened[node.inputs[0]][node.params["index"]]
+        elif any(a is not b for a, b in zip(operands, node.inputs)):
+            image[node] = Node(node.prim, operands, node.params, node.type, node.where)
+        if node in plan and node not in gone:
+            kept[image.get(node, node)] = plan[node]
+    return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), kept
+
+
+@dataclass(frozen=True)
+class _Made:
+    graph: Graph
+    inputs: tuple[Sharding, ...]
+    outputs: tuple[Sharding, ...]
+    messages: tuple[Message, ...]
+
+
+class _Maker:
+    """Makes a rank's nodes: `found` has, for each value, what the rank has of it by layout."""
+
+    def __init__(self, graph: Graph, mesh: Mesh, choice: Choice) -> None:
+        self.graph, self.mesh, self.choice = graph, mesh, choice
+        self.uses = use_counts(graph)
+        self.found: dict[Node, dict[Sharding, Node]] = {}
+        self.several: dict[Node, tuple[Node, ...]] = {}
+        self.messages: list[Message] = []
+
+    def run(self, outputs: Sequence[Optional[Sharding]], tied: Mapping[int, int]) -> _Made:
+        layouts = []
+        inputs = []
+        for node in self.graph.inputs:
+            layout = self.native(node)
+            layouts.append(layout)
+            whole = isinstance(node.type, TensorType) and layout.parts
+            local = node
+            if whole:
+                local = input_node(local_type(node.type, layout), node.params.get("name", "input"), node.where)
+            self.found[node] = {layout: local}
+            inputs.append(local)
+        for node in self.graph.nodes:
+            with at(node.where):
+                self.make(node)
+        results, ends = [], []
+        for k, node in enumerate(self.graph.outputs):
+            end = outputs[k]
+            if end is None:
+                end = layouts[tied[k]] if k in tied else self.choice.settled.get(node, self.native(node).settled)
+            ends.append(end)
+            with at(node.where):
+                results.append(self.get(node, end, node.where))
+        graph = Graph(inputs, results, self.graph.name)
+        return _Made(graph, tuple(layouts), tuple(ends), tuple(self.messages))
+
+    def native(self, node: Node) -> Sharding:
+        layout = self.choice.layouts[node]
+        return layout if isinstance(layout, Sharding) else WHOLE
+
+    def make(self, node: Node) -> None:
+        if node.prim is GET_ITEM and node.inputs[0] in self.several:
+            self.found[node] = {self.native(node): self.several[node.inputs[0]][node.params["index"]]}
+            return
+        division = self.choice.divisions[node]
+        layouts, _ = implied(node, division)
+        operands = []
+        for k, (value, layout) in enumerate(zip(node.inputs, layouts)):
+            if k in self.choice.flows[node]:
+                layout = Sharding(layout.parts, division.pending)
+            operands.append(self.get(value, layout, node.where))
+        made: Local = local_outputs(node, division, operands, self.mesh)
+        if isinstance(node.type, tuple):
+            self.several[node] = made if isinstance(made, tuple) else (made,)
+        else:
+            assert isinstance(made, Node)
+            self.found[node] = {self.native(node): made}
+
+    def get(self, value: Node, layout: Sharding, user: Optional[Where]) -> Node:
+        """Return a value in a layout; the moves towards it are noted with the line `user`."""
+        if not isinstance(value.type, TensorType):
+            return next(iter(self.found[value].values()))
+        found = self.found[value]
+        native = self.native(value)
+        if layout in found:
+            return found[layout]
+        if native.pending and not layout.pending and self.uses[value] > 1:
+            settled = self.choice.settled[value]
+            if settled not in found:
+                self.move(value, native, route(native, settled, value.type, self.mesh), user)
+            if layout in found:
+                return found[layout]
+        starts = [s for s in found if not s.pending] or list(found)
+        ways = [(s, route(s, layout, value.type, self.mesh)) for s in starts]
+        start, moves = min(ways, key=lambda w: sum(m.sent for m in w[1]))
+        return self.move(value, start, moves, user)
+
+    def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
+        found = self.found[value]
+        node = found[start]
+        for move in moves:
+            if move.after in found:
+                node = found[move.after]
+                continue
+            with at(value.where or user):
+                node = apply(node, [move], value.type, self.mesh)
+            if move.kind != "slice":
+                self.messages.append(
+                    Message(
+                        move.kind, move.mesh_axes, move.sent, value.type, move.before, move.after, value.where or user
+                    )
+                )
+            found[move.after] = node
+        return node

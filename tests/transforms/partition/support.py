@@ -1,0 +1,72 @@
+"""What the tests of the partitioner share: graphs run by ranks as threads, and joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.engines.reference import evaluate
+from mycel.ir.graph import Graph
+from mycel.ir.mesh import Mesh
+from mycel.ir.verify import verify
+from mycel.prims.collectives import COLLECTIVES
+from mycel.transforms.partition import Partitioned, Sharding, partition, shard, sharding, whole
+from mycel.transport import threads
+
+Array = np.ndarray[Any, Any]
+
+
+def layouts(mesh: Mesh, graph: Graph, specs: Sequence[Any]) -> list[Optional[Sharding]]:
+    """Layouts of a graph's inputs from tuples of mesh axes; "free" leaves one open."""
+    return [None if s == "free" else sharding(mesh, n.type.shape, s) for n, s in zip(graph.inputs, specs)]
+
+
+def run_ranks(made: Partitioned, arrays: Sequence[Array]) -> list[Array]:
+    """Run the graph of each rank in a thread, and return the whole outputs."""
+    verify(made.graph)
+    mesh = made.mesh
+
+    def program(rank: int) -> Any:
+        own = [shard(a, layout, mesh, rank) for a, layout in zip(arrays, made.inputs)]
+        for a, n in zip(own, made.graph.inputs):
+            assert a.shape == n.type.shape and a.dtype == n.type.dtype.numpy
+        return evaluate(made.graph, own)
+
+    results = threads.run(mesh.size, program)
+    return [whole([r[k] for r in results], layout, mesh) for k, layout in enumerate(made.outputs)]
+
+
+def close(actual: Sequence[Array], expected: Sequence[Array], tolerance: float = 1e-5) -> None:
+    for a, e in zip(actual, expected):
+        assert a.shape == e.shape and a.dtype == e.dtype
+        if e.dtype.kind == "f":
+            scale = max(1.0, float(np.abs(e[np.isfinite(e)]).max(initial=0.0)))
+            np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance * scale)
+        else:
+            np.testing.assert_array_equal(a, e)
+
+
+def check(
+    graph: Graph,
+    mesh: Mesh,
+    inputs: Sequence[Optional[Sharding]],
+    arrays: Sequence[Array],
+    outputs: Optional[Sequence[Optional[Sharding]]] = None,
+    tied: Optional[Mapping[int, int]] = None,
+    tolerance: float = 1e-5,
+) -> Partitioned:
+    """Partition a graph and assert that the ranks together compute what it computes."""
+    made = partition(graph, mesh, inputs, outputs, tied)
+    close(run_ranks(made, arrays), evaluate(graph, arrays), tolerance)
+    return made
+
+
+def kinds(made: Partitioned) -> dict[str, int]:
+    """How many collectives of each kind are in a rank's graph."""
+    result: dict[str, int] = {}
+    for node in made.graph.nodes:
+        if node.prim in COLLECTIVES:
+            result[node.op] = result.get(node.op, 0) + 1
+    return result
