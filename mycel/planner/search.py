@@ -5,7 +5,7 @@ integer program of the core is solved to a gap of zero. First the limit of memor
 the solution fits all the same, it is the optimum, and else the program has the limit in it.
 
 In large problems items that are tied, and those of repeated blocks (`repeats`), choose alike. What
-is left is solved exactly by `elimination`, or else by the integer program. Where it does not fit,
+is left is solved by `elimination`. Where the result does not fit,
 bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
 price is the best of all assignments that hold as little, and the lowest price is wanted that makes
 it fit. Then the same is done for each of the *starts*, as data parallelism, in which some items are
@@ -26,7 +26,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base import arguments
-from mycel.planner.elimination import eliminated
+from mycel.planner.elimination import eliminated, nearly, refined
 from mycel.planner.integer import solve
 from mycel.planner.model import Link, Problem, fixed
 from mycel.planner.reduction import reduced
@@ -40,7 +40,7 @@ SMALL = 60  # items up to which a problem is solved exactly
 CLASSES = 600
 SECONDS = 60.0
 SWEEPS = 3
-PRICES = 12  # steps of the bisection of a price
+PRICES = 6  # prices tried before one is found that suffices, and after
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,14 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     classes_of = [alike[t] for t in tied]
     smaller = quotient(smaller, alike)
     known = [_within(smaller)]
-    if known[0] is None or not smaller.fits(known[0]) or smaller.limit is not None:
+    if smaller.limit is not None and not smaller.fits(_cheapest(smaller)):
         for start in way.starts:
             allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
             for item, choice in start.items():
                 allowed[classes_of[item]] = [choice]
             one = _within(fixed(smaller, allowed))
-            if one is not None:
-                known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
-    found = [[c[k] for k in classes_of] for c in known if c is not None]
+            known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
+    found = [[c[k] for k in classes_of] for c in known]
     fitting = [c for c in found if problem.fits(c)]
     if not fitting:
         least = min(problem.memory(c)[0] for c in [*found, _leanest(problem)])
@@ -142,15 +141,15 @@ def _exact(problem: Problem) -> Optional[list[int]]:
 # Large problems.
 
 
-def _cheapest(problem: Problem) -> Optional[list[int]]:
-    """Return the best assignment without a limit."""
-    for one in (problem, _apart(problem)):
-        core, whole = reduced(one, False)
-        choices = eliminated(core)
-        if choices is not None:
-            return whole(choices)
-    choices = solve(core, 1e-3, SECONDS).choices
-    return None if choices is None else whole(choices)
+def _cheapest(problem: Problem) -> list[int]:
+    """Return the best assignment without a limit, or nearly the best."""
+    core, whole = reduced(problem, False)
+    choices = eliminated(core)
+    if choices is not None:
+        return whole(choices)
+    apart = _apart(core)
+    choices = eliminated(apart)
+    return whole(refined(core, nearly(apart) if choices is None else choices))
 
 
 def _apart(problem: Problem) -> Problem:
@@ -159,38 +158,39 @@ def _apart(problem: Problem) -> Problem:
     return Problem(problem.items, tuple(links), problem.limit)
 
 
-def _within(problem: Problem) -> Optional[list[int]]:
+def _within(problem: Problem) -> list[int]:
     """Return a good assignment that fits; where none was found, one that does not."""
     choices = _cheapest(problem)
-    if choices is None or problem.fits(choices):
+    if problem.fits(choices):
         return choices
     assert problem.limit is not None
     moments = [problem.memory(choices)[1]]
-    low, price = 0.0, problem.seconds(choices) / problem.limit
+    least, low, price = choices, 0.0, problem.seconds(choices) / problem.limit
     best: Optional[list[int]] = None
-    for _ in range(2 * PRICES):
+    for _ in range(PRICES):
         choices = _cheapest(_priced(problem, moments, price))
-        if choices is None or problem.fits(choices):
+        if problem.fits(choices):
             best = choices
             break
+        least = min(least, choices, key=lambda c: problem.memory(c)[0])
         moment = problem.memory(choices)[1]
         if moment not in moments:
             moments.append(moment)
-        else:
-            low, price = price, price * 4
+        low, price = price, price * 8
+    if best is None:
+        return least
     high = price
-    for _ in range(PRICES if best is not None else 0):
-        price = (low + high) / 2 if low else high / 4
+    for _ in range(PRICES):
+        price = (low * high) ** 0.5 if low else high / 8
         choices = _cheapest(_priced(problem, moments, price))
-        if choices is not None and problem.fits(choices):
+        if problem.fits(choices):
             high = price
-            if best is None or problem.seconds(choices) < problem.seconds(best):
-                best = choices
+            best = min(best, choices, key=problem.seconds)
         else:
             low = price
-        if high - low < 0.02 * high:
+        if high < 1.4 * low:
             break
-    return best if best is not None else choices
+    return best
 
 
 def _priced(problem: Problem, moments: Sequence[int], price: float) -> Problem:
