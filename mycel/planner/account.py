@@ -42,7 +42,11 @@ class Exchange:
     mesh: Optional[Mesh] = field(default=None, repr=False, compare=False)
 
     def seconds(self, topology: Topology) -> float:
-        """Return what the collective takes from its start to its end.
+        """Return what the collective takes from its start to its end, as `legs` has it."""
+        return sum(s for _, s in self.legs(topology))
+
+    def legs(self, topology: Topology) -> list[tuple[str, float]]:
+        """Return the axes that the collective goes along, in their order, and the seconds on each.
 
         Raises ShapeError where the topology has other sizes along its axes.
         """
@@ -52,7 +56,7 @@ class Exchange:
                 f"{self.kind} along {', '.join(self.axes)} joins {self.count} ranks, but {topology.name} has {found} "
                 "there; give it the program's mesh"
             )
-        return topology.seconds(self.kind, self.nbytes, self.axes)
+        return topology.legs(self.kind, self.nbytes, self.axes)
 
 
 def exchange_of(node: Node, rank: Optional[int] = None) -> Optional[Exchange]:

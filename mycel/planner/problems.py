@@ -255,7 +255,9 @@ class _Posing:
         types = node.type if isinstance(node.type, tuple) else (node.type,)
         known = self.kinds.get(("item", key, divisions))
         if known is None:
-            seconds = np.array([self._seconds(node, d, w, g) for d, w, g in zip(divisions, self.wanted[k], self.given[k])])
+            seconds = np.array(
+                [self._seconds(node, d, w, g) for d, w, g in zip(divisions, self.wanted[k], self.given[k])]
+            )
             held = np.array([sum(_bytes(t, s) for t, s in zip(types, g)) for g in self.given[k]], float)
             parts = tuple(tuple(self._divided(d, a) for a in self.mesh.names) for d in divisions)
             known = seconds, held, parts

@@ -29,10 +29,12 @@ from mycel.planner.topology import Device
 from mycel.prims import control
 from mycel.prims.base import GET_ITEM, Cost, Primitive
 
-__all__ = ["Task", "nbytes_of", "seconds_of", "tasks_of"]
+__all__ = ["ELEMENTWISE", "Place", "Task", "nbytes_of", "seconds_of", "tasks_of"]
 
 # Operations an element: of arithmetic, and of elementary functions.
 _ARITHMETIC, _ELEMENTARY = 1, 16
+# The kind of kernels of arithmetic, in front of an element type.
+ELEMENTWISE = "elementwise"
 Place = tuple[int, int]
 
 
@@ -100,7 +102,7 @@ def seconds_of(found: Union[Graph, Account], device: Device) -> float:
     """
     if isinstance(found, Account):
         return sum(
-            device.seconds(s.cost.flops, s.cost.bytes, "float32" if s.kind == "dense" else "elementwise float32")
+            device.seconds(s.cost.flops, s.cost.bytes, "float32" if s.kind == "dense" else f"{ELEMENTWISE} float32")
             for s in found.steps
             if s.cost.bytes or s.cost.flops
         )
@@ -214,7 +216,7 @@ class _Walk:
             self.enter(node, home)
         else:
             home = len(self.tasks)
-            self.new(node, Task([node.op], flops, f"elementwise {node.dtype.name}", where=node.where), elements)
+            self.new(node, Task([node.op], flops, f"{ELEMENTWISE} {node.dtype.name}", where=node.where), elements)
         for other in sorted((h for h in homes if 0 <= h < home), reverse=True):
             if self.may_join(node, other, elements) and all(self.now(r) >= home for r in self.readers[other]):
                 self.merge(other, home)
