@@ -32,6 +32,7 @@ from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import attention_factors
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import (
@@ -384,6 +385,8 @@ attention: Primitive = register(
         dtypes=("float32", "float64"),
         rounding=Rounding.ONCE,
         work=_work(2),
+        factors=attention_factors.attention_factors,
+        part=attention_factors.attention_part,
         doc="softmax(scale * Q K^T + bias) V, the largest score of each row, and the sum of its exponentials.",
     )
 )
@@ -400,6 +403,8 @@ attention_grad: Primitive = register(
         dtypes=("float32", "float64"),
         rounding=Rounding.ONCE,
         work=_work(5),
+        factors=attention_factors.attention_grad_factors,
+        part=attention_factors.attention_grad_part,
         doc="The cotangents of queries, keys and values by that of their attention, its rows' statistics and the sums "
         "of cotangent times attention.",
     )

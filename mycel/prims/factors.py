@@ -112,7 +112,8 @@ def named(
     `operands` and `results` have the labels of the axes of each; None, and the lack of a label
     behind the last, is an axis that is not divided. An axis of size 1 whose factor is larger is
     broadcast, and has no place. `combine`, `sizes` and `padding` have those of factors by label,
-    `even` the labels of those that are. Booleans have "any" and "all" for the other words.
+    `even` the labels of those that are. Booleans have "any" and "all" for the other words, and a
+    factor that all results have has none.
     """
     shapes = [[i.type.shape for i in node.inputs], [t.shape for t in result_types(node)]]
     found: dict[Label, DimLike] = {}
@@ -130,7 +131,7 @@ def named(
             tuple([_place(axes, shape, label, size) for axes, shape in zip(labels, known)])
             for labels, known in zip((operands, results), shapes)
         )
-        combined = (combine or {}).get(label, "")
+        combined = (combine or {}).get(label, "") if None in outside else ""
         made.append(
             Factor(
                 size,

@@ -39,12 +39,14 @@ __all__ = [
     "WEYL",
     "advance",
     "bernoulli",
+    "bernoulli_of_part",
     "bits_of_part",
     "normal",
     "permutation",
     "randint",
     "random_bits",
     "seed_state",
+    "state_of_part",
     "uniform",
 ]
 
@@ -114,26 +116,43 @@ def _bits(state: Node, place: Node, shape: Shape, dtype: DType) -> Node:
     return S.reshape(bits if dtype is uint64 else E.cast(bits, dtype=dtype), (*lead, *shape))
 
 
+def _first_of_part(state: Node, whole: Shape, starts: Sequence[Optional[Node]]) -> Optional[Node]:
+    """Return the place of a part's first element, None for 0."""
+    first: Optional[Node] = None
+    for axis, start in enumerate(starts):
+        if start is not None:
+            moved = E.mul(E.cast(start, dtype=uint64), S.constant_like(product(whole[axis + 1 :]), state))
+            first = moved if first is None else E.add(first, moved)
+    return first
+
+
+def state_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]]) -> Optional[Node]:
+    """Return the state that draws just one part of a draw of shape `whole` from `state`.
+
+    The part has the shape `shape` and begins at `starts`, which has an integer scalar for each
+    axis, None for 0. Returns None where its elements do not lie together in row-major order.
+    """
+    front = next((a for a, d in enumerate(shape) if not is_one(d)), len(shape))
+    if not same(tuple(shape[front + 1 :]), tuple(whole[front + 1 :])):
+        return None
+    first = _first_of_part(state, whole, starts)
+    return state if first is None else _further(state, first)
+
+
 def bits_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]], dtype: DType) -> Node:
     """Return that part of the bits of shape `whole` that begins at `starts`, bit for bit.
 
     `state` is that of the whole, `shape` the shape of the part; `starts` has an integer scalar for
-    each axis, None for 0. Where the part lies together in row-major order it is a draw from a state
-    that is as many elements further.
+    each axis, None for 0. `dtype` is uint32 or uint64.
     """
-    strides = [product(whole[a + 1 :]) for a in range(len(whole))]
-    first: Optional[Node] = None
-    for start, stride in zip(starts, strides):
-        if start is not None:
-            moved = E.mul(E.cast(start, dtype=uint64), S.constant_like(stride, state))
-            first = moved if first is None else E.add(first, moved)
-    large = [a for a, d in enumerate(shape) if not is_one(d)]
-    if not large or all(same(p, q) for p, q in zip(shape[large[0] + 1 :], whole[large[0] + 1 :])):
-        return random_bits(state if first is None else _further(state, first), shape=shape, dtype=dtype)
-    places = S.full(shape, 0, uint64)
-    for axis in large:
-        step = S.constant_like(strides[axis], state)
-        places = E.add(places, E.mul(S.iota(shape=shape, axis=axis, dtype=uint64), step))
+    together = state_of_part(state, whole, shape, starts)
+    if together is not None:
+        return random_bits(together, shape=shape, dtype=dtype)
+    first, places = _first_of_part(state, whole, starts), S.full(shape, 0, uint64)
+    for axis, d in enumerate(shape):
+        if not is_one(d):
+            step = S.constant_like(product(whole[axis + 1 :]), state)
+            places = E.add(places, E.mul(S.iota(shape=shape, axis=axis, dtype=uint64), step))
     places = places if first is None else E.add(places, first)
     return _bits(state, S.reshape(places, (product(shape),)), shape, dtype)
 
@@ -204,9 +223,12 @@ def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
     """Return multiples of 2**-precision in [0, 1)."""
     if dtype.name not in _PRECISION:
         raise TypeError(f"uniform and normal draw {', '.join(_PRECISION)}, not {dtype.name}; use randint for integers")
-    kind = uint64 if dtype is float64 else uint32
-    bits, precision = random_bits(state, shape=tuple(shape), dtype=kind), _PRECISION[dtype.name]
-    return E.mul(E.cast(E.shift_right(bits, kind.bits - precision), dtype=dtype), 2.0**-precision)
+    return _unit_of(random_bits(state, shape=tuple(shape), dtype=uint64 if dtype is float64 else uint32), dtype)
+
+
+def _unit_of(bits: Node, dtype: DType) -> Node:
+    precision = _PRECISION[dtype.name]
+    return E.mul(E.cast(E.shift_right(bits, bits.dtype.bits - precision), dtype=dtype), 2.0**-precision)
 
 
 def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0, high: Bound = 1.0) -> Node:
@@ -288,6 +310,16 @@ def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
             raise ValueError(f"bernoulli: the probability {probability} is not in [0, 1]")
         return E.lt(_unit(state, shape, float32), probability)
     return E.lt(_unit(state, shape, probability.dtype), probability)
+
+
+def bernoulli_of_part(
+    state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]], probability: float
+) -> Node:
+    """Return that part of `bernoulli(state, whole, probability)` that begins at `starts`.
+
+    `shape` is the shape of the part; `starts` has an integer scalar for each axis, None for 0.
+    """
+    return E.lt(_unit_of(bits_of_part(state, whole, shape, starts, uint32), float32), probability)
 
 
 def permutation(state: Node, n: DimLike) -> Node:

@@ -1,4 +1,5 @@
-"""What the test of factors needs besides the records' samples: more samples."""
+"""What the test of factors needs besides the records' samples: more samples, and the reasons of
+primitives that have none."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from mycel.base.dtype import uint32, uint64
 from mycel.prims.base import Sample
 from mycel.prims.index_writes import MODES
 
-__all__ = ["SAMPLES"]
+__all__ = ["SAMPLES", "WITHOUT"]
 
 _RNG = np.random.default_rng(5)
 _SQUARE = _RNG.normal(size=(3, 2, 4, 4)) + 4 * np.eye(4)
@@ -38,7 +39,28 @@ _CONV = _images(
     ((2, 6, 4), (12, 1, 3), (2, 12, 4), 1, 1, 6),
 )[0]
 _WINDOW: dict[str, Any] = {"window": (2, 1), "strides": (2, 1), "padding": ((1, 1), (0, 0))}
-_SCORES: dict[str, Any] = {"scale": 0.5, "operands": (), "band": None, "fill": -1e9, "keep": 1.0}
+
+
+def _attentions() -> dict[str, tuple[Sample, ...]]:
+    """Samples of attention and its derivative."""
+    plain: dict[str, Any] = {"scale": 0.5, "operands": (), "band": None, "fill": -1e9, "keep": 1.0}
+    state = np.array([5, 2**64 - 9], np.uint64)
+    drop = np.arange(20).reshape(4, 5) % 4 == 1
+    forward, backward = [], []
+    for q, k, v, masks, params in (
+        ((3, 2, 4, 3), (3, 2, 5, 3), (3, 2, 5, 6), (), {}),
+        ((3, 4, 4, 3), (3, 1, 5, 3), (3, 1, 5, 2), (state,), {"operands": ("state",), "keep": 0.5}),
+        ((4, 3), (5, 3), (5, 2), (state,), {"operands": ("state",), "keep": 0.5, "band": (-1, None)}),
+        ((2, 4, 3), (2, 5, 3), (2, 5, 2), (drop, state), {"operands": ("drop", "state"), "keep": 0.7, "band": (-2, 1)}),
+        ((2, 3, 4, 3), (2, 3, 4, 3), (2, 3, 4, 3), ((2, 1, 4, 4),), {"operands": ("bias",), "band": (None, 0)}),
+    ):
+        kinds = {"bias": "*", "state": "uint64", "drop": "bool"}
+        words = tuple(kinds[w] for w in params.get("operands", ()))
+        forward.append(Sample((q, k, v, *masks), {**plain, **params}, dtypes=("*",) * 3 + words))
+        given = ((*q[:-1], v[-1]), q, k, v, *[(*q[:-1], 1)] * 3)
+        backward.append(Sample((*given, *masks), {**plain, **params}, dtypes=("*",) * 7 + words, domain=(0.5, 1.5)))
+    return {"attention": tuple(forward), "attention_grad": tuple(backward)}
+
 
 # Samples whose axes can be divided where those of the record are of size 1, or of other shapes.
 SAMPLES: dict[str, tuple[Sample, ...]] = {
@@ -69,6 +91,7 @@ SAMPLES: dict[str, tuple[Sample, ...]] = {
     )
     + (Sample((np.array([7, 9], np.uint64),), {"shape": (1, 4, 3), "dtype": uint32}, dtypes=("uint64",)),),
     **_CONV,
+    **_attentions(),
     "window_sum": (Sample(((3, 4, 6, 5),), _WINDOW),),
     "window_max": (Sample(((3, 4, 6, 5),), _WINDOW),),
     "window_argmax": (Sample(((3, 4, 6, 5),), _WINDOW, integers=(0, 3)),),
@@ -134,4 +157,31 @@ SAMPLES: dict[str, tuple[Sample, ...]] = {
     "complex_abs": (Sample((_TALL + 1j * _TALL[::-1],), dtypes=("complex128",)),),
     "complex_angle": (Sample((_TALL + 1j * _TALL[::-1],), dtypes=("complex128",)),),
     "reverse": (Sample(((3, 2, 4),), {"axes": (1,)}),),
+}
+
+# Why a primitive has no factors.
+_GRAPH = "holds a graph, which would have to be divided first"
+_RANKS = "is what a divided graph is made of"
+WITHOUT = {
+    "all_gather": _RANKS,
+    "all_reduce": _RANKS,
+    "all_to_all": _RANKS,
+    "call": _GRAPH,
+    "cond": _GRAPH,
+    "constant": "has no size to divide: whoever divides cuts the literal",
+    "custom": _GRAPH,
+    "fourier_parts": "is made by an engine, of graphs that are divided already",
+    "get_item": "is divided as the node whose result it is",
+    "kept_call": _GRAPH,
+    "loops": "is a program of the user's, whose iterations may depend on each other",
+    "mesh_position": _RANKS,
+    "permute": _RANKS,
+    "positions": "has a result whose size the data decide, and which differs in each part",
+    "recompute": _GRAPH,
+    "recur": _GRAPH,
+    "recursion": _GRAPH,
+    "reduce_scatter": _RANKS,
+    "size": "is a scalar",
+    "while_grad": _GRAPH,
+    "while_loop": _GRAPH,
 }

@@ -8,9 +8,10 @@ are uneven where sizes do not divide, or filled up to equal sizes by arbitrary v
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from mycel.ir.graph import input_node, static_type
 from mycel.prims.base import REGISTRY, Primitive, outputs_of
 from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
 from tests.prims.cases import Case, cases
-from tests.prims.factor_samples import SAMPLES
+from tests.prims.factor_samples import SAMPLES, WITHOUT
 
 Array = np.ndarray[Any, Any]
 WITH = sorted(n for n, p in REGISTRY.items() if p.factors is not None)
@@ -66,16 +67,16 @@ class Division:
             where = (start, length, size)
             cut = [self._cut(a, p, factor, where, at, i) for i, (a, p) in enumerate(zip(arrays, factor.operands))]
             found = self._over(others, {**at, first: where}, cut)
-            results.append(tuple(self._first(r, p, factor, length, at, others) for r, p in zip(found, factor.results)))
+            results.append(tuple(self._first(r, k, factor, size, length, at) for k, r in enumerate(found)))
             start += length
         return tuple(self._joined(factor, k, [r[k] for r in results]) for k in range(len(results[0])))
 
-    def _sizes(self, place: Place, operand: Optional[int], result: Optional[int], at: dict[int, Any]) -> Any:
+    def _sizes(self, place: Place, places: str, at: dict[int, Any], number: int) -> tuple[int, int]:
         """What is before and after a place where other factors of its axis are divided already."""
         before, after = place.before, place.after
         for i, (_, _, size) in at.items():
             other = self.factors[i]
-            own = other.operands[operand] if operand is not None else other.results[result or 0]
+            own = (other.results if places == "results" else other.operands)[number]
             if own is None or own.axis != place.axis:
                 continue
             if own.before * other.size <= place.before:
@@ -88,7 +89,7 @@ class Division:
         if place is None:
             return a
         start, length, size = where
-        before, after = self._sizes(place, operand, None, at)
+        before, after = self._sizes(place, "operands", at, operand)
         wide = a.reshape(*a.shape[: place.axis], before, factor.size, after, *a.shape[place.axis + 1 :])
         part = np.take(wide, range(start, start + length), place.axis + 1)
         if size > length:
@@ -106,28 +107,22 @@ class Division:
             return _neutral(factor.combine, kind)
         return 37 if given in (None, ANYTHING) else given
 
-    def _first(self, r: Array, place: Any, factor: Factor, length: int, at: Any, others: Any) -> Any:
+    def _first(self, r: Array, result: int, factor: Factor, size: int, length: int, at: Any) -> Array:
         """A result without filled up positions, its axis cut into before, length and after."""
+        place = factor.results[result]
         if place is None:
             return r
-        before, after = self._sizes(place, None, 0, at)
-        wide = r.reshape(*r.shape[: place.axis], before, -1 if r.size else length, after, *r.shape[place.axis + 1 :])
+        before, after = self._sizes(place, "results", at, result)
+        wide = r.reshape(*r.shape[: place.axis], before, size, after, *r.shape[place.axis + 1 :])
         return np.take(wide, range(length), place.axis + 1)
 
     def _joined(self, factor: Factor, k: int, parts: list[Array]) -> Array:
         place = factor.results[k]
         if place is not None:
-            whole = np.concatenate(parts, place.axis + 1)
-            return (
-                whole.reshape(*whole.shape[: place.axis], -1, *whole.shape[place.axis + 3 :])
-                if whole.size
-                else (
-                    whole.reshape(
-                        *whole.shape[: place.axis],
-                        int(np.prod(whole.shape[place.axis : place.axis + 3])),
-                        *whole.shape[place.axis + 3 :],
-                    )
-                )
+            joined = np.concatenate(parts, place.axis + 1)
+            shape = [int(d) for d in joined.shape]
+            return joined.reshape(
+                *shape[: place.axis], math.prod(shape[place.axis : place.axis + 3]), *shape[place.axis + 3 :]
             )
         if not factor.combine:
             for p in parts[1:]:
@@ -248,6 +243,13 @@ def test_pairs_of_factors(name: str) -> None:
             chosen = {i: _lengths(sizes[i], c, False) for i, c in zip((one, two), counts)}
             with np.errstate(all="ignore"):
                 _same(Division(node, chosen, False).result(arrays), wanted, f"{case.label}: factors {chosen}")
+
+
+def test_primitives_without_factors_have_a_reason() -> None:
+    """A new primitive names its factors, or has a line here."""
+    without = {n for n, p in REGISTRY.items() if p.factors is None}
+    assert without == set(WITHOUT)
+    assert all(WITHOUT.values())
 
 
 def test_what_has_a_part_has_factors() -> None:

@@ -3,7 +3,10 @@
 A node's operands *claim* divisions: a part of an operand that lies in one of the node's factors
 says that the factor be divided there. Claims that agree are followed, without any cost. Where
 claims exclude each other, each largest set of claims that does not is a candidate, and the one that
-moves the fewest bytes wins, with the work that ranks do in common counted as bytes.
+moves the fewest bytes wins, with the work that ranks do in common counted as bytes. One rule goes
+before that: along a mesh axis that divides data, which are inputs that no output replaces, values
+made of parameters alone give way. So weights that are stored divided are gathered where a batch
+meets them, as small as that batch may be.
 
 A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
 nobody else uses it. Then it is settled once for all users: scattered where a user wants it divided
@@ -28,9 +31,9 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
-from mycel.prims.factors import Factor, factors_of
+from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
-from mycel.transforms.partition.division import allowed, factor_part, implied, result_types, tensor_part
+from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
 from mycel.transforms.rewrite import use_counts
@@ -80,12 +83,13 @@ def choose(
     outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
     nodes that are decided.
     """
-    first = _Chooser(graph, mesh, inputs, plan, {}).run()
+    kept = frozenset(graph.inputs[k] for k in tied.values())
+    first = _Chooser(graph, mesh, inputs, plan, kept, {}).run()
     wanted = [
         _bare(first.layouts[graph.inputs[tied[k]]]) if o is None and k in tied else o for k, o in enumerate(outputs)
     ]
     wishes = _wishes(graph, mesh, first, wanted)
-    return _Chooser(graph, mesh, inputs, plan, wishes).run()
+    return _Chooser(graph, mesh, inputs, plan, kept, wishes).run()
 
 
 def _bare(layout: Layout) -> Sharding:
@@ -100,8 +104,14 @@ class _Chooser:
         mesh: Mesh,
         inputs: Sequence[Optional[Sharding]],
         plan: Mapping[Node, Sharding],
+        kept: frozenset[Node],
         wishes: Mapping[Node, Wishes],
     ) -> None:
+        """Begin with the layouts of the inputs.
+
+        `graph`, `mesh`, `inputs` and `plan` are those of `choose`; `kept` are the inputs that an
+        output replaces, `wishes` is what users want of each value along each mesh axis.
+        """
         self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
         self.uses = use_counts(graph)
         self.result = Choice()
@@ -110,6 +120,12 @@ class _Chooser:
             if layout is None:
                 self.free.add(node)
             self.result.layouts[node] = layout or WHOLE
+        # Values of parameters alone, and the mesh axes that divide data.
+        self.parameters: set[Node] = set(kept)
+        self.data_axes: set[str] = set()
+        for node in graph.inputs:
+            if node not in kept:
+                self.data_axes.update(self.seen(node).mesh_axes)
 
     def run(self) -> Choice:
         for node in self.graph.nodes:
@@ -138,11 +154,13 @@ class _Chooser:
 
     def visit(self, node: Node) -> None:
         made = self.result
+        if node.inputs and all(i in self.parameters or i.is_constant for i in node.inputs):
+            self.parameters.add(node)
         if node.prim is GET_ITEM:
             whole = made.layouts[node.inputs[0]]
             made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
             return
-        factors = factors_of(node) if _is_tensors(node) else ()
+        factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
@@ -167,7 +185,7 @@ class _Chooser:
     # Claims.
 
     def divide(self, node: Node, factors: Sequence[Factor]) -> Sharding:
-        claims: dict[Part, None] = {}
+        claims: dict[Part, bool] = {}
         lost = False
         for k, value in enumerate(node.inputs):
             if not isinstance(value.type, TensorType):
@@ -175,14 +193,19 @@ class _Chooser:
             for part in self.seen(value).parts:
                 claim = factor_part(part, factors, [f.operands[k] for f in factors])
                 if claim is not None and allowed(node, factors, claim):
-                    claims[claim] = None
+                    claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
         if lost and node.prim in OPENED:
             self.result.opened.append(node)
         soft = self.asked(node, factors)
-        found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, list(claims))]
+        found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
         return found[0] if len(found) == 1 else min(found, key=lambda d: self.cost(node, factors, d))
+
+    def firm(self, claims: Mapping[Part, bool]) -> list[Part]:
+        """Return the claims without those of parameters that data contest; true marks data."""
+        contested = {a for c, data in claims.items() if data for a in c.mesh_axes} & self.data_axes
+        return [c for c, data in claims.items() if data or not contested & set(c.mesh_axes)]
 
     def seen(self, value: Node) -> Sharding:
         """Return the layout of a value as far as it is divided, settled or not."""
@@ -319,11 +342,6 @@ def _is_zero(value: Node) -> bool:
     return value.is_constant and not value.value.any()
 
 
-def _is_tensors(node: Node) -> bool:
-    types = [*(i.type for i in node.inputs), *result_types(node)]
-    return all(isinstance(t, TensorType) for t in types)
-
-
 # What users want.
 
 
@@ -353,7 +371,7 @@ def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[
 
 
 def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: object) -> None:
-    factors = factors_of(node) if _is_tensors(node) else ()
+    factors = factors_at(node)
     division, sure = first.divisions[node].settled, {}
     for axis in mesh.names:
         wish = own.get(axis)

@@ -21,6 +21,7 @@ import numpy as np
 
 from mycel.base.dtype import DType, int64
 from mycel.base.errors import ShapeError
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.graph import Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, Type
@@ -31,9 +32,20 @@ from mycel.prims.factors import Factor, Place, factors_of
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_size, local_type, part_of, static, view_of
 from mycel.transforms.partition.moves import first_index
 
-__all__ = ["allowed", "divisions_of", "factor_part", "implied", "local_outputs", "tensor_part"]
+__all__ = ["allowed", "divisions_of", "factor_part", "factors_at", "implied", "local_outputs", "tensor_part"]
 
 Local = Union[Node, tuple[Node, ...]]
+_factors = RememberedOf[tuple[Factor, ...]]("factors of nodes", MANY)
+
+
+def factors_at(node: Node) -> tuple[Factor, ...]:
+    """Return the factors of a node, of tensors only, as they were found first."""
+    return _factors.of(node, lambda: tuple(factors_of(node)) if _is_tensors(node) else ())
+
+
+def _is_tensors(node: Node) -> bool:
+    types = [*(i.type for i in node.inputs), *result_types(node)]
+    return all(isinstance(t, TensorType) for t in types)
 
 
 def factor_part(part: Part, factors: Sequence[Factor], places: Sequence[Optional[Place]]) -> Optional[Part]:
@@ -91,7 +103,7 @@ def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
     >>> print(*divisions_of(E.exp(x), Mesh((2,), ("x",))), sep=", ")
     whole, 0:x, 1:x
     """
-    factors = factors_of(node)
+    factors = factors_at(node)
     result: dict[Sharding, None] = {}
     for choice in itertools.product(range(-1, len(factors)), repeat=len(mesh.names)):
         division: Optional[Sharding] = Sharding()
@@ -116,7 +128,10 @@ def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Shardi
     What is pending in the division is so in the results, beside what the division itself leaves to
     combine; the operands are given without it.
     """
-    factors = factors_of(node)
+    if not division.parts:
+        results = [Sharding((), division.pending) if division.pending else WHOLE] * len(result_types(node))
+        return [WHOLE] * len(node.inputs), results
+    factors = factors_at(node)
     operands = [_placed(division, [f.operands[k] for f in factors]) for k in range(len(node.inputs))]
     results = []
     for k in range(len(result_types(node))):
@@ -146,7 +161,7 @@ def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh
     """
     prim = node.prim
     assert prim is not None
-    factors = factors_of(node)
+    factors = factors_at(node)
     if not division.parts:
         if all(a is b for a, b in zip(operands, node.inputs)):
             return outputs_of(node)  # type: ignore[no-any-return]
@@ -155,7 +170,7 @@ def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh
     params = _local_params(node, factors, division)
     if prim.part is not None:
         starts = [_start(k, division, mesh) for k in range(len(factors))]
-        made: Local = prim.part(tuple(operands), params, starts)
+        made: Local = prim.part(node, tuple(operands), params, tuple(starts))
     else:
         made = outputs_of(prim.node(*operands, **params))
     _, layouts = implied(node, division)

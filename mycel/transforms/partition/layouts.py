@@ -77,6 +77,8 @@ class Sharding:
     pending: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.parts and not self.pending:
+            return
         object.__setattr__(self, "parts", tuple(sorted(self.parts)))
         object.__setattr__(self, "pending", tuple(sorted(self.pending)))
         used = [*self.mesh_axes, *(a for a, _ in self.pending)]

@@ -201,7 +201,7 @@ class _View:
             self.sizes.append(stretches)
 
     def axis(self, part: Part) -> int:
-        """The axis of a part in the view."""
+        """Return the axis of a part in the view."""
         axis, k = self.at[part]
         return sum(len(s) for s in self.sizes[:axis]) + k
 

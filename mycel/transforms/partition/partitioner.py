@@ -13,20 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Optional
 
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
-from mycel.transforms.partition.choice import Choice, choose
+from mycel.transforms.partition.choice import Choice, Layout, choose
 from mycel.transforms.partition.division import Local, check_static, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
 from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
 from mycel.transforms.partition.moves import Move, apply, route
+from mycel.transforms.partition.sums import regrouped
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Message", "Partitioned", "partition"]
@@ -117,32 +120,46 @@ def partition(
     plan = dict(plan or {})
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
-        if not choice.opened:
+        sums = {} if choice.opened else regrouped(graph, lambda n: _single(choice.layouts[n]))
+        if not choice.opened and not sums:
             break
-        graph, plan = _opened(graph, choice.opened, plan)
+        graph, plan = _rewritten(graph, choice.opened, sums, plan)
     result = _Maker(graph, mesh, choice).run(outputs, tied)
     local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(result.graph), fused_bytes))
     return Partitioned(local, mesh, result.inputs, result.outputs, result.messages, graph, choice.divisions)
 
 
-def _opened(graph: Graph, nodes: Sequence[Node], plan: Mapping[Node, Sharding]) -> tuple[Graph, dict[Node, Sharding]]:
-    """Return the graph with some nodes replaced by their definitions, and its plan."""
+def _single(layout: Layout) -> Sharding:
+    return layout if isinstance(layout, Sharding) else WHOLE
+
+
+def _rewritten(
+    graph: Graph, opened: Sequence[Node], sums: Mapping[Node, list[list[Node]]], plan: Mapping[Node, Sharding]
+) -> tuple[Graph, dict[Node, Sharding]]:
+    """Return a graph with some nodes opened and some sums in another order, and its plan.
+
+    `opened` are replaced by their definitions, `sums` by the sums of their groups of terms; `plan`
+    has divisions of nodes of `graph`.
+    """
     image: dict[Node, Node] = {}
-    opened: dict[Node, tuple[Node, ...]] = {}
-    gone, kept = set(nodes), {}
+    results: dict[Node, tuple[Node, ...]] = {}
+    gone, kept = set(opened), {}
     for node in graph.nodes:
         operands = tuple(image.get(i, i) for i in node.inputs)
         if node in gone:
             assert node.prim is not None
             with at(node.where):
-                opened[node] = expanded(node.prim, operands, node.params)
+                results[node] = expanded(node.prim, operands, node.params)
             if not isinstance(node.type, tuple):
-                image[node] = opened[node][0]
-        elif node.prim is GET_ITEM and node.inputs[0] in opened:
-            image[node] = opened[node.inputs[0]][node.params["index"]]
+                image[node] = results[node][0]
+        elif node in sums:
+            with at(node.where):
+                image[node] = reduce(E.add, [reduce(E.add, [image.get(t, t) for t in g]) for g in sums[node]])
+        elif node.prim is GET_ITEM and node.inputs[0] in results:
+            image[node] = results[node.inputs[0]][node.params["index"]]
         elif any(a is not b for a, b in zip(operands, node.inputs)):
             image[node] = Node(node.prim, operands, node.params, node.type, node.where)
-        if node in plan and node not in gone:
+        if node in plan and node not in gone and node not in sums:
             kept[image.get(node, node)] = plan[node]
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), kept
 
@@ -192,8 +209,7 @@ class _Maker:
         return _Made(graph, tuple(layouts), tuple(ends), tuple(self.messages))
 
     def native(self, node: Node) -> Sharding:
-        layout = self.choice.layouts[node]
-        return layout if isinstance(layout, Sharding) else WHOLE
+        return _single(self.choice.layouts[node])
 
     def make(self, node: Node) -> None:
         if node.prim is GET_ITEM and node.inputs[0] in self.several:
