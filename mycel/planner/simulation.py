@@ -19,10 +19,11 @@ from mycel.base.errors import ShapeError
 from mycel.engines.failures import readable
 from mycel.ir.graph import Graph
 from mycel.planner.picture import Bar, picture
-from mycel.planner.streams import COMPUTE, Run, add_memory, run_graph, run_tasks
 from mycel.planner.stages import SCHEDULES, played, schedule
+from mycel.planner.streams import COMPUTE, Run, add_memory, run_graph, run_tasks
 from mycel.planner.topology import Topology
 from mycel.planner.work import nbytes_of, tasks_of
+from mycel.transforms.partition import Partitioned
 
 __all__ = ["Class", "Pipeline", "Simulation", "Stage", "simulate"]
 
@@ -169,19 +170,22 @@ class Simulation:
 
 
 def simulate(
-    program: Union[Graph, Pipeline],
+    program: Union[Graph, Partitioned, Pipeline],
     topology: Topology,
     aliases: Optional[Mapping[int, int]] = None,
     overlap: bool = True,
+    scaled: bool = False,
     name: str = "",
 ) -> Simulation:
     """Return how one step of a program would run on a topology's devices.
 
-    `program` is the graph of one rank with its collectives, or a pipeline of such graphs; the
-    meshes of its collectives have the topology's sizes along the axes that they name. `aliases`
-    says which outputs of a graph, by number, are written over which of its inputs, as parameters
-    are. `overlap` is whether messages go while others are computed; `name` is for the table. Raises
-    ShapeError for meshes of other sizes, ValueError for pipelines that do not fit their axis.
+    `program` is the graph of one rank with its collectives, as `partition` makes it, or a pipeline
+    of such graphs; the meshes of its collectives have the topology's sizes along the axes that they
+    name. If `scaled`, they may have others: then each rank's part of the work is as in the graph,
+    and the work grows with the devices (weak scaling). `aliases` says which outputs of a graph, by
+    number, are written over which of its inputs, as parameters are. `overlap` is whether messages
+    go while others are computed; `name` is for the table. Raises ShapeError for meshes of other
+    sizes, ValueError for pipelines that do not fit their axis.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -195,13 +199,16 @@ def simulate(
     >>> y = all_reduce(matmul(x, x), mesh=mesh, axes=("model",), op="sum")
     >>> found = simulate(Graph([x], [y]), A100.topology(mesh))
     >>> found.devices, round(found.seconds, 3), round(found.exposed, 3)
-    (4096, 0.082, 0.02)
+    (4096, 0.082, 0.019)
     """
     if isinstance(program, Pipeline):
+        if scaled or aliases:
+            raise ValueError("simulate: a Pipeline has aliases in its stages, and sizes that are not scaled")
         return _pipelined(program, topology, overlap, name)
-    arguments.instance("simulate", "program", program, Graph, "a Graph or a Pipeline")
-    run = run_graph(program, topology, aliases, overlap)
-    title = name or program.name
+    graph = program.graph if isinstance(program, Partitioned) else program
+    arguments.instance("simulate", "program", graph, Graph, "a Graph, a partitioned graph or a Pipeline")
+    run = run_graph(graph, topology, aliases, overlap, scaled)
+    title = name or graph.name
     found = Class(
         "each rank",
         topology.mesh.size,

@@ -82,13 +82,17 @@ class Run:
 
 
 def run_graph(
-    graph: Graph, topology: Topology, aliases: Optional[Mapping[int, int]] = None, overlap: bool = True
+    graph: Graph,
+    topology: Topology,
+    aliases: Optional[Mapping[int, int]] = None,
+    overlap: bool = True,
+    scaled: bool = False,
 ) -> Run:
     """Return a rank's run of its graph.
 
     `topology` has the mesh of the graph's collectives. `aliases` says which of the graph's outputs,
     by number, are written over which of its inputs, `overlap` whether messages go while others are
-    computed.
+    computed. If `scaled`, collectives join as many ranks as the topology has along their axes.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -106,6 +110,9 @@ def run_graph(
     (2.0, 6.0, 12000000)
     """
     tasks, ends = tasks_of(graph)
+    if scaled:
+        for task in tasks:
+            task.exchange = task.exchange and task.exchange.scaled(topology)
     run = run_tasks(tasks, topology, overlap)
     # Outputs of tuple types have several ends each, and are written over nothing.
     over = {ends[k] for k in aliases or ()} if len(ends) == len(graph.outputs) else set()

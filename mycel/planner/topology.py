@@ -2,10 +2,13 @@
 
 A topology has one kind of device and a link for each axis of a mesh. A message of b bytes over a
 link takes latency + b / bandwidth, where `bandwidth` is what one rank sends in a second while all
-its peers along the axis do the same. Collectives go in rings (`mycel.transport.amounts`): among n
-ranks along one axis an all-reduce is 2 (n - 1) messages of b / n. Along several axes they go axis
-by axis: the fast ones first, and the slow ones have what is left to each rank. So an all-reduce
-among nodes of 8 devices reduces and scatters within the node, and sends an eighth between nodes.
+its peers along the axis do the same. A collective among n ranks along one axis sends the bytes of
+a ring (`mycel.transport.amounts`), 2 (n - 1) / n of the value in an all-reduce. Its latency comes
+as often as there are rounds in recursive halving and doubling, which sends as much (Thakur et al.,
+2005): log2 n, twice that for an all-reduce, n - 1 for an all-to-all. Along several axes collectives
+go axis by axis: the fast ones first, and the slow ones have what is left to each rank. So an
+all-reduce among nodes of 8 devices reduces and scatters within the node, and sends an eighth
+between nodes.
 
 A `Cluster` has nested levels instead (devices of a node, nodes of the whole), and gives the
 topology of any mesh that is laid over it, ranks in their order. Where k of a ring's ranks share a
@@ -150,10 +153,16 @@ class Topology:
         result, left = [], float(nbytes)
         for axis, count, link in ways:
             moved = sent(kind, 1 << 40, count) / (1 << 40) * left
-            result.append((axis, messages(kind, count) * link.latency + moved / link.bandwidth))
+            result.append((axis, _rounds(kind, count) * link.latency + moved / link.bandwidth))
             if kind != "all_to_all":
                 left /= count
         return result
+
+
+def _rounds(kind: str, count: int) -> int:
+    """Return how many messages of a collective follow each other."""
+    found = messages(kind, count)
+    return found if kind == "all_to_all" else found // (count - 1) * math.ceil(math.log2(count))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from mycel.base.errors import CompileError, ShapeError
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import tensor_type
-from mycel.planner.streams import run_graph
 from mycel.planner.simulation import Pipeline, Simulation, Stage, simulate
+from mycel.planner.streams import run_graph
 from mycel.planner.topology import Device, Link, Topology
 from mycel.planner.work import tasks_of
 from mycel.prims import elementwise as E
