@@ -1,7 +1,8 @@
 """Simulation of programs on more devices than there are: step time, memory, bubbles, a picture.
 
 `staged` takes the graph of a function from types alone, `partition` divides it, `simulate` runs the
-result in time on a `Topology`, which a `Cluster` gives for any mesh.
+result in time on a `Topology`, which a `Cluster` gives for any mesh and `measured_topology` for the
+processes of this machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mycel.core.parameter import types_only
 from mycel.engines.select import engine
 from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh as Mesh
+from mycel.planner.measured import measured_topology as measured_topology
 from mycel.planner.simulation import Pipeline as Pipeline
 from mycel.planner.simulation import Simulation as Simulation
 from mycel.planner.simulation import Stage as Stage
@@ -51,6 +53,7 @@ __all__ = [
     "WHOLE",
     "adam",
     "load",
+    "measured_topology",
     "partition",
     "save",
     "sharding",

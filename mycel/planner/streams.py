@@ -133,7 +133,11 @@ def run_tasks(
 
 
 class _Streams:
-    """The state of a run: what waits, what is ready for each stream, and what ends when."""
+    """The state of a run: what waits, what is ready for each stream, and what ends when.
+
+    Of `tasks` those at the places `chosen` run, on the streams of `topology`, or all on one without
+    `overlap`.
+    """
 
     def __init__(self, tasks: Sequence[Task], topology: Topology, overlap: bool, chosen: Collection[int]) -> None:
         self.tasks, self.now = tasks, 0.0

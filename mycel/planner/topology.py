@@ -44,7 +44,8 @@ class Device:
     has no entry goes at the rate of the element type, and that at the rate of "float32".
     `bandwidth` is bytes of memory moved in a second, `memory` the bytes that it has, `overhead` the
     seconds that each kernel takes besides. Where the figures are a maker's peaks, `efficiency` is
-    the share of them that kernels attain.
+    the share of them that kernels attain. What fits into `cache` bytes is moved at the rate
+    `cached`, where these are given.
 
     >>> device = Device("toy", {"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e11, memory=2**30)
     >>> device.seconds(2e12, 1e9, "float32"), device.seconds(2e9, 1e11, "convolution bfloat16")
@@ -57,6 +58,8 @@ class Device:
     memory: int
     overhead: float = 0.0
     efficiency: float = 1.0
+    cache: int = 0
+    cached: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flops", dict(self.flops))
@@ -66,6 +69,8 @@ class Device:
             arguments.number("Device", what, rate, above=0)
         arguments.number("Device", "overhead", self.overhead, at_least=0)
         arguments.number("Device", "efficiency", self.efficiency, above=0, at_most=1)
+        arguments.integer("Device", "cache", self.cache, 0)
+        arguments.number("Device", "cached", self.cached, at_least=0)
 
     def rate(self, kind: str) -> float:
         """Return the floating-point operations a second of a kind of work."""
@@ -74,7 +79,8 @@ class Device:
 
     def seconds(self, flops: float, nbytes: float, kind: str = "float32") -> float:
         """Return what one kernel takes: the longer of computing and moving, and its overhead."""
-        return self.overhead + max(flops / self.rate(kind), nbytes / self.bandwidth) / self.efficiency
+        bandwidth = self.cached if self.cached and nbytes <= self.cache else self.bandwidth
+        return self.overhead + max(flops / self.rate(kind), nbytes / bandwidth) / self.efficiency
 
 
 @dataclass(frozen=True)
@@ -269,6 +275,8 @@ def save(topology: Topology, path: Path_) -> None:
             "memory": device.memory,
             "overhead": device.overhead,
             "efficiency": device.efficiency,
+            "cache": device.cache,
+            "cached": device.cached,
         },
         "axes": [
             {"name": a, "size": n, "latency": k.latency, "bandwidth": k.bandwidth, "channel": k.channel}
@@ -298,7 +306,10 @@ def load(path: Path_) -> Topology:
     read = _Reader(f"topology {os.fspath(path)!r}")
     whole = read.entries("the file", content, {"device", "axes"}, {"name", "source"})
     device = read.entries(
-        "device", whole["device"], {"flops", "bandwidth", "memory"}, {"name", "overhead", "efficiency"}
+        "device",
+        whole["device"],
+        {"flops", "bandwidth", "memory"},
+        {"name", "overhead", "efficiency", "cache", "cached"},
     )
     flops = read.entries("device.flops", device["flops"], {"float32"}, None)
     axes = read.list("axes", whole["axes"])
@@ -321,6 +332,8 @@ def load(path: Path_) -> Topology:
             read.integer("device.memory", device["memory"]),
             read.number("device.overhead", device.get("overhead", 0.0)),
             read.number("device.efficiency", device.get("efficiency", 1.0)),
+            read.integer("device.cache", device.get("cache", 0), 0),
+            read.number("device.cached", device.get("cached", 0.0)),
         ),
         Mesh(tuple(read.integer("size", a["size"]) for a in found), tuple(a["name"] for a in found)),
         links,
@@ -336,6 +349,10 @@ class _Reader:
         self.owner = owner
 
     def entries(self, what: str, found: Any, needed: set[str], others: Optional[set[str]]) -> dict[str, Any]:
+        """Return `found` if it is an object with the entries `needed`, and of `others` any number.
+
+        `what` names it; None as `others` allows any.
+        """
         if not isinstance(found, dict):
             raise arguments.wrong_type(self.owner, what, "an object", found, ValueError)
         missing, unknown = needed - set(found), set() if others is None else set(found) - needed - others
@@ -359,7 +376,7 @@ class _Reader:
             raise arguments.wrong_value(self.owner, what, "a finite number", found)
         return found
 
-    def integer(self, what: str, found: Any) -> int:
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 1 << 62:
-            raise arguments.wrong_value(self.owner, what, "a positive integer", found)
+    def integer(self, what: str, found: Any, least: int = 1) -> int:
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found < 1 << 62:
+            raise arguments.wrong_value(self.owner, what, f"an integer of at least {least}", found)
         return found

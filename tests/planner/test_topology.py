@@ -28,6 +28,8 @@ def test_devices():
     assert TOY.seconds(2e12, 0) == pytest.approx(2 + 1e-6)
     assert TOY.seconds(2e12, 0, "convolution bfloat16") == pytest.approx(1 + 1e-6)
     assert TOY.seconds(1, 1e11, "int32") == pytest.approx(1 + 1e-6)
+    near = Device("toy", {"float32": 1e12}, bandwidth=1e9, memory=1 << 30, cache=1000, cached=1e10)
+    assert (near.seconds(0, 1000), near.seconds(0, 2000)) == (1e-7, 2e-6)
     with pytest.raises(ValueError, match="float32"):
         Device("toy", {"bfloat16": 1.0}, bandwidth=1.0, memory=1)
     with pytest.raises(ValueError, match="bandwidth must be above 0"):
@@ -71,7 +73,7 @@ def test_files(tmp_path):
     for change, said in (
         (lambda c: c.pop("axes"), "the file lacks \\['axes'\\]"),
         (lambda c: c.update(speed=1), "the file has the unknown \\['speed'\\]"),
-        (lambda c: c["axes"][0].update(size=True), "size must be a positive integer, not True"),
+        (lambda c: c["axes"][0].update(size=True), "size must be an integer of at least 1, not True"),
         (lambda c: c["axes"][0].update(latency="1"), "latency must be a finite number, not '1'"),
         (lambda c: c["device"]["flops"].update(float32=float("nan")), "flops.float32 must be a finite number"),
         (lambda c: c["device"].update(flops={}), "device.flops lacks \\['float32'\\]"),
