@@ -112,7 +112,13 @@ def _draw(
     """
     rows, axes = _rows(bars), figure.add_subplot()
     for b in _joined(bars, seconds / 3000):
-        axes.broken_barh([(b.start, b.end - b.start)], (rows.index(b.row) - 0.4, 0.8), facecolors=_COLOURS[b.kind])
+        axes.broken_barh(
+            [(b.start, b.end - b.start)],
+            (rows.index(b.row) - 0.4, 0.8),
+            facecolors=_COLOURS[b.kind],
+            edgecolors="white",
+            lw=0.4,
+        )
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xlim(0, seconds or 1.0)
     axes.invert_yaxis()

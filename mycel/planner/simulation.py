@@ -253,7 +253,9 @@ def _times(stage: Stage, topology: Topology, overlap: bool) -> _Times:
     whole.spans = {**first.spans, **{k: (a + first.seconds, b + first.seconds) for k, (a, b) in second.spans.items()}}
     inputs = sum(nbytes_of(n.type) for n in stage.step.inputs[stage.entering :])
     entered = sum(nbytes_of(n.type) for n in stage.step.inputs[: stage.entering])
-    add_memory(whole, tasks, ends, inputs + entered, ())
+    # Gradients of parameters are added to those that the update takes.
+    summed = ends[stage.results + stage.entering :] if stage.update is not None else []
+    add_memory(whole, tasks, ends, inputs + entered, set(summed))
     kept = {p for k in backward for p in tasks[k].uses if p[0] in forward}
     held = entered + sum(tasks[k].results[n] for k, n in kept)
     if stage.recompute:
