@@ -179,7 +179,7 @@ def slice_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def _unit(*sizes: DimLike) -> int:
-    """Return the largest number that divides all of `sizes`, 1 where one is not known or none is."""
+    """Return the largest number that divides all of `sizes`, 1 where one is not known."""
     known = [s for s in sizes if isinstance(s, int)]
     return math.gcd(*known) if len(known) == len(sizes) else 1
 

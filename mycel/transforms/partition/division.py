@@ -28,7 +28,7 @@ from mycel.ir.types import TensorType, Type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import constant, outputs_of
-from mycel.prims.factors import Factor, Place, factors_of
+from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_size, local_type, part_of, static, view_of
 from mycel.transforms.partition.moves import first_index
 
@@ -79,7 +79,7 @@ def allowed(node: Node, factors: Sequence[Factor], part: Part, division: Shardin
     """
     factor = factors[part.axis]
     others = [p for p in division.parts if p.axis == part.axis]
-    if not part.is_even and getattr(factor, "even", False):
+    if not part.is_even and factor.even:
         return False
     if node.prim is not None and node.prim.part is not None:
         # The share must be one stretch, and an uneven one must not overlap the next.
@@ -229,15 +229,13 @@ def _guarded(x: Node, k: int, node: Node, factors: Sequence[Factor], division: S
     """Return an operand with harmless values in the padding, where what is there would matter."""
     for p in division.parts:
         factor = factors[p.axis]
-        place, padding = factor.operands[k], getattr(factor, "padding", ())
-        if p.is_even or place is None:
+        place, fill = factor.operands[k], factor.padding[k] if factor.padding else None
+        if p.is_even or place is None or fill == ANYTHING:
             continue
-        if padding and padding[k] is not None:
-            fill = padding[k]
-        elif factor.combine and any(r is None for r in factor.results):
+        if fill is None:
+            if not factor.combine or all(r is not None for r in factor.results):
+                continue
             fill = _neutral(factor.combine, x.dtype)
-        else:
-            continue
         x = masked(x, tensor_part(p, place), _placed(division, [f.operands[k] for f in factors]), fill, mesh)
     return x
 

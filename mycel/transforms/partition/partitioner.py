@@ -21,7 +21,9 @@ from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
+from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM
+from mycel.prims.recompute import after
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
 from mycel.transforms.partition.choice import Choice, Layout, choose
@@ -120,7 +122,7 @@ def partition(
     plan = dict(plan or {})
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
-        sums = {} if choice.opened else regrouped(graph, lambda n: _single(choice.layouts[n]))
+        sums = {} if choice.opened else regrouped(graph, choice.layouts)
         if not choice.opened and not sums:
             break
         graph, plan = _rewritten(graph, choice.opened, sums, plan)
@@ -164,6 +166,25 @@ def _rewritten(
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), kept
 
 
+def _operands(node: Node) -> tuple[Node, ...]:
+    """Return the operands of a node.
+
+    The token of `after` is any element of what it was taken from.
+    """
+    if node.prim is not after:
+        return node.inputs
+    x, token = node.inputs
+    while token.prim is not None and token.prim.view and len(token.inputs) == 1:
+        token = token.inputs[0]
+    return x, token
+
+
+def _element(x: Node) -> Node:
+    """Return one element of a rank's tensor."""
+    rank = x.type.rank
+    return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ())
+
+
 @dataclass(frozen=True)
 class _Made:
     graph: Graph
@@ -194,9 +215,11 @@ class _Maker:
                 local = input_node(local_type(node.type, layout), node.params.get("name", "input"), node.where)
             self.found[node] = {layout: local}
             inputs.append(local)
+        needed = self.needed()
         for node in self.graph.nodes:
-            with at(node.where):
-                self.make(node)
+            if node in needed:
+                with at(node.where):
+                    self.make(node)
         results, ends = [], []
         for k, node in enumerate(self.graph.outputs):
             end = outputs[k]
@@ -211,6 +234,14 @@ class _Maker:
     def native(self, node: Node) -> Sharding:
         return _single(self.choice.layouts[node])
 
+    def needed(self) -> set[Node]:
+        """Return the nodes that outputs need, without those that only make tokens for `after`."""
+        result = set(self.graph.outputs)
+        for node in reversed(self.graph.nodes):
+            if node in result:
+                result.update(_operands(node))
+        return result
+
     def make(self, node: Node) -> None:
         if node.prim is GET_ITEM and node.inputs[0] in self.several:
             self.found[node] = {self.native(node): self.several[node.inputs[0]][node.params["index"]]}
@@ -218,7 +249,10 @@ class _Maker:
         division = self.choice.divisions[node]
         layouts, _ = implied(node, division)
         operands = []
-        for k, (value, layout) in enumerate(zip(node.inputs, layouts)):
+        for k, (value, layout) in enumerate(zip(_operands(node), layouts)):
+            if value is not node.inputs[k]:
+                operands.append(_element(next(iter(self.found[value].values()))))
+                continue
             if k in self.choice.flows[node]:
                 layout = Sharding(layout.parts, division.pending)
             operands.append(self.get(value, layout, node.where))
@@ -249,6 +283,10 @@ class _Maker:
         return self.move(value, start, moves, user)
 
     def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
+        """Return a `value` after `moves` from the layout `start`; note them.
+
+        `user` is the line that is given where the value itself has none.
+        """
         found = self.found[value]
         node = found[start]
         for move in moves:

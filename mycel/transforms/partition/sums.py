@@ -8,32 +8,33 @@ of the graph, first those with nothing pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Union
 
 from mycel.ir.graph import Graph, Node
 from mycel.prims import elementwise as E
-from mycel.transforms.partition.layouts import Sharding
+from mycel.prims import shape as S
+from mycel.transforms.partition.layouts import WHOLE, Sharding
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["regrouped"]
+__all__ = ["regrouped", "terms_beside"]
 
 Pending = tuple[tuple[str, str], ...]
+Layout = Union[Sharding, tuple[Sharding, ...]]
 
 
-def regrouped(graph: Graph, layout_of: Callable[[Node], Sharding]) -> dict[Node, list[list[Node]]]:
+def regrouped(graph: Graph, layouts: Mapping[Node, Layout]) -> dict[Node, list[list[Node]]]:
     """Return the additions to be made in another order, as groups of terms by their root.
 
-    `layout_of` has the layout in which each value comes, with what is pending. An addition is named
+    `layouts` has the layout in which each value comes, with what is pending. An addition is named
     where its terms in the present order are settled more often than there are kinds of them.
     """
-    uses = use_counts(graph)
-    inner = {
-        i
-        for n in graph.nodes
-        if n.prim is E.add
-        for i in n.inputs
-        if i.prim is E.add and uses[i] == 1 and i.type == n.type
-    }
+
+    def layout_of(node: Node) -> Sharding:
+        layout = layouts[node]
+        return layout if isinstance(layout, Sharding) else WHOLE
+
+    inner = _inner(graph)
     found: dict[Node, list[list[Node]]] = {}
     for root in graph.nodes:
         if root.prim is not E.add or root in inner or root.dtype.kind != "f":
@@ -45,6 +46,31 @@ def regrouped(graph: Graph, layout_of: Callable[[Node], Sharding]) -> dict[Node,
             groups.setdefault(layout_of(term).pending, []).append(term)
         if settled > len(groups) - 1 and all(t.type == root.type for t in terms):
             found[root] = [g for g in groups.values() if g]
+    return found
+
+
+def terms_beside(graph: Graph) -> dict[Node, int]:
+    """Return, for each term of a sum of paddings alone, how many terms the sum has.
+
+    Such a sum puts parts of a tensor together, and is as large as all of them.
+    """
+    inner, found = _inner(graph), {}
+    for root in graph.nodes:
+        if root.prim is E.add and root not in inner:
+            terms: list[Node] = []
+            _collect(root, inner, terms, lambda _: WHOLE)
+            if all(t.prim is S.PAD for t in terms):
+                found.update(dict.fromkeys(terms, len(terms)))
+    return found
+
+
+def _inner(graph: Graph) -> set[Node]:
+    """Return the additions that only another addition uses."""
+    uses, found = use_counts(graph), set()
+    for node in graph.nodes:
+        for i in node.inputs if node.prim is E.add else ():
+            if i.prim is E.add and uses[i] == 1 and i.type == node.type:
+                found.add(i)
     return found
 
 
