@@ -5,10 +5,10 @@ layouts; each value is a link from its maker to its users, whose table is the se
 from the maker's layout to the one that a user's division implies. An output is wanted in its
 layout: that of the input it is written to, a given one, or with nothing pending.
 
-An input is held all the time, and a value from its node to the last user, or to the last user of
-what is only a view of it. A copy in another layout is held from the first user to the last. Where
-values are small and gone at once nothing is counted: what matters is what waits for the backward
-pass.
+What is stored, and when nodes run, is that of the fused kernels (`moments`). An input is held all
+the time, and a value from its node to the last user, or to the last user of what is only a view of
+it. A copy in another layout is held from the first user to the last. Where values are small and
+gone at once nothing is counted: what matters is what waits for the backward pass.
 
 Element-wise nodes follow their operand of the same shape: in large problems they choose alike.
 """
@@ -27,9 +27,10 @@ from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.planner.moments import kernels_of
 from mycel.planner.model import Hold, Item, Link, Problem
 from mycel.planner.topology import Topology
-from mycel.prims.base import CONSTANT, GET_ITEM
+from mycel.prims.base import CONSTANT, GET_ITEM, Cost
 from mycel.transforms.partition import WHOLE, Move, Sharding, divisions_of, implied, local_shape, part_of, route
 
 __all__ = ["Posed", "layouts_of", "pose", "seconds_of_route"]
@@ -131,7 +132,14 @@ class _Posing:
         named = [n for n in graph.nodes if n.prim not in (CONSTANT, GET_ITEM)]
         self.nodes = [*graph.inputs, *named]
         self.number = {n: k for k, n in enumerate(self.nodes)}
-        self.moments = len(named) + 1
+        # Nodes whose results take the place of inputs.
+        self.written = {v[0] for p in aliases for v in [self.value(graph.outputs[p])] if v is not None}
+        self.items: dict[Node, list[Node]] = {}
+        for n in graph.nodes:
+            if n.prim is GET_ITEM:
+                self.items.setdefault(n.inputs[0], []).append(n)
+        self.kernels = kernels_of(graph, aliases)
+        self.moments = self.kernels.count
         self.alternatives: list[tuple[Sharding, ...]] = []
         # Of each item and alternative: the layouts of operands, and of results.
         self.wanted: list[list[list[Sharding]]] = []
@@ -232,7 +240,7 @@ class _Posing:
 
     def moment(self, k: int) -> int:
         """Return the moment at which an item is computed; inputs are there from the beginning."""
-        return max(0, k - len(self.graph.inputs) + 1)
+        return self.kernels.moment.get(self.nodes[k], 0)
 
     def _lasts(self, users: Mapping[Value, Sequence[Asking]]) -> list[int]:
         lasts = [self.moment(k) for k in range(len(self.nodes))]
@@ -249,55 +257,50 @@ class _Posing:
         return lasts
 
     def _item(self, k: int, node: Node, lasts: Sequence[int]) -> Item:
-        name = f"{node.op or node.params.get('name', 'input')}"
-        key = (k,) if node.prim is None else (node.prim, node.type, tuple(i.type for i in node.inputs))
+        reads = tuple((node, at) in self.kernels.reads for at in range(len(node.inputs)))
+        stored = node.prim is None or any(v in self.kernels.stored for v in self._results(node))
+        key = ("item", id(self.given[k]), reads, stored)
         divisions = self.alternatives[k]
         types = node.type if isinstance(node.type, tuple) else (node.type,)
-        known = self.kinds.get(("item", key, divisions))
+        known = self.kinds.get(key)
         if known is None:
-            seconds = np.array(
-                [self._seconds(node, d, w, g) for d, w, g in zip(divisions, self.wanted[k], self.given[k])]
-            )
-            held = np.array([sum(_bytes(t, s) for t, s in zip(types, g)) for g in self.given[k]], float)
+            held = np.array([sum(_bytes(t, s) for t, s in zip(types, g)) for g in self.given[k]], float) * stored
+            lists = zip(divisions, self.wanted[k], held)
+            seconds = np.array([self._seconds(node, d, w, h, reads) for d, w, h in lists])
             parts = tuple(tuple(self._divided(d, a) for a in self.mesh.names) for d in divisions)
-            known = seconds, held, parts
-            self.kinds[("item", key, divisions)] = known
+            known = self.kinds[key] = (seconds, held, parts)
         seconds, held, parts = known
         first, last = self.moment(k), lasts[k]
         counted = self.limit is not None and held.max() * (last - first + 1) > NEGLIGIBLE * self.limit * self.moments
-        if node.prim is not None and (node.prim.view or node in self._written()):
+        if node.prim is not None and (node.prim.view or node in self.written):
             counted = False
+        name = node.op or str(node.params.get("name", "input"))
         return Item(name, seconds, (Hold(held, first, last),) if counted else (), parts)
 
-    def _written(self) -> set[Node]:
-        """Return the nodes whose results take the place of inputs."""
-        found = self.kinds.get("written")
-        if found is None:
-            places = [self.value(self.graph.outputs[p]) for p in self.aliases]
-            found = self.kinds["written"] = {v[0] for v in places if v is not None}
-        return found  # type: ignore[no-any-return]
+    def _results(self, node: Node) -> list[Node]:
+        return [node, *self.items.get(node, ())]
 
     def _divided(self, division: Sharding, axis: str) -> int:
         return next((p.axis for p in division.parts if axis in p.mesh_axes), -1)
 
-    def _seconds(self, node: Node, division: Sharding, wants: Sequence[Sharding], gives: Sequence[Sharding]) -> float:
+    def _seconds(
+        self, node: Node, division: Sharding, wants: Sequence[Sharding], written: float, reads: Sequence[bool]
+    ) -> float:
         """Return the seconds that a rank computes its part of a node."""
-        if node.prim is None or node.prim.view:
+        if node.prim is None or node not in self.kernels.moment or node.prim.view:
             return 0.0
-        share = 1.0
-        if division.parts:
+        moved = written + sum(_bytes(i.type, s) for i, s, read in zip(node.inputs, wants, reads) if read)
+        flops = 0.0
+        if node.prim.work is not None:
+            flops = float(node.prim.work(node, int))
             for p in division.parts:
-                share *= p.length / p.size
-        flops = node.prim.work(node, int) * share if node.prim.work is not None else 0.0
+                flops *= p.length / p.size
         types = node.type if isinstance(node.type, tuple) else (node.type,)
-        moved = sum(_bytes(t, s) for t, s in zip(types, gives))
-        device = self.topology.device
-        if node.prim.elementwise:
-            # Most of them are fused with their neighbours: what they give is written once at most.
-            return moved / device.bandwidth / device.efficiency
-        moved += sum(_bytes(i.type, s) for i, s in zip(node.inputs, wants))
         dtype = next((t.dtype.name for t in types if isinstance(t, TensorType)), "float32")
-        return device.seconds(flops, moved, dtype)
+        device = self.topology.device
+        if node.prim.cost is Cost.HEAVY and not node.prim.elementwise:
+            return device.seconds(flops, moved, f"{node.op} {dtype}")
+        return moved / device.bandwidth / device.efficiency
 
     def _way(self, start: Sharding, end: Sharding, type: TensorType) -> tuple[float, int]:
         """Return the seconds of a way and the bytes of the copy it makes."""

@@ -4,10 +4,13 @@ Small problems are solved exactly: `reduction` takes out what can be decided wit
 integer program of the core is solved to a gap of zero. First the limit of memory is left out; if
 the solution fits all the same, it is the optimum, and else the program has the limit in it.
 
-In large problems the items of repeated blocks choose alike (`repeats`), and the smaller problem is
-solved so, to a gap of a thousandth. The result is improved item by item without that tie, until no
-single change gains. Candidates given from outside, as data parallelism, are improved in the same
-way, and the cheapest that fits is the answer, so it is never dearer than any of them.
+In large problems items that are tied, and those of repeated blocks (`repeats`), choose alike. What
+is left is solved by `elimination`. Where the result does not fit,
+bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
+price is the best of all assignments that hold as little, and the lowest price is wanted that makes
+it fit. Then the same is done for each of the *starts*, as data parallelism, in which some items are
+fixed, and the cheapest is the answer, so it is never dearer than any of them. Last, it is improved
+item by item without ties.
 
 Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
 decides one axis of the mesh after the other, what was decided of earlier ones being fixed.
@@ -16,26 +19,28 @@ decides one axis of the mesh after the other, what was decided of earlier ones b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base import arguments
+from mycel.planner.elimination import eliminated, nearly, refined
 from mycel.planner.integer import solve
 from mycel.planner.model import Link, Problem, fixed
 from mycel.planner.reduction import reduced
 from mycel.planner.repeats import classes, quotient
 
-__all__ = ["MODES", "Answer", "greedy", "improved", "search"]
+__all__ = ["MODES", "Answer", "improved", "search"]
 
 Array = np.ndarray[Any, Any]
 MODES = ("dynamic_programming", "recursive_programming", "sharding_propagation")
-SMALL = 120  # items up to which a problem is solved exactly
-CLASSES = 160
+SMALL = 60  # items up to which a problem is solved exactly
+CLASSES = 600
 SECONDS = 60.0
-SWEEPS = 20
+SWEEPS = 3
+PRICES = 6  # prices tried before one is found that suffices, and after
 
 
 @dataclass(frozen=True)
@@ -48,68 +53,163 @@ class Answer:
     exact: bool
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How to search: up to which size exactly, with how many classes, and what is tied."""
+
+    small: int
+    most: int
+    ties: Sequence[int]
+    starts: Sequence[Mapping[int, int]] = ()
+    polish: bool = True
+
+
 def search(
     problem: Problem,
     mode: str = "dynamic_programming",
-    candidates: Sequence[Sequence[int]] = (),
+    starts: Sequence[Mapping[int, int]] = (),
+    ties: Optional[Sequence[int]] = None,
     small: int = SMALL,
     most: int = CLASSES,
 ) -> Answer:
     """Return the cheapest assignment of a problem that holds no more than its limit.
 
-    `mode` is one of `MODES`, `candidates` are assignments that the answer may not be dearer than.
-    Problems of at most `small` items are solved exactly, larger ones with at most about `most`
-    classes of items. Raises ValueError where no assignment fits, with the least bytes that are
-    known to do.
+    `mode` is one of `MODES`. `starts` have the choices of some items; the answer is not dearer than
+    what is found with any of them. Problems of at most `small` items are solved exactly, larger
+    ones with at most about `most` classes of items, where items of the same number in `ties` choose
+    alike. Raises ValueError where no assignment fits, with the least bytes that are known to do.
     """
     arguments.one_of("search", "mode", mode, MODES)
+    way = _Way(small, most, range(len(problem.items)) if ties is None else ties, starts)
     if mode == "recursive_programming":
-        return _recursive(problem, candidates, small, most)
+        return _recursive(problem, way)
     if mode == "sharding_propagation":
-        answer = _searched(_by_links(problem), candidates, small, most)
+        answer = _searched(_by_links(problem), way)
         return replace(answer, seconds=problem.seconds(answer.choices))
-    return _searched(problem, candidates, small, most)
+    return _searched(problem, way)
 
 
-def _searched(problem: Problem, candidates: Sequence[Sequence[int]], small: int, most: int) -> Answer:
-    exact = len(problem.items) <= small
-    tied = list(range(len(problem.items))) if exact else classes(problem, most)
-    smaller = problem if exact else quotient(problem, tied)
-    found = _solved(smaller, 0.0 if exact else 1e-3)
-    if found is not None and exact:
-        return _answer(problem, found, True)
-    known = [list(c) for c in candidates]
-    if found is not None:
-        known.append([found[c] for c in tied])
-    if not exact:
-        known.append(greedy(problem))
-        known = [improved(problem, c) for c in known]
-    fitting = [c for c in known if problem.fits(c)]
+def _searched(problem: Problem, way: _Way) -> Answer:
+    if len(problem.items) <= way.small:
+        found = _exact(problem)
+        if found is not None:
+            return _answer(problem, found, True)
+    numbers: dict[int, int] = {}
+    tied = [numbers.setdefault(t, len(numbers)) for t in way.ties]
+    smaller = quotient(problem, tied)
+    alike = classes(smaller, way.most)
+    classes_of = [alike[t] for t in tied]
+    smaller = quotient(smaller, alike)
+    known = [_within(smaller)]
+    if smaller.limit is not None and not smaller.fits(_cheapest(smaller)):
+        for start in way.starts:
+            allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
+            for item, choice in start.items():
+                allowed[classes_of[item]] = [choice]
+            one = _within(fixed(smaller, allowed))
+            known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
+    found = [[c[k] for k in classes_of] for c in known]
+    fitting = [c for c in found if problem.fits(c)]
     if not fitting:
-        least = min((problem.memory(c)[0] for c in [*known, _leanest(problem)]), default=0.0)
+        least = min(problem.memory(c)[0] for c in [*found, _leanest(problem)])
         raise ValueError(
             f"no plan holds at most {problem.limit or 0:.4g} bytes on each device; the least that was found "
             f"is {least:.4g} bytes. Use more devices, a smaller batch, recomputation, or devices with more memory"
         )
-    return _answer(problem, min(fitting, key=problem.seconds), False)
+    best = min(fitting, key=problem.seconds)
+    return _answer(problem, improved(problem, best) if way.polish else best, False)
 
 
 def _answer(problem: Problem, choices: list[int], exact: bool) -> Answer:
     return Answer(choices, problem.seconds(choices), problem.memory(choices)[0], exact)
 
 
-def _solved(problem: Problem, gap: float) -> Optional[list[int]]:
-    """Return the solution of the integer program, None where the time is over or nothing fits."""
+def _exact(problem: Problem) -> Optional[list[int]]:
+    """Return the best assignment, None where the time is over or nothing fits."""
     core, whole = reduced(problem, False)
-    found = solve(core, gap, SECONDS)
-    if found.choices is not None:
-        choices = whole(found.choices)
-        if problem.fits(choices):
-            return choices if found.ended else None
+    found = solve(core, 0.0, SECONDS)
+    if found.choices is None or not found.ended:
+        return None
+    choices = whole(found.choices)
+    if problem.fits(choices):
+        return choices
     core, whole = reduced(problem, True)
-    moments = [] if found.choices is None else [problem.memory(choices)[1]]
-    found = solve(core, gap, SECONDS, moments)
-    return None if found.choices is None else whole(found.choices)
+    found = solve(core, 0.0, SECONDS, [problem.memory(choices)[1]])
+    return whole(found.choices) if found.choices is not None and found.ended else None
+
+
+# Large problems.
+
+
+def _cheapest(problem: Problem) -> list[int]:
+    """Return the best assignment without a limit, or nearly the best."""
+    core, whole = reduced(problem, False)
+    choices = eliminated(core)
+    if choices is not None:
+        return whole(choices)
+    apart = _apart(core)
+    choices = eliminated(apart)
+    return whole(refined(core, nearly(apart) if choices is None else choices))
+
+
+def _apart(problem: Problem) -> Problem:
+    """Return the problem in which each user of a link pays for its own copy."""
+    links = [replace(k, users=(u,), wants=(w,)) for k in problem.links for u, w in zip(k.users, k.wants)]
+    return Problem(problem.items, tuple(links), problem.limit)
+
+
+def _within(problem: Problem) -> list[int]:
+    """Return a good assignment that fits; where none was found, one that does not."""
+    choices = _cheapest(problem)
+    if problem.fits(choices):
+        return choices
+    assert problem.limit is not None
+    moments = [problem.memory(choices)[1]]
+    least, low, price = choices, 0.0, problem.seconds(choices) / problem.limit
+    best: Optional[list[int]] = None
+    for _ in range(PRICES):
+        choices = _cheapest(_priced(problem, moments, price))
+        if problem.fits(choices):
+            best = choices
+            break
+        least = min(least, choices, key=lambda c: problem.memory(c)[0])
+        moment = problem.memory(choices)[1]
+        if moment not in moments:
+            moments.append(moment)
+        low, price = price, price * 8
+    if best is None:
+        return least
+    high = price
+    for _ in range(PRICES):
+        price = (low * high) ** 0.5 if low else high / 8
+        choices = _cheapest(_priced(problem, moments, price))
+        if problem.fits(choices):
+            high = price
+            best = min(best, choices, key=problem.seconds)
+        else:
+            low = price
+        if high < 1.4 * low:
+            break
+    return best
+
+
+def _priced(problem: Problem, moments: Sequence[int], price: float) -> Problem:
+    """Return the problem in which a byte at each of `moments` costs `price` seconds."""
+    items = []
+    for item in problem.items:
+        seconds = np.array(item.seconds, float)
+        for hold in item.holds:
+            times = sum(hold.first <= m <= hold.last for m in moments)
+            if times:
+                seconds += price * times * hold.bytes
+        items.append(replace(item, seconds=seconds))
+    links = []
+    for link in problem.links:
+        times = sum(link.first <= m <= link.last for m in moments)
+        if link.bytes is not None and times:
+            link = replace(link, seconds=link.seconds + price * times * link.bytes)
+        links.append(link)
+    return Problem(tuple(items), tuple(links), problem.limit)
 
 
 def _by_links(problem: Problem) -> Problem:
@@ -117,57 +217,29 @@ def _by_links(problem: Problem) -> Problem:
     return Problem(items, problem.links, problem.limit)
 
 
-def _recursive(problem: Problem, candidates: Sequence[Sequence[int]], small: int, most: int) -> Answer:
+def _recursive(problem: Problem, way: _Way) -> Answer:
     """Decide axis after axis: at each, alternatives differ from those chosen along that axis only."""
     parts = [i.parts or ((),) * i.count for i in problem.items]
     axes = max((len(p) for one in parts for p in one), default=0)
     allowed = [list(range(i.count)) for i in problem.items]
-    answer: Optional[Answer] = None
+    way = replace(way, polish=False, starts=())
+    answer = None
     for axis in range(axes):
         narrow = [[a for a in can if _whole_after(p, a, axis)] or can for p, can in zip(parts, allowed)]
-        last = axis == axes - 1
         part = fixed(problem, narrow)
-        answer = _searched(part if last else replace(part, limit=None, _near=[]), (), small, most)
+        last = axis == axes - 1
+        answer = _searched(part if last else Problem(part.items, part.links), way)
         chosen = [n[c] for n, c in zip(narrow, answer.choices)]
         allowed = [
             [a for a in can if p[a][: axis + 1] == p[c][: axis + 1]] for p, can, c in zip(parts, allowed, chosen)
         ]
-        answer = _answer(problem, chosen, False)
-    known = [answer] if answer is not None else []
-    known += [_answer(problem, list(c), False) for c in candidates if problem.fits(c)]
-    if not known:
-        return _searched(problem, candidates, small, most)
-    return min(known, key=lambda a: a.seconds)
+    if answer is None:
+        return _searched(problem, way)
+    return _answer(problem, chosen, False)
 
 
 def _whole_after(parts: Sequence[tuple[int, ...]], a: int, axis: int) -> bool:
     return all(p == -1 for p in parts[a][axis + 1 :])
-
-
-def greedy(problem: Problem, given: Optional[dict[int, int]] = None) -> list[int]:
-    """Decide item after item, each by what the links from those before it cost.
-
-    `given` has the choices of some items. The order of the items is that of the graph.
-    """
-    choices = [-1] * len(problem.items)
-    for i, c in (given or {}).items():
-        choices[i] = c
-    for i, item in enumerate(problem.items):
-        if choices[i] >= 0:
-            continue
-        cost = np.array(item.seconds, float)
-        for k in problem.near(i):
-            link = problem.links[k]
-            if choices[link.source] >= 0:
-                for u, w in zip(link.users, link.wants):
-                    if u == i:
-                        cost += link.seconds[choices[link.source]][w]
-            elif link.source == i:
-                for u, w in zip(link.users, link.wants):
-                    if choices[u] >= 0:
-                        cost += link.seconds[:, w[choices[u]]]
-        choices[i] = int(np.argmin(cost))
-    return choices
 
 
 def improved(problem: Problem, choices: Sequence[int], frozen: Sequence[int] = ()) -> list[int]:
@@ -223,11 +295,14 @@ def _of_link(link: Link, made: list[int], i: int, count: int) -> Array:
         if link.source == i:
             return np.asarray(link.seconds[:, link.wants[0][made[link.users[0]]]])
         return np.asarray(link.seconds[made[link.source]][link.wants[0]])
+    if i not in link.users:
+        return np.asarray(link.seconds[:, link.asked(made)].sum(axis=1))
     result = np.zeros(count)
     before = made[i]
     for a in range(count):
         made[i] = a
-        result[a] = sum(link.seconds[made[link.source], l] for l in link.asked(made))
+        row = link.seconds[made[link.source]]
+        result[a] = sum(row[l] for l in link.asked(made))
     made[i] = before
     return result
 

@@ -10,13 +10,14 @@ import numpy as np
 from mycel.planner.model import Problem
 
 
-def best(problem: Problem):
-    """Return the least seconds within the limit and an assignment; infinity and None for none."""
+def best(problem: Problem, below: float = np.inf):
+    """Return the least seconds within the limit, if less than `below`, and an assignment or None."""
     count = len(problem.items)
     ready = [[] for _ in range(count)]
     for k in problem.links:
         ready[max(k.source, *k.users)].append(k)
-    found = [np.inf, None]
+    found = [below, None]
+    least = np.cumsum([0.0, *[i.seconds.min() for i in reversed(problem.items)]])[::-1]
     made = [0] * count
 
     def go(i, seconds, room):
@@ -28,7 +29,7 @@ def best(problem: Problem):
         for a in range(item.count):
             made[i] = a
             total = seconds + item.seconds[a]
-            if total >= found[0]:
+            if total + least[i + 1] >= found[0]:
                 continue
             left = room.copy()
             for h in item.holds:
@@ -39,7 +40,7 @@ def best(problem: Problem):
                 total += sum(k.seconds[row, l] for l in wanted)
                 if k.bytes is not None:
                     left[k.first : k.last + 1] -= sum(k.bytes[row, l] for l in wanted)
-            if total < found[0] and left.min() >= -1e-9 * (problem.limit or 0):
+            if total + least[i + 1] < found[0] and left.min() >= -1e-9 * (problem.limit or 0):
                 go(i + 1, total, left)
 
     go(0, 0.0, np.full(problem.moments, np.inf if problem.limit is None else float(problem.limit)))

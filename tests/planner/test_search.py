@@ -6,7 +6,7 @@ import pytest
 from mycel.planner.model import Hold, Item, Link, Problem, fixed, quotient
 from mycel.planner.reduction import reduced
 from mycel.planner.repeats import classes
-from mycel.planner.search import greedy, improved, search
+from mycel.planner.search import search
 from tests.planner.exhaustive import best
 
 
