@@ -41,7 +41,8 @@ class Divided:
         writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
         tied = {place: i for i, place in writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied, layouts.plan(graph))
+        found, plan = layouts.decided(graph, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
         self.aliases = version.aliases
         self._programs: dict[int, Callable[..., Any]] = {}
 

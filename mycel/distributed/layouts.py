@@ -16,6 +16,8 @@ from mycel.transforms.partition import WHOLE, Sharding, sharding
 __all__ = ["Layouts", "Spec"]
 
 Spec = Sequence[Union[None, str, Sequence[str]]]
+Given = Sequence[Optional[Sharding]]
+Decided = tuple[Given, Mapping[Node, Sharding]]
 OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
 
 
@@ -33,7 +35,9 @@ class Layouts:
 
     mesh: Mesh
     inputs: Sequence[Optional[Spec]] = ()
-    parameters: OfParameters = None
+    parameters: Given = Sequence[Optional[Sharding]]
+Decided = tuple[Given, Mapping[Node, Sharding]]
+OfParameters = None
     parts: bool = False
 
     def of_input(self, number: int, type: TensorType) -> Sharding:
@@ -41,9 +45,13 @@ class Layouts:
         spec = self.inputs[number] if number < len(self.inputs) else None
         return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
 
-    def plan(self, graph: Graph) -> dict[Node, Sharding]:
-        """Return the divisions of nodes of a function's graph that are decided."""
-        return {}
+    def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
+        """Return the layouts of a graph's inputs and the divisions of nodes that are decided.
+
+        `inputs` are the layouts asked for, `outputs` those of the graph's outputs, None where they
+        are open; `tied` maps outputs to the inputs that they replace.
+        """
+        return inputs, {}
 
     def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
         """Return the layout of a tensor from outside: a parameter, or a whole one.

@@ -12,22 +12,27 @@ A process that is alone runs the function as it is, whatever the number of devic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import ParallelSettings, current
+from mycel.base.errors import ShapeError
+from mycel.base.parallel_settings import AUTO, ParallelSettings, current
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
-from mycel.distributed.layouts import Layouts, Spec
+from mycel.distributed.layouts import Decided, Given, Layouts, Spec
 from mycel.distributed.strategies import mesh_of, plan_of
-from mycel.ir.graph import Graph, Node
+from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.planner.planning import plan
+from mycel.planner.topology import HOST, Topology, load
 from mycel.transforms.partition import WHOLE, Sharding, sharding
+from mycel.transforms.regions import unmarked
 from mycel.transport.place import transport
 
 __all__ = ["OfSettings", "call"]
@@ -64,9 +69,32 @@ class OfSettings(Layouts):
             whole[axis] *= 1 if names is None else self.mesh.count((names,) if isinstance(names, str) else names)
         return tuple(whole)
 
-    def plan(self, graph: Graph) -> dict[Node, Sharding]:
-        """Return the divisions of marked operators."""
-        return plan_of(graph, self.mesh)
+    def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
+        """Return the layouts of a graph's inputs and the divisions of nodes.
+
+        In the automatic mode they are searched, where no operator has a strategy of the program's.
+        """
+        marked = plan_of(graph, self.mesh)
+        if self.settings.parallel_mode != AUTO or marked:
+            return inputs, marked
+        mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
+        made = plan(unmarked(graph), topology_of(self.mesh), inputs, outputs, tied, mode=mode)
+        return made.inputs, made.divisions
+
+
+def topology_of(mesh: Mesh) -> Topology:
+    """Return the devices and links that plans are made for.
+
+    The environment variable MYCEL_TOPOLOGY names a file of them; without it ranks are taken for
+    processes of one machine. All ranks have to find the same.
+    """
+    path = os.environ.get("MYCEL_TOPOLOGY")
+    if not path:
+        return HOST.topology(mesh)
+    found = load(path)
+    if found.mesh.sizes != mesh.sizes:
+        raise ShapeError(f"MYCEL_TOPOLOGY: {path!r} is for a mesh of {found.mesh.sizes}, not of {mesh.sizes}")
+    return replace(found, mesh=mesh, links={a: found.links[b] for a, b in zip(mesh.names, found.mesh.names)})
 
 
 def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> Optional[Spec]:

@@ -27,12 +27,14 @@ from mycel.ir.types import TensorType
 from mycel.planner.account import Exchange, exchange_of
 from mycel.planner.topology import Device
 from mycel.prims import control
-from mycel.prims.base import GET_ITEM, Cost, Primitive
+from mycel.prims.base import GET_ITEM, REGISTRY, Cost, Primitive
 
-__all__ = ["Task", "nbytes_of", "seconds_of", "tasks_of"]
+__all__ = ["ELEMENTWISE", "Place", "Task", "nbytes_of", "seconds_of", "tasks_of"]
 
 # Operations an element: of arithmetic, and of elementary functions.
 _ARITHMETIC, _ELEMENTARY = 1, 16
+# The kind of kernels of arithmetic, in front of an element type.
+ELEMENTWISE = "elementwise"
 Place = tuple[int, int]
 
 
@@ -95,16 +97,21 @@ def nbytes_of(type: Any) -> int:
 def seconds_of(found: Union[Graph, Account], device: Device) -> float:
     """Return what the kernels of a graph take on a device, one after the other.
 
-    An engine's `Account` has its own steps: the library's at the rate of products, the others at
-    that of arithmetic ("elementwise float32").
+    An engine's `Account` has its own steps, at the rate of the product or convolution in them, or
+    of arithmetic ("elementwise float32").
     """
     if isinstance(found, Account):
         return sum(
-            device.seconds(s.cost.flops, s.cost.bytes, "float32" if s.kind == "dense" else "elementwise float32")
+            device.seconds(s.cost.flops, s.cost.bytes, _kind(s.operations))
             for s in found.steps
             if s.cost.bytes or s.cost.flops
         )
     return sum(t.seconds(device) for t in tasks_of(found)[0])
+
+
+def _kind(operations: Sequence[str]) -> str:
+    products = [n for n in operations if n in REGISTRY and REGISTRY[n].work is not None]
+    return f"{products[0] if products else ELEMENTWISE} float32"
 
 
 def tasks_of(graph: Graph) -> tuple[list[Task], list[Place]]:
@@ -214,7 +221,7 @@ class _Walk:
             self.enter(node, home)
         else:
             home = len(self.tasks)
-            self.new(node, Task([node.op], flops, f"elementwise {node.dtype.name}", where=node.where), elements)
+            self.new(node, Task([node.op], flops, f"{ELEMENTWISE} {node.dtype.name}", where=node.where), elements)
         for other in sorted((h for h in homes if 0 <= h < home), reverse=True):
             if self.may_join(node, other, elements) and all(self.now(r) >= home for r in self.readers[other]):
                 self.merge(other, home)
