@@ -35,9 +35,7 @@ class Layouts:
 
     mesh: Mesh
     inputs: Sequence[Optional[Spec]] = ()
-    parameters: Given = Sequence[Optional[Sharding]]
-Decided = tuple[Given, Mapping[Node, Sharding]]
-OfParameters = None
+    parameters: OfParameters = None
     parts: bool = False
 
     def of_input(self, number: int, type: TensorType) -> Sharding:

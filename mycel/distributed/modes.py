@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from mycel.base.notes import without_effect
 from mycel.base.errors import ShapeError
+from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import AUTO, ParallelSettings, current
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit

@@ -15,11 +15,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
-from mycel.base import arguments, atomic_files
+from mycel.base import atomic_files
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType

@@ -30,8 +30,7 @@ from mycel.base.errors import ShapeError
 from mycel.ir.mesh import Mesh
 from mycel.transport.amounts import messages, sent
 
-__all__ = ["A100", "H100",
-    "HOST", "Cluster", "Device", "Level", "Link", "Topology", "load", "save"]
+__all__ = ["A100", "H100", "HOST", "Cluster", "Device", "Level", "Link", "Topology", "load", "save"]
 
 Path_ = str | os.PathLike[str]
 
@@ -381,6 +380,8 @@ class _Reader:
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found < 1 << 62:
             raise arguments.wrong_value(self.owner, what, f"an integer of at least {least}", found)
         return found
+
+
 HOST = Cluster(
     "processes of one machine",
     Device("a core", {"float32": 5e10, "float64": 2.5e10}, bandwidth=8e9, memory=16 << 30, overhead=5e-6),

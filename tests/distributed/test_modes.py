@@ -57,7 +57,7 @@ def losses(count: int, first: Any, second: Any, full: bool = False, **settings: 
     """The losses of every rank under the semi-automatic mode."""
     strategy: Any = "full_batch" if full else "data_parallel"
     ms.set_auto_parallel_context(
-        parallel_mode="semi_auto_parallel", device_num=count, **{"dataset_strategy": strategy, **settings}
+        **{"parallel_mode": "semi_auto_parallel", "device_num": count, "dataset_strategy": strategy, **settings}
     )
 
     def rank(own: int) -> list[float]:
