@@ -106,15 +106,29 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in _OF_PROCESSES and _several()):
             without_effect(f"{function}({name}=...)", "work runs on one device")
         _enter(changes, name, copy.deepcopy(checked))
-    PROCESS.settings = PROCESS.settings.replaced(**changes)
     PROCESS.given = PROCESS.given | set(kwargs)
+    if "device_num" not in PROCESS.given and _several():
+        changes["device_num"] = max(transport().size, world().size)
+    PROCESS.settings = PROCESS.settings.replaced(**changes)
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode != ParallelMode.STAND_ALONE and not (mode in (DATA, HYBRID) and _several()):
+    if mode != ParallelMode.STAND_ALONE and not _several():
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
 
 
-# What several processes have without a division of operators.
-_OF_PROCESSES = ("gradients_mean", "parameter_broadcast", "device_num", "global_rank")
+# What has an effect where this process is one of several.
+_OF_PROCESSES = (
+    "gradients_mean",
+    "parameter_broadcast",
+    "device_num",
+    "global_rank",
+    "dataset_strategy",
+    "full_batch",
+    "search_mode",
+    "auto_parallel_search_mode",
+    "sharding_propagation",
+    "enable_parallel_optimizer",
+    "parallel_optimizer_config",
+)
 
 
 def _several() -> bool:

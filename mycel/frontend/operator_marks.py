@@ -172,7 +172,7 @@ def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any
     given = [name for name, v in held if v._strategy is not None]
     if not given:
         return construct
-    owner = next((c for c in type(cell).__mro__ if vars(c).get("_by_operators") is not None), None)
+    owner: Any = next((c for c in type(cell).__mro__ if vars(c).get("_by_operators") is not None), None)
     if owner is None or owner.construct is not type(cell).construct:
         raise ValueError(
             f"{scope_name()}: {type(cell).__name__} does not compute by its operation {given[0]!r}, which has a "
