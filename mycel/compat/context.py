@@ -16,7 +16,7 @@ from mycel.base import arguments, parallel_settings
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import DATA, HYBRID, PROCESS, ParallelSettings
+from mycel.base.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
 from mycel.transport.environment import world
