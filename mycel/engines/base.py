@@ -126,6 +126,16 @@ class Engine(ABC):
     name: ClassVar[str]
     device: ClassVar[str]
 
+    # Whether it is in force.
+
+    def enter(self) -> None:
+        """Get ready to be in force; raise an error where what it needs is missing."""
+        return None
+
+    def leave(self) -> None:
+        """Undo what `enter` did: another engine will be in force."""
+        return None
+
     # Programs.
 
     @abstractmethod
@@ -292,8 +302,19 @@ def choose(name: str) -> Engine:
     """
     if name not in _engines:
         raise ValueError(f"there is no engine {name!r}; there are {', '.join(_engines)}")
-    _chosen[:] = [_engines[name]]
-    return _chosen[0]
+    new = _engines[name]
+    if not _chosen or _chosen[0] is not new:
+        former = _chosen[:]
+        for engine in former:
+            engine.leave()
+        try:
+            new.enter()
+        except BaseException:
+            for engine in former:
+                engine.enter()
+            raise
+        _chosen[:] = [new]
+    return new
 
 
 def current() -> Engine:

@@ -18,6 +18,7 @@ from mycel.engines.base import Engine
 from mycel.engines.native.engine import NativeEngine
 from mycel.engines.reference.engine import ReferenceEngine
 from mycel.engines.sizes import programs_of
+from mycel.engines.xla.engine import XlaEngine
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
 from mycel.prims.control import call, sizes_in_call
@@ -27,6 +28,7 @@ __all__ = ["compile_graph", "compile_primitive", "compile_small", "engine", "eng
 
 base.register(NativeEngine())
 base.register(ReferenceEngine())
+base.register(XlaEngine())
 
 
 def _chosen() -> Engine:
