@@ -39,6 +39,7 @@ __all__ = [
     "choose",
     "current",
     "known",
+    "program_made",
     "register",
 ]
 
@@ -282,6 +283,7 @@ class Engine(ABC):
 
 _engines: dict[str, Engine] = {}
 _chosen: list[Engine] = []
+_began: list[str] = []
 
 
 def register(engine: Engine) -> None:
@@ -294,16 +296,28 @@ def known() -> Mapping[str, Engine]:
     return _engines
 
 
+def program_made(engine: Engine) -> None:
+    """Note that an engine makes a program, so that no other is chosen from now on."""
+    if not _began:
+        _began.append(engine.name)
+
+
 def choose(name: str) -> Engine:
     """Put an engine in force, before anything is compiled.
 
     Programs are remembered, and no program runs in another engine. Raises ValueError for an unknown
-    name.
+    name, RuntimeError where programs have been made by another engine, and what the engine raises
+    that cannot be in force here.
     """
     if name not in _engines:
         raise ValueError(f"there is no engine {name!r}; there are {', '.join(_engines)}")
     new = _engines[name]
     if not _chosen or _chosen[0] is not new:
+        if _began:
+            raise RuntimeError(
+                f"the engine {name!r} is chosen before the first program; one of {_began[0]!r} has been compiled in "
+                f"this process: call set_context(engine={name!r}) at its start, or set MYCEL_ENGINE={name}"
+            )
         former = _chosen[:]
         for engine in former:
             engine.leave()

@@ -2,8 +2,8 @@
 
 `jax`, `lax` and `jnp` stand for the modules of these names, so that the modules of the engine can be
 imported, read and documented where jax is not installed. The first use imports jax and turns on
-types of 64 bits, which Mycel has; without a choice in JAX_PLATFORMS it runs on the host's processor,
-or on GPUs where `use("GPU")` asked for them.
+types of 64 bits, which Mycel has. Programs run on the host's processor, or on the GPUs that jax finds
+where `use("GPU")` asked for them before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mycel.base import locks
 __all__ = ["MISSING", "device", "devices", "jax", "jnp", "lax", "target", "use", "version"]
 
 MISSING = "the XLA engine needs jax, which is not installed: pip install mycel[xla]"
-_PLATFORMS = {"CPU": "cpu", "GPU": "cuda"}
+_KINDS = {"CPU": "cpu", "GPU": "gpu"}
 _target = ["CPU"]
 _ready: list[Any] = []
 _lock = locks.reentrant()
@@ -43,8 +43,8 @@ def _load() -> Any:
                     raise
                 raise ImportError(MISSING) from None
             found.config.update("jax_enable_x64", True)
-            if not os.environ.get("JAX_PLATFORMS"):
-                found.config.update("jax_platforms", _PLATFORMS[_target[0]])
+            if not os.environ.get("JAX_PLATFORMS") and _target[0] == "CPU":
+                found.config.update("jax_platforms", "cpu")
             _ready.append(found)
         return _ready[0]
 
@@ -72,24 +72,21 @@ lax: Any = _Later("jax.lax")
 def use(target: str) -> None:
     """Have jax compute on "CPU" or "GPU".
 
-    Raises ImportError without jax, RuntimeError where jax finds no such device, or already computes
-    on another kind.
+    Raises ImportError without jax, RuntimeError where jax finds no such device.
     """
     with _lock:
-        if _ready and _target[0] != target:
-            raise RuntimeError(f"jax computes on {_target[0]} in this process; choose {target} before the first program")
         before, _target[0] = _target[0], target
-        started = bool(_ready)
         try:
-            devices()
+            _load().config.update("jax_default_device", devices()[0])
         except RuntimeError as error:
             _target[0] = before
-            if not started:
-                _ready[0].config.update("jax_platforms", _PLATFORMS[before])
             raise RuntimeError(
                 f"jax finds no {target} here ({str(error).splitlines()[0]}); a GPU of NVIDIA's needs its driver "
                 'and pip install "jax[cuda12]"'
             ) from None
+        except BaseException:
+            _target[0] = before
+            raise
 
 
 def target() -> str:
@@ -98,8 +95,8 @@ def target() -> str:
 
 
 def devices() -> list[Any]:
-    """Return jax's devices of this process."""
-    found: list[Any] = _load().local_devices()
+    """Return jax's devices of this process, those of the kind that computes."""
+    found: list[Any] = _load().local_devices(backend=_KINDS[_target[0]])
     return found
 
 

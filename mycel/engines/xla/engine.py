@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized
+from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
 from mycel.engines.sizes import Specialized
@@ -44,6 +44,10 @@ class XlaEngine(HostEngine):
 
         buffers.wrapping(Held)
 
+    def use(self, target: str) -> None:
+        """Compute on "CPU" or "GPU"; raise ImportError or RuntimeError where that cannot be."""
+        binding.use(target)
+
     def leave(self) -> None:
         from mycel.engines import buffers
 
@@ -62,11 +66,13 @@ class XlaEngine(HostEngine):
         return prepared(graph)
 
     def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+        program_made(self)
         from mycel.engines.xla.program import Program
 
         return Program(graph, aliases or {}).entry
 
     def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+        program_made(self)
         return Specialized(self, graph, aliases)
 
     def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:

@@ -73,9 +73,9 @@ def _triangular_solve(a: Any, b: Any, *, lower: bool, trans: str, unit: bool) ->
     )
 
 
-def _svd(a: Any, *, full: bool, vectors: bool) -> tuple[Any, ...]:
+def _svd(a: Any, *, full: bool, vectors: bool) -> Any:
     if not vectors:
-        return (jnp.linalg.svd(a, compute_uv=False),)
+        return jnp.linalg.svd(a, compute_uv=False)
     return tuple(jnp.linalg.svd(a, full_matrices=full))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mycel.engines.xla.binding import jnp, lax
 from mycel.engines.xla.rules.elementwise import is_floating, wide
 
@@ -15,6 +17,23 @@ def _reduction(name: str, typed: bool = False) -> Callable[..., Any]:
     def rule(x: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
         kind = {"dtype": x.dtype} if typed else {}
         return getattr(jnp, name)(x, axis=tuple(axes), keepdims=keepdims, **kind)
+
+    return wide(rule)
+
+
+def _extreme(name: str, end: float) -> Callable[..., Any]:
+    """Return the rule of a maximum or minimum; of no elements it is the `end` of the type."""
+
+    def start(x: Any) -> Any:
+        if is_floating(x):
+            return end
+        if x.dtype.kind == "b":
+            return end > 0
+        limits = np.iinfo(x.dtype)
+        return np.asarray(limits.max if end > 0 else limits.min, x.dtype)[()]
+
+    def rule(x: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+        return getattr(jnp, name)(x, axis=tuple(axes), keepdims=keepdims, initial=start(x))
 
     return wide(rule)
 
@@ -46,8 +65,8 @@ def _sort(x: Any, *, axis: int, descending: bool) -> tuple[Any, Any]:
 RULES: dict[str, Callable[..., Any]] = {
     "reduce_sum": _reduction("sum", True),
     "reduce_prod": _reduction("prod", True),
-    "reduce_max": _reduction("max"),
-    "reduce_min": _reduction("min"),
+    "reduce_max": _extreme("max", -np.inf),
+    "reduce_min": _extreme("min", np.inf),
     "reduce_all": _reduction("all"),
     "reduce_any": _reduction("any"),
     "argmax": _position("argmax"),
