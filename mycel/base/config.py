@@ -158,8 +158,8 @@ def set_context(**options: Any) -> None:
     place of each, for the accuracy of float32.
 
     ``engine="xla"`` has programs compiled by XLA, through jax (``pip install mycel[xla]``), and
-    ``device_target="GPU"`` has them run on a GPU that jax finds. Either is chosen before anything is
-    compiled: later it raises RuntimeError, without jax ImportError (ValueError for a device).
+    ``device_target="GPU"`` has them run on a GPU that jax finds. Either is chosen before anything
+    is compiled: later it raises RuntimeError, without jax ImportError (ValueError for a device).
 
     ``max_device_memory="2GB"`` limits the memory that tensors and compiled functions may take from
     the system; beyond it they raise MemoryError. None is no limit.

@@ -3,8 +3,8 @@
 All engines that use the host's memory share its allocator. A buffer made from a NumPy array can
 share the array's memory; an array made from a buffer always does, and keeps the buffer alive.
 
-An engine with a memory of its own has buffers of a class of its own (`Elsewhere`), which answers for
-them. While it is in force, `wrapping` makes one of each new buffer of the host's.
+An engine with a memory of its own has buffers of a class of its own (`Elsewhere`), which answers
+for them. While it is in force, `wrapping` makes one of each new buffer of the host's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "wrapping",
 ]
 
-_CAPSULE = type(datetime.datetime_CAPI)  # type: ignore[attr-defined]
+_CAPSULE = type(datetime.datetime_CAPI)
 # What makes an engine's own buffer of a new one of the host's; None where it has none of its own.
 _wrap: list[Optional[Callable[[Any], Any]]] = [None]
 

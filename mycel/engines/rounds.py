@@ -15,9 +15,14 @@ _ALIGNED = 64
 class Repeatable(Protocol):
     """What is asked of a program: its entry, the types of its outputs, and which are aliased."""
 
-    entry: Entry
-    outputs: Sequence[Any]
-    aliases: Mapping[int, int]
+    @property
+    def entry(self) -> Entry: ...
+
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+    @property
+    def aliases(self) -> Mapping[int, int]: ...
 
 
 class _Rounds(Rounds):

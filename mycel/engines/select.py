@@ -3,8 +3,8 @@ buffers.
 
 Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one
 that the whole process uses, or the option `engine` of `set_context` before anything is compiled:
-compiled programs are remembered, and those of two engines must not be mixed. A `device_target` other
-than the processor is the XLA engine's.
+compiled programs are remembered, and those of two engines must not be mixed. A `device_target`
+other than the processor is the XLA engine's.
 """
 
 from __future__ import annotations

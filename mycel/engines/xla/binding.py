@@ -1,9 +1,9 @@
 """jax, imported when this engine is first asked for something and never before.
 
-`jax`, `lax` and `jnp` stand for the modules of these names, so that the modules of the engine can be
-imported, read and documented where jax is not installed. The first use imports jax and turns on
-types of 64 bits, which Mycel has. Programs run on the host's processor, or on the GPUs that jax finds
-where `use("GPU")` asked for them before.
+`jax`, `lax` and `jnp` stand for the modules of these names, so that the modules of the engine can
+be imported, read and documented where jax is not installed. The first use imports jax and turns on
+types of 64 bits, which Mycel has. Programs run on the host's processor, or on the GPUs that jax
+finds where `use("GPU")` asked for them before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _lock = locks.reentrant()
 
 
 def version() -> Optional[str]:
-    """Return the version of jax that is installed, without importing it; None where there is none."""
+    """Return the version of jax that is installed, without importing it; None where there is
+    none."""
     try:
         return importlib.metadata.version("jax")
     except importlib.metadata.PackageNotFoundError:
@@ -36,6 +37,10 @@ def _load() -> Any:
     """Return jax, set for Mycel."""
     with _lock:
         if not _ready:
+            if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+                # With fewer threads than devices, those that wait in a collective leave none for
+                # others.
+                os.environ.setdefault("NPROC", str(max(16, os.cpu_count() or 1)))
             try:
                 found = importlib.import_module("jax")
             except ModuleNotFoundError as error:
@@ -75,6 +80,8 @@ def use(target: str) -> None:
     Raises ImportError without jax, RuntimeError where jax finds no such device.
     """
     with _lock:
+        if target != "CPU" and _ready and _ready[0].config.jax_platforms == _KINDS["CPU"]:
+            raise RuntimeError(f"jax computes on the processor already; choose the {target} before the first program")
         before, _target[0] = _target[0], target
         try:
             _load().config.update("jax_default_device", devices()[0])

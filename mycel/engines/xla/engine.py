@@ -7,11 +7,11 @@ where jax is not installed; what needs jax says then what to install.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, program_made
+from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Together, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
 from mycel.engines.sizes import Specialized
@@ -21,7 +21,6 @@ from mycel.ir.graph import Graph, Node
 if TYPE_CHECKING:
     from mycel.engines.reports import Account, Footprint
     from mycel.engines.tracing import Trace
-    from mycel.engines.xla.together import Together
     from mycel.ir.mesh import Mesh
 
 __all__ = ["XlaEngine"]
@@ -83,14 +82,18 @@ class XlaEngine(HostEngine):
     # Several devices.
 
     def device_count(self) -> int:
-        """Return how many devices a program of this process may use at once."""
         return len(binding.devices())
 
     def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
-        """Return the program that runs a graph of one rank on all devices of a mesh at once."""
-        from mycel.engines.xla.together import Together
+        from mycel.engines.xla.together import DeviceTogether
 
-        return Together(graph, mesh, aliases or {})
+        program_made(self)
+        return DeviceTogether(graph, mesh, aliases or {})
+
+    def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:
+        from mycel.engines.xla.together import spread
+
+        return spread(mesh, parts)
 
     # Reports.
 

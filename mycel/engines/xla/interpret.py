@@ -3,8 +3,8 @@
 The graph is prepared: every node has a rule, or is a *host step*, which only the program may run.
 
 XLA knows no errors. What would stop a program, as an index out of range, is *noted*: a pair of
-int64 numbers, the site and the offending index, where sites count from 1 in the order of tracing and
-0 is none. Of several notes the first counts. They are a further result of the function, and the
+int64 numbers, the site and the offending index, where sites count from 1 in the order of tracing
+and 0 is none. Of several notes the first counts. They are a further result of the function, and the
 program raises the error for it.
 """
 
@@ -33,11 +33,12 @@ class Site(NamedTuple):
 class Scope:
     """What rules that are no plain functions of arrays need: nested graphs and notes.
 
-    `sites` are shared with the scopes of nested graphs; `notes` are those of this one.
+    `sites` are shared with the scopes of nested graphs; `notes` are those of this one. `ranks` has
+    the ranks of a program for several devices, in the order of their places.
     """
 
-    def __init__(self, sites: list[Site]) -> None:
-        self.sites = sites
+    def __init__(self, sites: list[Site], ranks: Sequence[int] = ()) -> None:
+        self.sites, self.ranks = sites, ranks
         self.notes: list[Any] = []
 
     def check(self, node: Node, valid: Any, indices: Any, axis: int, size: int, wraps: bool) -> None:
@@ -67,7 +68,7 @@ class Scope:
 
     def inner(self, graph: Graph, arrays: Sequence[Any]) -> tuple[list[Any], Any]:
         """Return the outputs of a nested graph, and its first note."""
-        scope = Scope(self.sites)
+        scope = Scope(self.sites, self.ranks)
         return evaluate(graph, arrays, scope), scope.noted()
 
     @staticmethod

@@ -12,6 +12,7 @@ An array of jax's belongs to one buffer only, so that a program may write into i
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -28,9 +29,10 @@ _lock = locks.reentrant()
 _bytes = [0, 0]  # on devices now, and at most
 
 
-def _count(nbytes: int) -> None:
-    _bytes[0] += nbytes
-    _bytes[1] = max(_bytes)
+def _count(nbytes: int, bytes: list[int] = _bytes) -> None:
+    bytes[0] += nbytes
+    if bytes[0] > bytes[1]:
+        bytes[1] = bytes[0]
 
 
 class Held(buffers.Elsewhere):
@@ -39,15 +41,16 @@ class Held(buffers.Elsewhere):
     __slots__ = ("host", "found", "counted", "looks", "__weakref__")
 
     def __init__(self, host: Any = None, found: Any = None) -> None:
-        self.host, self.found = host, None
+        self.host: Any = host
+        self.found: Any = None
         self.counted = 0
         # The memory of the last array that was given out, as long as it is alive.
         self.looks: Optional[weakref.ref[Any]] = None
         if found is not None:
             self._keep(found)
 
-    def __del__(self) -> None:
-        _count(-self.counted)
+    def __del__(self, count: Callable[[int], None] = _count) -> None:
+        count(-self.counted)
 
     def _keep(self, found: Any) -> None:
         self.host, self.found = None, found

@@ -26,12 +26,14 @@ _EXCHANGES = (*COLLECTIVES, mesh_position)
 
 
 def is_claimed(node: Node) -> bool:
-    """Return whether XLA computes a node as it is."""
+    """Return whether XLA computes a node as it is, on one device."""
+    if node.prim in _EXCHANGES:
+        return False
     return node.prim is GET_ITEM or node.op in RULES or node.op in SCOPED
 
 
 def is_host_step(node: Node) -> bool:
-    """Return whether a node of an opened graph is left to the host."""
+    """Return whether a node of an opened graph is left to the host on one device."""
     return node.prim is not None and not is_claimed(node)
 
 

@@ -98,7 +98,8 @@ class Program:
                 raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
         check_needs(graph, footprint(graph, aliases).own)
         self.graph = prepared(graph)
-        self.inputs, self.outputs = list(graph.input_types), list(graph.output_types)
+        self.inputs: list[Any] = list(graph.input_types)
+        self.outputs: list[Any] = list(graph.output_types)
         if any(map(is_host_step, self.graph.nodes)):
             self.stages = _stages(self.graph)
             self.whole = None

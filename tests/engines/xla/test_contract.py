@@ -39,8 +39,7 @@ ON_HOST = {
 def by_primitive() -> list[Any]:
     """All cases, those of one primitive together."""
     return [
-        pytest.param(list(cases), id=name)
-        for name, cases in itertools.groupby(all_cases(), lambda c: c.primitive.name)
+        pytest.param(list(cases), id=name) for name, cases in itertools.groupby(all_cases(), lambda c: c.primitive.name)
     ]
 
 

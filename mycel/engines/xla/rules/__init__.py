@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mycel.engines.xla.rules import control, elementwise, indices, linear, reductions, shapes, windows
+from mycel.engines.xla.rules import collectives, control, elementwise, indices, linear, reductions, shapes, windows
 
 __all__ = ["RULES", "SCOPED"]
 
@@ -21,4 +21,4 @@ RULES: Mapping[str, Callable[..., Any]] = {
     **linear.RULES,
     **windows.RULES,
 }
-SCOPED: Mapping[str, Callable[..., Any]] = {**indices.RULES, **control.RULES}
+SCOPED: Mapping[str, Callable[..., Any]] = {**indices.RULES, **control.RULES, **collectives.RULES}

@@ -1,8 +1,8 @@
 """Reading and writing at positions that are data.
 
 What an index out of range does is decided by `bounds` (see `mycel.prims.index`). XLA knows no
-errors: an index out of range reads 0 and writes nothing, and the scope notes it, so that the program
-raises the error when it ends.
+errors: an index out of range reads 0 and writes nothing, and the scope notes it, so that the
+program raises the error when it ends.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _take(scope: Any, node: Node, x: Any, indices: Any, *, axis: int, bounds: st
 
 
 def _write(x: Any, places: list[Any], valid: Any, updates: Any, mode: str) -> Any:
-    """Return `x` with updates written at places along its first axes; those not valid are left out."""
+    """Return `x` with updates written at places along its first axes, where they are valid."""
     depth, count = len(places), math.prod(valid.shape)
     if not count or 0 in x.shape:
         return x
@@ -83,16 +83,12 @@ def _write(x: Any, places: list[Any], valid: Any, updates: Any, mode: str) -> An
     return jnp.where(_over(last >= 0, x.ndim), found, x)
 
 
-def _scatter_nd(
-    scope: Any, node: Node, x: Any, indices: Any, updates: Any, *, mode: str, bounds: str = "wrap"
-) -> Any:
+def _scatter_nd(scope: Any, node: Node, x: Any, indices: Any, updates: Any, *, mode: str, bounds: str = "wrap") -> Any:
     fronts, valid = _several(scope, node, x, indices, bounds)
     return _write(x, fronts, valid, updates, mode)
 
 
-def _take_add(
-    scope: Any, node: Node, ct: Any, indices: Any, *, axis: int, size: int, bounds: str = "wrap"
-) -> Any:
+def _take_add(scope: Any, node: Node, ct: Any, indices: Any, *, axis: int, size: int, bounds: str = "wrap") -> Any:
     front, valid = _inside(scope, node, indices, axis, size, bounds)
     rows = jnp.moveaxis(ct, range(axis, axis + indices.ndim), range(indices.ndim))
     zeros = jnp.zeros((size, *rows.shape[indices.ndim :]), ct.dtype)
