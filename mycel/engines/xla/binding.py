@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 from typing import Any, Optional
 
@@ -27,10 +28,9 @@ _lock = locks.reentrant()
 def version() -> Optional[str]:
     """Return the version of jax that is installed, without importing it; None where there is
     none."""
-    try:
-        return importlib.metadata.version("jax")
-    except importlib.metadata.PackageNotFoundError:
+    if importlib.util.find_spec("jax") is None:
         return None
+    return importlib.metadata.version("jax")
 
 
 def _load() -> Any:

@@ -26,7 +26,7 @@ from mycel.engines.xla import memory
 from mycel.engines.xla.binding import jax, jnp
 from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel.engines.xla.preparing import is_host_step, prepared
-from mycel.engines.xla.trace import XlaProgram, recorded
+from mycel.engines.xla.trace import Record, XlaProgram
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType
@@ -110,7 +110,8 @@ class Program:
 
     def entry(self, *given: Any) -> Any:
         """Return the buffer of the output, or a tuple of buffers, given those of the inputs."""
-        with recorded(self.traced) as record:
+        record = Record(self.traced)
+        try:
             found = [memory.value_of(b, t) for b, t in zip(given, self.inputs)]
             arrays = [array for array, _ in found]
             if self.whole is not None:
@@ -124,6 +125,8 @@ class Program:
             results = self._results(given, arrays, values)
             if note is not None and self.whole is not None:
                 raise_noted(self.whole.sites, note)
+        finally:
+            record.ends()
         return results[0] if len(results) == 1 else tuple(results)
 
     def _results(self, given: Sequence[Any], arrays: Sequence[Any], values: Sequence[Any]) -> list[Any]:

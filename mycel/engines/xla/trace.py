@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Optional
 
@@ -21,7 +20,7 @@ from mycel.engines.xla.binding import jax
 from mycel.engines.xla.reports import cost_of, node_cost
 from mycel.ir.graph import Graph, Node
 
-__all__ = ["Record", "XlaProgram", "recorded"]
+__all__ = ["Record", "XlaProgram"]
 
 
 class PartStep(TracedStep):
@@ -30,7 +29,6 @@ class PartStep(TracedStep):
     def __init__(self, program: XlaProgram, graph: Graph, alone: bool) -> None:
         self.program, self.graph, self.kind, self.alone = program, graph, "kernel", alone
         self.nodes = tuple(filter(is_step, graph.nodes))
-        self.title = graph.name
 
     @cached_property
     def cost(self) -> Cost:
@@ -62,11 +60,19 @@ class XlaProgram(TracedProgram):
 
 
 class Record:
-    """The record of one run; `trace` is None where none is taken."""
+    """The record of one run of a program, in the trace that is being taken, if any."""
 
-    def __init__(self, program: XlaProgram, trace: Optional[ReferenceTrace]) -> None:
-        self.program, self.trace, self.begin = program, trace, 0
-        self.parts = iter(program.parts)
+    __slots__ = ("program", "trace", "parts", "start", "begin")
+
+    def __init__(self, program: XlaProgram) -> None:
+        self.program, self.parts = program, iter(program.parts)
+        self.trace: Optional[ReferenceTrace] = active[0] if active else None
+        self.start = self.begin = 0 if self.trace is None else self.trace.begin_run()
+
+    def ends(self) -> None:
+        """Record that the run is over."""
+        if self.trace is not None:
+            self.trace.end_run(self.program, self.start)
 
     def _event(self, step: TracedStep) -> None:
         if self.trace is not None:
@@ -87,16 +93,3 @@ class Record:
             if step is None:
                 step = self.program.hosts[node] = HostStep(self.program, node)
             self._event(step)
-
-
-@contextmanager
-def recorded(program: XlaProgram) -> Iterator[Record]:
-    """Record the run of a program inside of the block, if a trace is being taken."""
-    trace = active[0] if active else None
-    record = Record(program, trace)
-    begin = record.begin = trace.begin_run() if trace is not None else 0
-    try:
-        yield record
-    finally:
-        if trace is not None:
-            trace.end_run(program, begin)
