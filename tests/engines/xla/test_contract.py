@@ -15,6 +15,7 @@ from mycel.base.dtype import from_any
 from mycel.base.errors import Unsupported
 from mycel.engines import select
 from mycel.engines.buffers import from_array, to_array
+from mycel.engines.xla.program import OPTIONS
 from mycel.ir.graph import Graph
 from mycel.prims.base import REGISTRY
 from tests.prims.cases import Case, all_cases, apply_node, nodes_for, reference_results
@@ -71,6 +72,14 @@ def graph_of(cases: list[Case]) -> tuple[Graph, list[Any], list[Any]]:
     return Graph(inputs, outputs, cases[0].primitive.name), given, wanted
 
 
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile with little care for speed, as each program runs once."""
+    monkeypatch.setitem(OPTIONS, "xla_backend_optimization_level", 0)
+    monkeypatch.setitem(OPTIONS, "xla_llvm_disable_expensive_passes", True)
+
+
+@pytest.mark.usefixtures("quickly")
 @pytest.mark.parametrize("cases", by_primitive())
 def test_results_are_those_of_the_reference(cases: list[Case]) -> None:
     graph, given, wanted = graph_of(cases)
