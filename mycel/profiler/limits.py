@@ -151,7 +151,7 @@ def _cpu() -> str:
 
 
 def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
-    """Measure this machine on 1, 2, 4, ... and all threads, where the engine lets them be chosen."""
+    """Measure this machine on 1, 2, 4, ... and all threads; on all if the engine has no choice."""
     most = engine().default_threads()
     counts = _counts(most)
     bandwidth: dict[int, tuple[float, ...]] = {}

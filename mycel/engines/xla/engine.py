@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
+from mycel.base import config
+from mycel.base.log import logger
 from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Together, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
@@ -24,6 +26,19 @@ if TYPE_CHECKING:
     from mycel.ir.mesh import Mesh
 
 __all__ = ["XlaEngine"]
+
+
+# Options of programs and threads of the native engine.
+_WITHOUT_EFFECT = ("auto_tune_mode", "matrix_units", "max_device_memory", "runtime_num_threads", "winograd")
+_said: set[tuple[str, str]] = set()
+
+
+def _on_settings(options: Mapping[str, Any]) -> None:
+    """Say once of each value of an option that it has no effect here."""
+    for name in _WITHOUT_EFFECT:
+        if name in options and (name, repr(options[name])) not in _said:
+            _said.add((name, repr(options[name])))
+            logger.warning("set_context(%s=%r) has no effect on the XLA engine's programs", name, options[name])
 
 
 class XlaEngine(HostEngine):
@@ -42,6 +57,8 @@ class XlaEngine(HostEngine):
         from mycel.engines.xla.memory import Held
 
         buffers.wrapping(Held)
+        if _on_settings not in config.listeners:
+            config.listeners.append(_on_settings)
 
     def use(self, target: str) -> None:
         """Compute on "CPU" or "GPU"; raise ImportError or RuntimeError where that cannot be."""
@@ -51,6 +68,7 @@ class XlaEngine(HostEngine):
         from mycel.engines import buffers
 
         buffers.wrapping(None)
+        config.listeners.remove(_on_settings)
 
     # Programs.
 

@@ -42,7 +42,11 @@ class Scope:
         self.notes: list[Any] = []
 
     def check(self, node: Node, valid: Any, indices: Any, axis: int, size: int, wraps: bool) -> None:
-        """Note the first of `indices` that is not valid."""
+        """Note the first of `indices` that is not valid.
+
+        `node` is the operation, which indexes `axis` of `size`; with `wraps`, negative indices
+        count from the end.
+        """
         if not valid.size:
             return
         self.sites.append(Site(node, axis, size, wraps))

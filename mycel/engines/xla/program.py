@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import config
 from mycel.base.spans import timed
 from mycel.engines.base import Entry, Repetition
 from mycel.engines.capacity import check_needs
@@ -32,10 +33,17 @@ from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType
 from mycel.prims.base import CONSTANT
 
-__all__ = ["OPTIONS", "Program", "raise_noted", "repetition"]
+__all__ = ["OPTIONS", "Program", "options", "raise_noted", "repetition"]
 
-# 16-bit floats are rounded after every operation, as everywhere in Mycel.
-OPTIONS = {"xla_allow_excess_precision": False}
+# Further options of XLA for what is compiled.
+OPTIONS: dict[str, Any] = {}
+
+
+def options() -> dict[str, Any]:
+    """Return how XLA compiles a program: 16-bit floats are rounded after every operation, unless
+    the option `wide_intermediates` says otherwise.
+    """
+    return {"xla_allow_excess_precision": bool(config.get_context("wide_intermediates")), **OPTIONS}
 
 
 def raise_noted(sites: Sequence[Site], note: Any) -> None:
@@ -77,7 +85,7 @@ class Part:
             return results, note
 
         function.__name__ = "".join(c if c.isalnum() else "_" for c in graph.name) or "graph"
-        self.function = jax.jit(function, donate_argnums=(0,), compiler_options=OPTIONS)
+        self.function = jax.jit(function, donate_argnums=(0,), compiler_options=options())
 
     def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Optional[Any]]:
         """Return the results and the note of what stopped the function, if it may stop."""

@@ -20,7 +20,7 @@ from mycel.engines import base
 from mycel.engines.xla.binding import devices, jax, jnp
 from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel.engines.xla.preparing import prepared
-from mycel.engines.xla.program import OPTIONS, raise_noted
+from mycel.engines.xla.program import options, raise_noted
 from mycel.engines.xla.rules.collectives import AXIS
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
@@ -104,7 +104,7 @@ class DeviceTogether(base.Together):
         self.kept = [i for i in range(len(graph.inputs)) if i not in set(self.donated)]
         rows = sharding.spec
         mapped = jax.shard_map(self._of_one, mesh=sharding.mesh, in_specs=(rows, rows), out_specs=rows, check_vma=False)
-        self.function = jax.jit(mapped, donate_argnums=(0,), compiler_options=OPTIONS)
+        self.function = jax.jit(mapped, donate_argnums=(0,), compiler_options=options())
 
     def _of_one(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
         """Return the rows of one device's results, and of its note, given those of its inputs."""

@@ -75,14 +75,16 @@ ms.set_context(mode=ms.GRAPH_MODE)
 net = LeNet()
 net.set_train()
 optimizer = nn.Adam(net.trainable_params(), 1e-3)
-step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")), optimizer)
+loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), optimizer)
 source = np.random.default_rng(0)
 x = ms.Tensor(source.standard_normal((8, 1, 28, 28)).astype(np.float32))
 y = ms.Tensor(source.integers(0, 10, 8).astype(np.int32))
 losses = [float(step(x, y)) for _ in range(4)]
 own = type(net.last.weight._buf).__name__
 found = getattr(net.last.weight._buf, "found", None) is not None
-states = [float(np.abs(p.asnumpy().astype(np.float64)).sum()) for p in (*net.get_parameters(), *optimizer.get_parameters())]
+parameters = (*net.get_parameters(), *optimizer.get_parameters())
+states = [float(np.abs(p.asnumpy().astype(np.float64)).sum()) for p in parameters]
 print(json.dumps([losses, states, ms.ops.randint(0, 1 << 30, (4,)).tolist(), own, found]))
 """
 

@@ -122,7 +122,7 @@ def test_reductions_of_every_kind(op: str, kind: str) -> None:
 
 
 def test_a_loop_of_products_divided_by_columns_keeps_its_state_on_the_devices() -> None:
-    """The rows of x are every rank's; the columns of w are divided, and the state is written over."""
+    """The rows of x are every rank's; the columns of w are divided; the state is written over."""
     mesh = Mesh((8,), ("x",))
     both = {"mesh": mesh, "axes": ("x",)}
     i, x, w = input_node(tensor_type((), int64)), *[input_node(tensor_type(s, float32)) for s in ((4, 16), (16, 2))]
