@@ -41,19 +41,24 @@ class DeviceInfo(NamedTuple):
 
 
 def set_device(device_target: str, device_id: Optional[int] = None) -> None:
-    """Choose the device: "CPU", number 0.
+    """Choose the device: "CPU", or "GPU" before anything is compiled; number 0.
 
-    Raises RuntimeError for "GPU" and "Ascend", which this build does not have, ValueError for
-    others.
+    A GPU is one that jax finds (``pip install mycel[xla]``): programs are then the XLA engine's.
+    Raises RuntimeError where there is none, after the first program, and for "Ascend", which this
+    build does not have; ValueError for others.
 
     >>> set_device("CPU")
     """
     arguments.optional("set_device", "device_target", device_target, str)
     arguments.one_of("set_device", "device_target", device_target, ("CPU", "GPU", "Ascend"))
-    if device_target != "CPU":
+    if device_target == "Ascend":
         raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
     if device_id is not None and arguments.integer("set_device", "device_id", device_id) != 0:
-        raise ValueError(f"set_device: there is one CPU device, number 0, not {device_id!r}")
+        raise ValueError(f"set_device: there is one {device_target} device, number 0, not {device_id!r}")
+    try:
+        config.set_context(device_target=device_target)
+    except ValueError as error:
+        raise RuntimeError(str(error).replace("set_context: device_target", "set_device:", 1)) from None
 
 
 class DeviceCtx:
@@ -83,7 +88,7 @@ def get_current_device() -> DeviceInfo:
     >>> get_current_device()
     DeviceInfo(device_target='CPU', device_id=0)
     """
-    return DeviceInfo("CPU", 0)
+    return DeviceInfo(config.get_context("device_target"), 0)
 
 
 def set_deterministic(deterministic: bool) -> None:
