@@ -26,6 +26,7 @@ from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
 from mycel.distributed.strategies import mesh_of, plan_of
+from mycel.engines.select import engine
 from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
@@ -131,6 +132,8 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     settings = current()
     here = transport().size
+    if here == 1 and engine().device_count() >= settings.device_num:
+        here = settings.device_num
     if here == 1:
         what = f"the parallel mode of {settings.device_num} devices"
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
