@@ -129,6 +129,12 @@ def test_a_partitioned_step_sends_the_bytes_that_were_predicted(name: str) -> No
     assert threads.run(4, program) == predicted and min(predicted) > 0
 
 
+def test_memory_is_about_what_an_engine_lays_out() -> None:
+    found = _step(2, 16)
+    alone = simulate(found.graph, A100.topology(Mesh((1,), ("data",))), found.aliases)
+    assert alone.memory == pytest.approx(engines()["native"].footprint(found.graph, found.aliases).total, rel=0.3)
+
+
 def test_stages_of_layers_in_a_pipeline():
     with nn.no_init_parameters():
         block = Block()
