@@ -19,6 +19,7 @@ from mycel.core.tensor import Tensor, make
 from mycel.distributed.executing import Entry, Executor, executor_for, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
+from mycel.ir.graph import Graph
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
@@ -109,6 +110,17 @@ class Distributed:
                 f"{self.__name__} is divided among {self.layouts.mesh.size} ranks, but there are {size}; start as many "
                 "with `mycel launch -n`"
             )
+        return self._of(executor, args, kwargs)
+
+    def planned(self, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+        """Return the undivided program for arguments like these, and the graph of each rank.
+
+        Ranks need not have been started.
+        """
+        found = self._of(executor_for(self.layouts.mesh), args, kwargs)
+        return found.version, found.made.graph
+
+    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Divided:
         whole = self._whole(args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])

@@ -22,6 +22,7 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import AUTO, ParallelSettings, current
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
@@ -34,11 +35,26 @@ from mycel.planner.planning import plan
 from mycel.planner.topology import HOST, Topology, load
 from mycel.transforms.partition import WHOLE, Sharding, sharding
 from mycel.transforms.regions import unmarked
+from mycel.transport.environment import world
 from mycel.transport.place import transport
 
-__all__ = ["OfSettings", "call"]
+__all__ = ["WITH_EFFECT", "OfSettings", "begin", "call", "device_count"]
 
 KILOBYTE = 1024
+# The settings that have an effect where there are several devices.
+WITH_EFFECT = (
+    "gradients_mean",
+    "parameter_broadcast",
+    "device_num",
+    "global_rank",
+    "dataset_strategy",
+    "full_batch",
+    "search_mode",
+    "auto_parallel_search_mode",
+    "sharding_propagation",
+    "enable_parallel_optimizer",
+    "parallel_optimizer_config",
+)
 
 
 @dataclass(frozen=True)
@@ -156,4 +172,18 @@ def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     return known[1]
 
 
-dividing.call = call
+def planned(jit: Jit, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+    """Return the undivided program of a call, and the graph that each rank would run."""
+    return distributed(jit, current()).planned(*args, **kwargs)
+
+
+def device_count() -> int:
+    """Return how many devices work together: the ranks that there are or that the environment
+    names, or the devices of this process.
+    """
+    return max(transport().size, world().size, engine().device_count())
+
+
+def begin() -> None:
+    """Have calls of compiled functions divided from now on, where settings say so."""
+    dividing.call, dividing.planned = call, planned
