@@ -15,11 +15,11 @@ from mycel.frontend.segments import Break
 from mycel.frontend.tracebacks import describe_place
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.printer import to_text
-from mycel.planner.account import Communication
 from mycel.transforms.specialize import inner_sizes, specialize
 
 if TYPE_CHECKING:
     from mycel.engines.reports import Account, Footprint
+    from mycel.planner.account import Communication
 
 __all__ = ["Explanation", "explain"]
 
@@ -178,6 +178,8 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
         divided = partial(dividing.planned, compiled_of(fn)[0])
         args = compiled_of(fn)[1] + args
     if divided is not None:
+        from mycel.planner.account import Communication
+
         version, graph = divided(*args, **kwargs)
         account = Explanation(graph.name, [version], [])
         account.communication = Communication(graph)
