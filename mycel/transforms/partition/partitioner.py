@@ -31,7 +31,7 @@ from mycel.transforms.partition.division import Local, check_static, implied, lo
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
 from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
 from mycel.transforms.partition.moves import Move, apply, route
-from mycel.transforms.partition.sums import regrouped
+from mycel.transforms.partition.sums import adds_into, regrouped, taken_apart
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Message", "Partitioned", "partition"]
@@ -151,7 +151,8 @@ def _rewritten(
         if node in gone:
             assert node.prim is not None
             with at(node.where):
-                results[node] = expanded(node.prim, operands, node.params)
+                apart = adds_into(node)
+                results[node] = taken_apart(node, operands) if apart else expanded(node.prim, operands, node.params)
             if not isinstance(node.type, tuple):
                 image[node] = results[node][0]
         elif node in sums:

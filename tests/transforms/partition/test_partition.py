@@ -23,13 +23,14 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant, outputs_of
 from mycel.prims.conv import conv
-from mycel.prims.index import take
+from mycel.prims.index import scatter_nd, take
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import log_softmax, moments, softmax
 from mycel.prims.random import random_bits
 from mycel.prims.recompute import recompute
 from mycel.transforms.grad import vjp
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, divisions_of, part_of, partition, sharding
+from mycel.transforms.passes import optimize
 from tests.transforms.partition.support import check, close, kinds, layouts, run_ranks
 
 SEED = np.random.default_rng(0)
@@ -248,6 +249,15 @@ def test_batch_of_an_embedding() -> None:
     assert set(kinds(made)) == {"all_reduce"}
     assert made.sent == pytest.approx(1.5 * (weight_bytes(graph, 2) + 4))
     trained(graph, Mesh((5,), ("dp",)), [("dp",), ("dp",), ()], data=2)
+
+
+def test_additions_into_pending_values() -> None:
+    """Both gradients of a table that is used twice are added up before they are sent."""
+    graph = optimize(embedding())
+    assert any(n.prim is scatter_nd for n in graph.nodes)
+    made = trained(graph, DP, [("dp",), ("dp",), ()], data=2)
+    assert kinds(made) == {"all_reduce": 1}
+    assert made.sent == 1.5 * (weight_bytes(graph, 2) + 4)
 
 
 # Values that depend on the place.
