@@ -42,7 +42,15 @@ from mycel.prims.custom import custom, kept_call
 from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
 from mycel.prims.recompute import recompute
-from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
+from mycel.transforms.partition.division import (
+    allowed,
+    factor_part,
+    factors_at,
+    implied,
+    need_division,
+    result_types,
+    tensor_part,
+)
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
 from mycel.transforms.partition.sums import adds_into, terms_beside
@@ -184,6 +192,7 @@ class _Chooser:
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
+            need_division(node, division, self.mesh)
             if division.pending:
                 flows = tuple(k for k, v in enumerate(node.inputs) if self.pending(v))
         else:

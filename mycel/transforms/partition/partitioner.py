@@ -29,7 +29,7 @@ from mycel.transforms.grad import expanded
 from mycel.transforms.partition.choice import Choice, Layout, choose
 from mycel.transforms.partition.division import Local, check_static, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
-from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
+from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type, need_fit, static
 from mycel.transforms.partition.moves import Move, apply, route
 from mycel.transforms.partition.sums import adds_into, regrouped, taken_apart
 from mycel.transforms.rewrite import use_counts
@@ -95,8 +95,8 @@ def partition(
     has that of the parameter. `plan` has the divisions (layouts over factors) of nodes for which
     they are decided. All-reduces that do not depend on each other are joined up to `fused_bytes`.
 
-    Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs,
-    and for inputs that are pending.
+    Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs or
+    do not fit them, for inputs that are pending, and for divisions that a node cannot have.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.types import tensor_type
@@ -119,7 +119,14 @@ def partition(
     check_static([n.type for n in (*graph.inputs, *graph.nodes)])
     if any(layout is not None and layout.pending for layout in inputs):
         raise ShapeError(f"partition: inputs cannot be pending, as one of {', '.join(map(str, inputs))} is")
+    for kind, nodes, given in (("input", graph.inputs, inputs), ("output", graph.outputs, outputs)):
+        for k, (node, layout) in enumerate(zip(nodes, given)):
+            if layout is not None and layout.parts:
+                sizes = static(node.type) if isinstance(node.type, TensorType) else ()
+                need_fit(layout, sizes, mesh, f"partition: {kind} {k} ({node.params.get('name', node.op)})")
     plan = dict(plan or {})
+    if not plan:
+        graph = eliminate_common_subexpressions(graph)
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
         sums = {} if choice.opened else regrouped(graph, choice.layouts)

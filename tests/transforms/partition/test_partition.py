@@ -16,7 +16,6 @@ from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, tensor_type
-from mycel.prims import collectives as C
 from mycel.prims import control
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -31,7 +30,7 @@ from mycel.prims.recompute import recompute
 from mycel.transforms.grad import vjp
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, divisions_of, part_of, partition, sharding
 from mycel.transforms.passes import optimize
-from tests.transforms.partition.support import check, close, kinds, layouts, run_ranks
+from tests.transforms.partition.support import bytes_sent, check, close, kinds, layouts, run_ranks
 
 SEED = np.random.default_rng(0)
 DP, DP3, TP, BOTH = Mesh((4,), ("dp",)), Mesh((3,), ("dp",)), Mesh((2,), ("tp",)), Mesh((2, 2), ("dp", "tp"))
@@ -86,17 +85,6 @@ def weight_bytes(graph: Graph, data: int = 1) -> int:
 
 def trained(graph: Graph, mesh: Mesh, specs: Sequence[Any], data: int = 1) -> Partitioned:
     return check(graph, mesh, layouts(mesh, graph, specs), arrays_of(graph), tied=tied(graph, data))
-
-
-def bytes_sent(made: Partitioned) -> float:
-    """What the collectives of a rank's graph send, from the nodes themselves."""
-    total = 0.0
-    for node in made.graph.nodes:
-        if node.prim in C.COLLECTIVES:
-            n = made.mesh.count(node.params["axes"])
-            size = max(math.prod(v.shape) for v in (node, *node.inputs)) * node.dtype.itemsize
-            total += size * {"all_reduce": 2 * (n - 1) / n, "permute": 1}.get(node.op, (n - 1) / n)
-    return total
 
 
 # Training steps.
@@ -353,3 +341,13 @@ def test_refusals() -> None:
         partition(graph, DP, [WHOLE, WHOLE])
     with pytest.raises(ShapeError, match="inputs cannot be pending"):
         partition(graph, DP, [Sharding((), (("dp", "sum"),))])
+    with pytest.raises(
+        ShapeError, match=r"input 0 \(y\): the layout 0:dp divides axis 0 as 1 \* 4 \* 2, the sizes are"
+    ):
+        partition(graph, DP, [sharding(DP, (8, 2), ("dp",))])
+    with pytest.raises(ShapeError, match=r"output 0 \(sin\): the layout 0:dp was made for another mesh"):
+        partition(graph, DP, [WHOLE], [sharding(Mesh((2,), ("dp",)), (4, 2), ("dp",))])
+    counted = R.reduce_max(y, axes=(0,), keepdims=False)
+    wrong = Sharding(part_of(DP, 2, ("dp",), 4))
+    with pytest.raises(ShapeError, match=r"the division of reduce_max: the layout 2:dp divides axis 2"):
+        partition(Graph([y], [counted]), DP, [WHOLE], plan={counted: wrong})
