@@ -96,7 +96,8 @@ def partition(
     they are decided. All-reduces that do not depend on each other are joined up to `fused_bytes`.
 
     Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs or
-    do not fit them, for inputs that are pending, and for divisions that a node cannot have.
+    do not fit them, for inputs that are pending, and for divisions of nodes that cannot have them
+    or are not in the graph.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.types import tensor_type
@@ -125,6 +126,11 @@ def partition(
                 sizes = static(node.type) if isinstance(node.type, TensorType) else ()
                 need_fit(layout, sizes, mesh, f"partition: {kind} {k} ({node.params.get('name', node.op)})")
     plan = dict(plan or {})
+    if unknown := set(plan) - set(graph.nodes):
+        raise ShapeError(
+            f"partition: the plan divides {len(unknown)} nodes, as {min(map(repr, unknown))}, that the graph has not; "
+            "make the plan of the graph that is divided"
+        )
     if not plan:
         graph = eliminate_common_subexpressions(graph)
     while True:

@@ -128,8 +128,9 @@ def test_divided_states_of_the_optimizer() -> None:
 def test_divided_weights_are_gathered_where_they_are_used() -> None:
     graph = mlp(momentum=True)
     made = trained(graph, DP, [("dp",), *[("dp",)] * 8])
-    # w1 and w2 forwards, w2 transposed backwards, and the biases.
-    assert kinds(made) == {"all_reduce": 1, "reduce_scatter": 1, "all_gather": 5}
+    # w1 and w2 forwards, w2 transposed backwards, and the biases: small enough to go together.
+    assert sum(m.kind == "all_gather" for m in made.messages) == 5
+    assert kinds(made) == {"all_reduce": 1, "reduce_scatter": 1, "all_gather": 1}
     assert made.sent == bytes_sent(made)
     assert not any("12" in str(m.value) for m in made.messages), "no activation moves"
 
@@ -349,5 +350,7 @@ def test_refusals() -> None:
         partition(graph, DP, [WHOLE], [sharding(Mesh((2,), ("dp",)), (4, 2), ("dp",))])
     counted = R.reduce_max(y, axes=(0,), keepdims=False)
     wrong = Sharding(part_of(DP, 2, ("dp",), 4))
+    with pytest.raises(ShapeError, match=r"divides 1 nodes, as <reduce_max: float32\[2\]>, that the graph has not"):
+        partition(graph, DP, [WHOLE], plan={counted: WHOLE})
     with pytest.raises(ShapeError, match=r"the division of reduce_max: the layout 2:dp divides axis 2"):
         partition(Graph([y], [counted]), DP, [WHOLE], plan={counted: wrong})
