@@ -39,7 +39,7 @@ def test_divisions(name: str) -> None:
             expected = evaluate(graph, arrays)
         for mesh in MESHES:
             divisions = divisions_of(node, mesh)[1:]
-            for k in rng.permutation(len(divisions))[:2]:
+            for k in rng.permutation(len(divisions))[:1]:
                 made = partition(graph, mesh, [WHOLE] * len(arrays), [WHOLE] * len(expected), plan={node: divisions[k]})
                 with np.errstate(all="ignore"):
                     found = run_ranks(made, arrays)
