@@ -24,8 +24,8 @@ from mycel.planner.model import Link, Problem, fixed
 __all__ = ["eliminated", "nearly", "refined"]
 
 Array = np.ndarray[Any, Any]
-ROUNDS = 4
-LARGEST = 1 << 21  # entries of a table
+ROUNDS = 2
+LARGEST = 1 << 18  # entries of a table
 Table = tuple[tuple[int, ...], Array]
 
 
@@ -187,4 +187,5 @@ def _spread(table: Table, scope: tuple[int, ...]) -> Array:
     shape = [1] * len(scope)
     for k, i in enumerate(own):
         shape[scope.index(i)] = values.shape[k]
-    return values.transpose(axes).reshape(shape)
+    made: Array = values.transpose(axes).reshape(shape)
+    return made

@@ -15,11 +15,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
-from mycel.base import arguments, atomic_files
+from mycel.base import atomic_files
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
@@ -116,10 +116,10 @@ class Plan:
         for link in problem.links:
             known: set[int] = set()
             for user, wants in zip(link.users, link.wants):
-                layout = int(wants[choices[user]])
-                if layout not in known:
-                    moving[user] += float(link.seconds[choices[link.source], layout])
-                known.add(layout)
+                wanted = int(wants[choices[user]])
+                if wanted not in known:
+                    moving[user] += float(link.seconds[choices[link.source], wanted])
+                known.add(wanted)
         result = []
         for k, (item, node) in enumerate(zip(problem.items, self.posed.nodes)):
             where = "" if node.where is None else f"{Path(node.where.file).name}:{node.where.line}"

@@ -27,8 +27,8 @@ from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
-from mycel.planner.moments import kernels_of
 from mycel.planner.model import Hold, Item, Link, Problem
+from mycel.planner.moments import kernels_of
 from mycel.planner.topology import Topology
 from mycel.prims.base import CONSTANT, GET_ITEM, Cost
 from mycel.transforms.partition import WHOLE, Move, Sharding, divisions_of, implied, local_shape, part_of, route

@@ -14,7 +14,13 @@ from mycel.transforms.partition import partition, sharding
 from tests.planner.exhaustive import best
 from tests.planner.graphs import random_graph, toy, training_step
 
-MESHES = [Mesh((2,), ("a",)), Mesh((3,), ("a",)), Mesh((2, 2), ("a", "b")), Mesh((2, 3), ("a", "b")), Mesh((8,), ("a",))]
+MESHES = [
+    Mesh((2,), ("a",)),
+    Mesh((3,), ("a",)),
+    Mesh((2, 2), ("a", "b")),
+    Mesh((2, 3), ("a", "b")),
+    Mesh((8,), ("a",)),
+]
 
 
 @pytest.mark.parametrize("mesh", MESHES, ids=lambda m: "x".join(map(str, m.sizes)))
@@ -55,7 +61,9 @@ def test_plans_are_never_worse_than_named_ones(batch, width, share):
         seconds = solved(posed, start)
         assert seconds is None or found.seconds <= seconds * (1 + 1e-6), name
     # Large searches keep the promise too.
-    large = search(posed.problem, starts=list(starts_of(posed, set(aliases.values())).values()), ties=posed.ties, small=0)
+    large = search(
+        posed.problem, starts=list(starts_of(posed, set(aliases.values())).values()), ties=posed.ties, small=0
+    )
     assert found.seconds * (1 - 1e-6) <= large.seconds <= found.seconds * 1.05
 
 
@@ -137,4 +145,3 @@ def test_given_layouts_are_kept():
     given = [sharding(mesh, (64, 64), (("data", "model"),)), *[None] * 5]
     found = plan(graph, toy(mesh), given, aliases=aliases, mode="sharding_propagation")
     assert found.inputs[0] == given[0]
-

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mycel.planner.model import Hold, Item, Link, Problem, fixed, quotient
-from mycel.planner.reduction import reduced
-from mycel.planner.repeats import classes
+from mycel.planner.model import Hold, Item, Link, Problem
 from mycel.planner.search import search
 from tests.planner.exhaustive import best
 
