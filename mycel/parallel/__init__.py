@@ -1,6 +1,7 @@
 """`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of such work.
 
-The work itself runs on the one device of this process.
+The work itself runs on the one device of this process. `mycel.parallel.simulation` tells how it
+would run on more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard
 from mycel.parallel.layout import sync_pipeline_shared_parameters as sync_pipeline_shared_parameters
+from mycel.planner.simulation import simulate as simulate
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_convert
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform
@@ -43,6 +45,7 @@ __all__ = [
     "restore_group_info_list",
     "set_algo_parameters",
     "shard",
+    "simulate",
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",

@@ -41,8 +41,26 @@ class Exchange:
     where: Optional[Where] = field(default=None, compare=False)
     mesh: Optional[Mesh] = field(default=None, repr=False, compare=False)
 
+    def scaled(self, topology: Topology) -> Exchange:
+        """Return the collective among as many ranks as a topology has along its axes.
+
+        What each rank gives stays as it is.
+        """
+        count = topology.mesh.count(self.axes)
+        if count == self.count:
+            return self
+        nbytes = self.nbytes // self.count * count if self.kind == "all_gather" else self.nbytes
+        found = (self.sent, self.messages)
+        if self.kind != "permute":
+            found = (sent(self.kind, nbytes, count), messages(self.kind, count))
+        return Exchange(self.kind, self.axes, count, nbytes, *found, self.where, topology.mesh)
+
     def seconds(self, topology: Topology) -> float:
-        """Return what the collective takes from its start to its end.
+        """Return what the collective takes from its start to its end, as `legs` has it."""
+        return sum(s for _, s in self.legs(topology))
+
+    def legs(self, topology: Topology) -> list[tuple[str, float]]:
+        """Return the axes that the collective goes along, in their order, and the seconds on each.
 
         Raises ShapeError where the topology has other sizes along its axes.
         """
@@ -50,9 +68,9 @@ class Exchange:
         if found != self.count:
             raise ShapeError(
                 f"{self.kind} along {', '.join(self.axes)} joins {self.count} ranks, but {topology.name} has {found} "
-                "there; give it the program's mesh"
+                "there; give it the program's mesh, or have it scaled"
             )
-        return topology.seconds(self.kind, self.nbytes, self.axes)
+        return topology.legs(self.kind, self.nbytes, self.axes)
 
 
 def exchange_of(node: Node, rank: Optional[int] = None) -> Optional[Exchange]:

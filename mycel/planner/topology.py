@@ -2,10 +2,13 @@
 
 A topology has one kind of device and a link for each axis of a mesh. A message of b bytes over a
 link takes latency + b / bandwidth, where `bandwidth` is what one rank sends in a second while all
-its peers along the axis do the same. Collectives go in rings (`mycel.transport.amounts`): among n
-ranks along one axis an all-reduce is 2 (n - 1) messages of b / n. Along several axes they go axis
-by axis: the fast ones first, and the slow ones have what is left to each rank. So an all-reduce
-among nodes of 8 devices reduces and scatters within the node, and sends an eighth between nodes.
+its peers along the axis do the same. A collective among n ranks along one axis sends the bytes of
+a ring (`mycel.transport.amounts`), 2 (n - 1) / n of the value in an all-reduce. Its latency comes
+as often as there are rounds in recursive halving and doubling, which sends as much (Thakur et al.,
+2005): log2 n, twice that for an all-reduce, n - 1 for an all-to-all. Along several axes collectives
+go axis by axis: the fast ones first, and the slow ones have what is left to each rank. So an
+all-reduce among nodes of 8 devices reduces and scatters within the node, and sends an eighth
+between nodes.
 
 A `Cluster` has nested levels instead (devices of a node, nodes of the whole), and gives the
 topology of any mesh that is laid over it, ranks in their order. Where k of a ring's ranks share a
@@ -41,7 +44,8 @@ class Device:
     has no entry goes at the rate of the element type, and that at the rate of "float32".
     `bandwidth` is bytes of memory moved in a second, `memory` the bytes that it has, `overhead` the
     seconds that each kernel takes besides. Where the figures are a maker's peaks, `efficiency` is
-    the share of them that kernels attain.
+    the share of them that kernels attain. What fits into `cache` bytes is moved at the rate
+    `cached`, where these are given.
 
     >>> device = Device("toy", {"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e11, memory=2**30)
     >>> device.seconds(2e12, 1e9, "float32"), device.seconds(2e9, 1e11, "convolution bfloat16")
@@ -54,6 +58,8 @@ class Device:
     memory: int
     overhead: float = 0.0
     efficiency: float = 1.0
+    cache: int = 0
+    cached: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flops", dict(self.flops))
@@ -63,6 +69,8 @@ class Device:
             arguments.number("Device", what, rate, above=0)
         arguments.number("Device", "overhead", self.overhead, at_least=0)
         arguments.number("Device", "efficiency", self.efficiency, above=0, at_most=1)
+        arguments.integer("Device", "cache", self.cache, 0)
+        arguments.number("Device", "cached", self.cached, at_least=0)
 
     def rate(self, kind: str) -> float:
         """Return the floating-point operations a second of a kind of work."""
@@ -71,7 +79,8 @@ class Device:
 
     def seconds(self, flops: float, nbytes: float, kind: str = "float32") -> float:
         """Return what one kernel takes: the longer of computing and moving, and its overhead."""
-        return self.overhead + max(flops / self.rate(kind), nbytes / self.bandwidth) / self.efficiency
+        bandwidth = self.cached if self.cached and nbytes <= self.cache else self.bandwidth
+        return self.overhead + max(flops / self.rate(kind), nbytes / bandwidth) / self.efficiency
 
 
 @dataclass(frozen=True)
@@ -150,10 +159,16 @@ class Topology:
         result, left = [], float(nbytes)
         for axis, count, link in ways:
             moved = sent(kind, 1 << 40, count) / (1 << 40) * left
-            result.append((axis, messages(kind, count) * link.latency + moved / link.bandwidth))
+            result.append((axis, _rounds(kind, count) * link.latency + moved / link.bandwidth))
             if kind != "all_to_all":
                 left /= count
         return result
+
+
+def _rounds(kind: str, count: int) -> int:
+    """Return how many messages of a collective follow each other."""
+    found = messages(kind, count)
+    return found if kind == "all_to_all" else found // (count - 1) * math.ceil(math.log2(count))
 
 
 @dataclass(frozen=True)
@@ -260,6 +275,8 @@ def save(topology: Topology, path: Path_) -> None:
             "memory": device.memory,
             "overhead": device.overhead,
             "efficiency": device.efficiency,
+            "cache": device.cache,
+            "cached": device.cached,
         },
         "axes": [
             {"name": a, "size": n, "latency": k.latency, "bandwidth": k.bandwidth, "channel": k.channel}
@@ -289,7 +306,10 @@ def load(path: Path_) -> Topology:
     read = _Reader(f"topology {os.fspath(path)!r}")
     whole = read.entries("the file", content, {"device", "axes"}, {"name", "source"})
     device = read.entries(
-        "device", whole["device"], {"flops", "bandwidth", "memory"}, {"name", "overhead", "efficiency"}
+        "device",
+        whole["device"],
+        {"flops", "bandwidth", "memory"},
+        {"name", "overhead", "efficiency", "cache", "cached"},
     )
     flops = read.entries("device.flops", device["flops"], {"float32"}, None)
     axes = read.list("axes", whole["axes"])
@@ -312,6 +332,8 @@ def load(path: Path_) -> Topology:
             read.integer("device.memory", device["memory"]),
             read.number("device.overhead", device.get("overhead", 0.0)),
             read.number("device.efficiency", device.get("efficiency", 1.0)),
+            read.integer("device.cache", device.get("cache", 0), 0),
+            read.number("device.cached", device.get("cached", 0.0)),
         ),
         Mesh(tuple(read.integer("size", a["size"]) for a in found), tuple(a["name"] for a in found)),
         links,
@@ -327,6 +349,10 @@ class _Reader:
         self.owner = owner
 
     def entries(self, what: str, found: Any, needed: set[str], others: Optional[set[str]]) -> dict[str, Any]:
+        """Return `found` if it is an object with the entries `needed`, and of `others` any number.
+
+        `what` names it; None as `others` allows any.
+        """
         if not isinstance(found, dict):
             raise arguments.wrong_type(self.owner, what, "an object", found, ValueError)
         missing, unknown = needed - set(found), set() if others is None else set(found) - needed - others
@@ -350,7 +376,7 @@ class _Reader:
             raise arguments.wrong_value(self.owner, what, "a finite number", found)
         return found
 
-    def integer(self, what: str, found: Any) -> int:
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 1 << 62:
-            raise arguments.wrong_value(self.owner, what, "a positive integer", found)
+    def integer(self, what: str, found: Any, least: int = 1) -> int:
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found < 1 << 62:
+            raise arguments.wrong_value(self.owner, what, f"an integer of at least {least}", found)
         return found

@@ -7,7 +7,8 @@ An engine fuses. Here it is taken into account roughly, for any device:
 * Arithmetic, elementary functions and reductions join the last kernel of their operands if they
   pass over as many elements and need nothing out of its reductions. The kernels of their other
   operands join as well, if nothing in between needs them.
-* A kernel reads once what it takes from outside, and writes what is used outside.
+* A kernel reads once what it takes from outside, and writes what is used outside. What gathers
+  elements by indices reads as much as it gives.
 
 A node that calls a graph is the nodes of that graph. Of a branch the costlier side counts, of a
 loop one round. Where an engine accounts for its own steps, `seconds_of` takes these instead.
@@ -27,12 +28,14 @@ from mycel.ir.types import TensorType
 from mycel.planner.account import Exchange, exchange_of
 from mycel.planner.topology import Device
 from mycel.prims import control
-from mycel.prims.base import GET_ITEM, Cost, Primitive
+from mycel.prims.base import GET_ITEM, REGISTRY, Cost, Primitive
 
-__all__ = ["Task", "nbytes_of", "seconds_of", "tasks_of"]
+__all__ = ["ELEMENTWISE", "Place", "Task", "nbytes_of", "seconds_of", "tasks_of"]
 
 # Operations an element: of arithmetic, and of elementary functions.
 _ARITHMETIC, _ELEMENTARY = 1, 16
+# The kind of kernels of arithmetic, in front of an element type.
+ELEMENTWISE = "elementwise"
 Place = tuple[int, int]
 
 
@@ -95,16 +98,21 @@ def nbytes_of(type: Any) -> int:
 def seconds_of(found: Union[Graph, Account], device: Device) -> float:
     """Return what the kernels of a graph take on a device, one after the other.
 
-    An engine's `Account` has its own steps: the library's at the rate of products, the others at
-    that of arithmetic ("elementwise float32").
+    An engine's `Account` has its own steps, at the rate of the product or convolution in them, or
+    of arithmetic ("elementwise float32").
     """
     if isinstance(found, Account):
         return sum(
-            device.seconds(s.cost.flops, s.cost.bytes, "float32" if s.kind == "dense" else "elementwise float32")
+            device.seconds(s.cost.flops, s.cost.bytes, _kind(s.operations))
             for s in found.steps
             if s.cost.bytes or s.cost.flops
         )
     return sum(t.seconds(device) for t in tasks_of(found)[0])
+
+
+def _kind(operations: Sequence[str]) -> str:
+    products = [n for n in operations if n in REGISTRY and REGISTRY[n].work is not None]
+    return f"{products[0] if products else ELEMENTWISE} float32"
 
 
 def tasks_of(graph: Graph) -> tuple[list[Task], list[Place]]:
@@ -214,7 +222,7 @@ class _Walk:
             self.enter(node, home)
         else:
             home = len(self.tasks)
-            self.new(node, Task([node.op], flops, f"elementwise {node.dtype.name}", where=node.where), elements)
+            self.new(node, Task([node.op], flops, f"{ELEMENTWISE} {node.dtype.name}", where=node.where), elements)
         for other in sorted((h for h in homes if 0 <= h < home), reverse=True):
             if self.may_join(node, other, elements) and all(self.now(r) >= home for r in self.readers[other]):
                 self.merge(other, home)
@@ -273,12 +281,14 @@ class _Walk:
         """Note what a task reads for a node, and that it computes the node's results."""
         task = self.task(place)
         task.nodes.append(node)
+        gathers = _gathers(node)
         for operand in node.inputs:
             for value in self.values[operand].leaves():
                 if value.task == _FREE or self.now(value.task) == place:
                     continue
                 key = (value.task, value.number)
-                task.uses[key] = max(value.nbytes, task.uses.get(key, 0))
+                nbytes = nbytes_of(node.type) if gathers and operand is node.inputs[0] else value.nbytes
+                task.uses[key] = max(nbytes, task.uses.get(key, 0))
                 if value.task >= 0:
                     self.readers[self.now(value.task)].add(place)
         self.values[node] = self.placed(task, place, node.type)
@@ -328,6 +338,14 @@ class _Walk:
             if place >= 0:
                 tasks[place].stored.add(number)
         return tasks, ends
+
+
+def _gathers(node: Node) -> bool:
+    """Return whether a node takes a few elements of its first operand, which indices choose."""
+    if node.prim is None or node.prim.cost is not Cost.HEAVY or node.prim.work is not None or len(node.inputs) < 2:
+        return False
+    indices = [i.type.dtype.kind in "iu" for i in node.inputs[1:] if isinstance(i.type, TensorType)]
+    return any(indices) and nbytes_of(node.type) < nbytes_of(node.inputs[0].type)
 
 
 def _elements(node: Node) -> int:

@@ -67,12 +67,18 @@ def attention_grad_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def attention_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> tuple[Node, ...]:
-    """Return the attention of a part of the queries, or of the axes in front."""
+    """Return the attention of a part of the queries, or of the axes in front.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     return _part(whole, inputs, params, starts, 0)
 
 
 def attention_grad_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> tuple[Node, ...]:
-    """Return the share of a part of the queries, keys or axes in front."""
+    """Return the share of a part of the queries, keys or axes in front.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     return _part(whole, inputs, params, starts, 1)
 
 

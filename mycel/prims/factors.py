@@ -14,11 +14,11 @@ its place, as for positions and random numbers, the record's `part` says how it 
 
 Parts of equal size may be wanted of a factor that does not divide into them. Then slices are filled
 up at the end of the factor (in each of the `before` times `after` stretches), and what results have
-there has no meaning. What it is filled with matters in three cases. Where results are combined it
-is the neutral element of `combine`. `padding` names other values for single operands, as indices
-that are checked have to be valid and divisors of integers not 0. And a factor that is `even` is not
-filled up at all. A factor that would need anything at the beginning, as of an axis that is
-reversed, is not named.
+there has no meaning, and may be NaN. What it is filled with matters in three cases. Where results
+are combined it is the neutral element of `combine`. `padding` names other values for single
+operands, as indices that are checked have to be valid and divisors of integers not 0. And a factor
+that is `even` is not filled up at all. A factor that would need anything at the beginning, as of an
+axis that is reversed, is not named.
 
 `named` makes most factors from labels of the axes, and the functions after it from less.
 """
@@ -107,7 +107,7 @@ def named(
     padding: Optional[Mapping[Any, tuple[Filling, ...]]] = None,
     even: Sequence[Label] = (),
 ) -> tuple[Factor, ...]:
-    """Return a factor for each label, in the order of their first axes in the results and operands.
+    """Return a factor of `node` for each label, in the order of the axes of results and operands.
 
     `operands` and `results` have the labels of the axes of each; None, and the lack of a label
     behind the last, is an axis that is not divided. An axis of size 1 whose factor is larger is

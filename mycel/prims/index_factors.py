@@ -95,7 +95,10 @@ def take_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def take_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> Node:
-    """Return the sum's share of the part that has some of the rows."""
+    """Return the sum's share of the part that has some of the rows.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     axis, bounds = params["axis"], params.get("bounds", "wrap")
     start = starts_by_axis(whole, starts, 0).get(axis)
     assert whole.prim is not None
@@ -121,7 +124,10 @@ def take_add_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def take_add_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> Node:
-    """Return the rows of the part."""
+    """Return the rows of the part.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     axis, bounds = params["axis"], params.get("bounds", "wrap")
     start = starts_by_axis(whole, starts).get(axis)
     assert whole.prim is not None
@@ -149,7 +155,10 @@ def along_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def along_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> Node:
-    """Return what is read of the part's rows, or the part's rows after the writes."""
+    """Return what is read of the part's rows, or the part's rows after the writes.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     assert whole.prim is not None
     params, (x, indices, *updates) = dict(params), inputs
     axis = params["axis"]
@@ -184,7 +193,10 @@ def nd_factors(node: Node) -> tuple[Factor, ...]:
 
 
 def nd_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> Node:
-    """Return what is read of the part's rows, or the part's rows after the writes."""
+    """Return what is read of the part's rows, or the part's rows after the writes.
+
+    `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
+    """
     from mycel.prims import shape as S
 
     assert whole.prim is not None

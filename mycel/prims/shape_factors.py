@@ -5,7 +5,8 @@ the back, have a common divisor: [6, 4] and [24] have 6 and 4, [4, 6] and [6, 4]
 2 behind. Axes are read in groups, which end where the products of both sides meet.
 
 An axis along which there is any movement is no factor: a stretch of the result needs another
-stretch of the operand, and filling up at the end would not stay at the end.
+stretch of the operand, and filling up at the end would not stay at the end. But where elements move
+by multiples of a number, as a third of an axis is cut off, that number is a factor inside of it.
 """
 
 from __future__ import annotations
@@ -169,20 +170,42 @@ def slice_factors(node: Node) -> tuple[Factor, ...]:
     shape = node.inputs[0].shape
     whole = [is_zero(a) and is_one(s) and same(b, d) for a, b, s, d in zip(starts, stops, steps, shape)]
     labels = [a if w else None for a, w in enumerate(whole)]
-    return named(node, [labels], [labels], sizes=_own("stops", len(labels)))
+    inner = []
+    for a, (start, stop, step, size) in enumerate(zip(starts, stops, steps, shape)):
+        if not whole[a] and is_one(step) and (unit := _unit(start, stop, size)) > 1:
+            places = (Place(a, size // unit),), (Place(a, (stop - start) // unit),)
+            inner.append(Factor(unit, *places, sizes=(("starts", a), ("stops", a))))
+    return (*named(node, [labels], [labels], sizes=_own("stops", len(labels))), *inner)
+
+
+def _unit(*sizes: DimLike) -> int:
+    """Return the largest number that divides all of `sizes`, 1 where one is not known."""
+    known = [s for s in sizes if isinstance(s, int)]
+    return math.gcd(*known) if len(known) == len(sizes) else 1
 
 
 def pad_factors(node: Node) -> tuple[Factor, ...]:
     """Return a factor for each axis to which nothing is added."""
     moved = zip(*(node.params[k] for k in ("low", "high", "interior")))
     labels = [a if all(map(is_zero, amounts)) else None for a, amounts in enumerate(moved)]
-    return named(node, [labels, ()], [labels])
+    inner = []
+    low, high, interior = (node.params[k] for k in ("low", "high", "interior"))
+    for a, (before, size) in enumerate(zip(node.inputs[0].shape, node.type.shape)):
+        if labels[a] is None and interior[a] == 0 and (unit := _unit(before, low[a], high[a])) > 1:
+            places = (Place(a, before // unit), None), (Place(a, size // unit),)
+            inner.append(Factor(unit, *places, sizes=(("low", a), ("high", a))))
+    return (*named(node, [labels, ()], [labels]), *inner)
 
 
 def concat_factors(node: Node) -> tuple[Factor, ...]:
     """Return a factor for each axis but the one along which tensors are joined."""
     labels = [None if a == node.params["axis"] else a for a in range(node.type.rank)]
-    return named(node, [labels] * len(node.inputs), [labels])
+    axis, sizes = node.params["axis"], [x.shape[node.params["axis"]] for x in node.inputs]
+    found = named(node, [labels] * len(node.inputs), [labels])
+    if (unit := _unit(*sizes)) > 1:
+        places = tuple([Place(axis, size // unit) for size in sizes])
+        found = (*found, Factor(unit, places, (Place(axis, node.type.shape[axis] // unit),)))
+    return found
 
 
 def reverse_factors(node: Node) -> tuple[Factor, ...]:

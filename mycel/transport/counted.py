@@ -72,10 +72,12 @@ class Counted(Transport):
         return result
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
+        """Return this rank's part, along `axis`, of each `array` of `ranks` combined by `op`."""
         self._collective("reduce_scatter", array.nbytes, len(ranks))
         return self.inner.reduce_scatter(array, axis, op, ranks)
 
     def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
+        """Return the parts along `split` of the `array` of all `ranks`, joined along `concat`."""
         self._collective("all_to_all", array.nbytes, len(ranks))
         return self.inner.all_to_all(array, split, concat, ranks)
 

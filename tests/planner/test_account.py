@@ -71,3 +71,11 @@ def test_seconds_need_the_mesh_of_the_program():
     assert "ms; net.py:7" in str(Communication(_graph(), A100.topology(MESH)))
     with pytest.raises(ShapeError, match="joins 6 ranks, but A100.* has 4 there"):
         str(Communication(_graph(), A100.topology(Mesh((2, 2), ("data", "model")))))
+
+
+def test_collectives_are_scaled_to_other_meshes() -> None:
+    wide = A100.topology(Mesh((8, 4), ("data", "model")))
+    found = [e.scaled(wide) for e in Communication(_graph()).exchanges]
+    # The gather of 40 bytes from each of four ranks is one of 160.
+    assert [(e.count, e.sent) for e in found] == [(32, 233), (4, 180), (4, 90), (4, 120), (8, 105), (4, 120)]
+    assert found[3].nbytes == 160 and found[0].scaled(wide) is found[0]

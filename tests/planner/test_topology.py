@@ -28,6 +28,8 @@ def test_devices():
     assert TOY.seconds(2e12, 0) == pytest.approx(2 + 1e-6)
     assert TOY.seconds(2e12, 0, "convolution bfloat16") == pytest.approx(1 + 1e-6)
     assert TOY.seconds(1, 1e11, "int32") == pytest.approx(1 + 1e-6)
+    near = Device("toy", {"float32": 1e12}, bandwidth=1e9, memory=1 << 30, cache=1000, cached=1e10)
+    assert (near.seconds(0, 1000), near.seconds(0, 2000)) == (1e-7, 2e-6)
     with pytest.raises(ValueError, match="float32"):
         Device("toy", {"bfloat16": 1.0}, bandwidth=1.0, memory=1)
     with pytest.raises(ValueError, match="bandwidth must be above 0"):
@@ -36,12 +38,13 @@ def test_devices():
 
 def test_collectives_along_axes():
     t = Topology(TOY, MESH, LINKS)
-    assert t.seconds("all_gather", 8_000_000_000, ("model",)) == pytest.approx(3e-4 + 0.75)
+    assert t.seconds("all_gather", 8_000_000_000, ("model",)) == pytest.approx(2e-4 + 0.75)
     # Fast axis first; the slow one has a quarter of the bytes left.
     assert t.legs("all_reduce", 8_000_000_000, ("data", "model")) == [
-        ("model", pytest.approx(6e-4 + 1.5)),
+        ("model", pytest.approx(4e-4 + 1.5)),
         ("data", pytest.approx(2e-3 + 2.0)),
     ]
+    assert t.seconds("all_to_all", 8_000_000_000, ("model",)) == pytest.approx(3e-4 + 0.75)
     assert t.seconds("permute", 8_000_000_000, ("data", "model")) == pytest.approx(1e-3 + 8)
     assert (t.channel("data"), t.channel("model")) == ("data", "bus")
     with pytest.raises(ShapeError, match="'pipe' is none of them"):
@@ -70,7 +73,7 @@ def test_files(tmp_path):
     for change, said in (
         (lambda c: c.pop("axes"), "the file lacks \\['axes'\\]"),
         (lambda c: c.update(speed=1), "the file has the unknown \\['speed'\\]"),
-        (lambda c: c["axes"][0].update(size=True), "size must be a positive integer, not True"),
+        (lambda c: c["axes"][0].update(size=True), "size must be an integer of at least 1, not True"),
         (lambda c: c["axes"][0].update(latency="1"), "latency must be a finite number, not '1'"),
         (lambda c: c["device"]["flops"].update(float32=float("nan")), "flops.float32 must be a finite number"),
         (lambda c: c["device"].update(flops={}), "device.flops lacks \\['float32'\\]"),

@@ -175,6 +175,7 @@ WITHOUT = {
     "kept_call": _GRAPH,
     "loops": "is a program of the user's, whose iterations may depend on each other",
     "mesh_position": _RANKS,
+    "on_complex": "is made by an engine, of graphs that are divided already",
     "permute": _RANKS,
     "positions": "has a result whose size the data decide, and which differs in each part",
     "recompute": _GRAPH,

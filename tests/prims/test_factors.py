@@ -16,8 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mycel.transforms.complex_pairs  # noqa: F401
+from mycel.base.dtype import float32
+from mycel.base.errors import IndexRangeError
 from mycel.engines.reference import apply, evaluate
+from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node, static_type
+from mycel.ir.types import tensor_type
 from mycel.prims.base import REGISTRY, Primitive, outputs_of
 from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
 from tests.prims.cases import Case, cases
@@ -234,15 +239,18 @@ def test_pairs_of_factors(name: str) -> None:
     for case in _chosen(REGISTRY[name]):
         arrays = case.draw()
         node, wanted = _whole(case, arrays)
-        sizes = [f.size for f in factors_of(node)]
-        pairs = [p for p in itertools.combinations(range(len(sizes)), 2) if min(sizes[p[0]], sizes[p[1]]) > 1]
+        factors = factors_of(node)
+        pairs = list(itertools.combinations([i for i, f in enumerate(factors) if f.size > 1], 2))
         rng = np.random.default_rng(zlib.crc32(case.label.encode()))
         for k in rng.permutation(len(pairs))[:3]:
-            one, two = pairs[k]
-            counts = [int(rng.integers(2, min(sizes[i], 3) + 1)) for i in (one, two)]
-            chosen = {i: _lengths(sizes[i], c, False) for i, c in zip((one, two), counts)}
+            counts = {i: int(rng.integers(2, min(factors[i].size, 3) + 1)) for i in pairs[k]}
+            filled = bool(rng.integers(2)) and not any(
+                factors[i].even and factors[i].size % c for i, c in counts.items()
+            )
+            chosen = {i: _lengths(factors[i].size, c, filled) for i, c in counts.items()}
+            label = f"{case.label}: factors {chosen}{' filled up' * filled}"
             with np.errstate(all="ignore"):
-                _same(Division(node, chosen, False).result(arrays), wanted, f"{case.label}: factors {chosen}")
+                _same(Division(node, chosen, filled).result(arrays), wanted, label)
 
 
 def test_primitives_without_factors_have_a_reason() -> None:
@@ -255,3 +263,65 @@ def test_primitives_without_factors_have_a_reason() -> None:
 def test_what_has_a_part_has_factors() -> None:
     """`part` is asked with the places of factors."""
     assert all(p.factors is not None for p in REGISTRY.values() if p.part is not None)
+
+
+_OUT_OF_RANGE: dict[str, Any] = {
+    "take": (((6, 2), (5,)), {"axis": 0}, 1),
+    "take_add": (((5, 2), (5,)), {"axis": 0, "size": 6}, 1),
+    "take_along": (((6, 2), (5, 2)), {"axis": 0}, 1),
+    "put_along": (((6, 2), (5, 2), (5, 2)), {"axis": 0, "mode": "add"}, 1),
+    "gather_nd": (((6, 4, 2), (5, 2)), {}, 1),
+    "scatter_nd": (((6, 4, 2), (5, 2), (5, 2)), {"mode": "add"}, 1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(_OUT_OF_RANGE))
+def test_parts_find_indices_that_are_out_of_range(name: str) -> None:
+    """An index outside of the whole is an error in some part, whatever is divided, and one that is
+    outside of a part only is none.
+    """
+    shapes, params, which = _OUT_OF_RANGE[name]
+    for bounds, wrong in (("wrap", 6), ("wrap", -7), ("front", -1)):
+        arrays = [np.ones(s, np.float32) for s in shapes]
+        arrays[which] = np.ones(shapes[which], np.int32)
+        node = REGISTRY[name].node(*[input_node(static_type(a)) for a in arrays], **params, bounds=bounds)
+        for place in ((0,) * arrays[which].ndim, (-1,) * (arrays[which].ndim - 1) + (0,)):
+            for i, factor in enumerate(factors_of(node)):
+                bad = arrays[which].copy()
+                divided = Division(node, {i: _lengths(factor.size, 2, False)}, False)
+                divided.result(arrays)
+                bad[place] = wrong
+                with pytest.raises(IndexRangeError, match=f"index {wrong} is out of range for axis 0 of size 6"):
+                    divided.result([bad if k == which else a for k, a in enumerate(arrays)])
+
+
+def test_sizes_may_be_symbols() -> None:
+    """Factors are found by expressions, of which nothing more is known."""
+    b, h = symbol("b"), symbol("h")
+
+    def places(name: str, *shapes: Any, **params: Any) -> list[Any]:
+        node = REGISTRY[name].node(*[input_node(tensor_type(s, float32)) for s in shapes], **params)
+        return [
+            (f.size, *[p and (p.axis, p.before, p.after) for p in (*f.operands, *f.results)]) for f in factors_of(node)
+        ]
+
+    assert places("reshape", (b, 12), shape=(b * 12,)) == [(b, (0, 1, 1), (0, 1, 12)), (12, (1, 1, 1), (0, b, 1))]
+    assert places("reshape", (b * 8, h), shape=(b, 8, h)) == [
+        (b, (0, 1, 8), (0, 1, 1)),
+        (8, (0, b, 1), (1, 1, 1)),
+        (h, (1, 1, 1), (2, 1, 1)),
+    ]
+    assert places("reshape", (b, 6, 4), shape=(b, 4, 6)) == [
+        (b, (0, 1, 1), (0, 1, 1)),
+        (2, (1, 1, 3), (1, 1, 2)),
+        (2, (2, 2, 1), (2, 3, 1)),
+    ]
+    assert places("add", (b, 1, h), (5, 1)) == [
+        (b, (0, 1, 1), None, (0, 1, 1)),
+        (5, None, (0, 1, 1), (1, 1, 1)),
+        (h, (2, 1, 1), None, (2, 1, 1)),
+    ]
+    assert places("matmul", (b, 3, h), (h, 4))[-1] == (h, (2, 1, 1), (0, 1, 1), None)
+    assert places("slice", (b, 4), starts=(0, 1), stops=(b, 3), steps=(1, 1)) == [(b, (0, 1, 1), (0, 1, 1))]
+    conv = {"strides": (1,), "padding": ((1, 1),), "dilation": (1,), "groups": 2}
+    assert [f[0] for f in places("conv", (b, 6, 8), (4, 3, 3), **conv)] == [b, 2, 2, 3]

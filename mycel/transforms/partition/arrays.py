@@ -39,7 +39,7 @@ def shard(array: Array, layout: Sharding, mesh: Mesh, rank: int) -> Array:
         taken = np.take(split, own, axis=part.axis + 1)
         shape = (*array.shape[: part.axis], before * part.length * after, *array.shape[part.axis + 1 :])
         array, done = taken.reshape(shape), (*done, part)
-    return np.ascontiguousarray(array)
+    return np.array(array, copy=True, order="C")
 
 
 def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:

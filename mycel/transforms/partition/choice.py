@@ -3,36 +3,48 @@
 A node's operands *claim* divisions: a part of an operand that lies in one of the node's factors
 says that the factor be divided there. Claims that agree are followed, without any cost. Where
 claims exclude each other, each largest set of claims that does not is a candidate, and the one that
-moves the fewest bytes wins, with the work that ranks do in common counted as bytes.
+moves the fewest bytes wins, with the work that ranks do in common counted as bytes. One rule goes
+before that: along a mesh axis that divides data, which are inputs that no output replaces, values
+made of parameters alone give way. So weights that are stored divided are gathered where a batch
+meets them, as small as that batch may be.
 
 A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
-nobody else uses it. Then it is settled once for all users: scattered where a user wants it divided
-along these mesh axes, reduced for everyone else.
+nobody else uses it; paddings may, where they put the parts of a tensor together. Then it is settled
+once for all users: scattered where a user wants it divided along these mesh axes, reduced for
+everyone else.
 
 What users want is found by a first run without wishes, and one pass backwards over its result: a
 user wants each operand as its own division implies it, and where nothing divides the user, as its
 users want its result. The second run hears the wishes: they decide how pending values are settled,
 and divide what no operand divides, as random numbers or updates of weights, if all users agree.
 
-A node that has an operand divided where it has no factor is opened by its definition in simpler
-primitives, if that costs no more than it; else the operand is gathered.
+Softmax and moments that have an operand divided along what they combine are opened to simpler
+primitives, whose reductions can be combined; of other nodes an operand that is divided where they
+have no factor is gathered. Calls of graphs are replaced by what the graphs do. The graphs of loops
+and conditions stay as they are, and run whole on every rank.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional, Union
 
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
+from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
+from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
-from mycel.prims.factors import Factor, factors_of
+from mycel.prims.custom import custom, kept_call
+from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
-from mycel.transforms.partition.division import allowed, factor_part, implied, result_types, tensor_part
+from mycel.prims.recompute import recompute
+from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
+from mycel.transforms.partition.sums import terms_beside
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Choice", "choose"]
@@ -40,8 +52,10 @@ __all__ = ["Choice", "choose"]
 Layout = Union[Sharding, tuple[Sharding, ...]]
 # The bytes that a rank could send in the time of one floating-point operation.
 BYTES_PER_FLOP = 0.005
-# Primitives that open where operands are divided along what they combine.
+# Primitives that open where operands are divided along what they combine, and graphs that are
+# put in place of their calls.
 OPENED = (moments, softmax, log_softmax)
+CALLS = (C.call, recompute, custom, kept_call)
 MOST_CANDIDATES = 64
 
 
@@ -74,18 +88,19 @@ def choose(
     tied: Mapping[int, int],
     plan: Mapping[Node, Sharding],
 ) -> Choice:
-    """Return the divisions of a graph's nodes.
+    """Return the divisions of a graph's nodes on a `mesh`.
 
     `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
     outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
     nodes that are decided.
     """
-    first = _Chooser(graph, mesh, inputs, plan, {}).run()
+    kept = frozenset(graph.inputs[k] for k in tied.values())
+    first = _Chooser(graph, mesh, inputs, plan, kept, {}).run()
     wanted = [
         _bare(first.layouts[graph.inputs[tied[k]]]) if o is None and k in tied else o for k, o in enumerate(outputs)
     ]
     wishes = _wishes(graph, mesh, first, wanted)
-    return _Chooser(graph, mesh, inputs, plan, wishes).run()
+    return _Chooser(graph, mesh, inputs, plan, kept, wishes).run()
 
 
 def _bare(layout: Layout) -> Sharding:
@@ -100,16 +115,30 @@ class _Chooser:
         mesh: Mesh,
         inputs: Sequence[Optional[Sharding]],
         plan: Mapping[Node, Sharding],
+        kept: frozenset[Node],
         wishes: Mapping[Node, Wishes],
     ) -> None:
+        """Begin with the layouts of the inputs.
+
+        `graph`, `mesh`, `inputs` and `plan` are those of `choose`; `kept` are the inputs that an
+        output replaces, `wishes` is what users want of each value along each mesh axis.
+        """
         self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
         self.uses = use_counts(graph)
+        self.beside = terms_beside(graph)
         self.result = Choice()
+        self.moved: dict[Node, dict[Sharding, None]] = {}  # the layouts that users had of values
         self.free: set[Node] = set()
         for node, layout in zip(graph.inputs, inputs):
             if layout is None:
                 self.free.add(node)
             self.result.layouts[node] = layout or WHOLE
+        # Values of parameters alone, and the mesh axes that divide data.
+        self.parameters: set[Node] = set(kept)
+        self.data_axes: set[str] = set()
+        for node in graph.inputs:
+            if node not in kept:
+                self.data_axes.update(self.seen(node).mesh_axes)
 
     def run(self) -> Choice:
         for node in self.graph.nodes:
@@ -138,11 +167,19 @@ class _Chooser:
 
     def visit(self, node: Node) -> None:
         made = self.result
+        if node.inputs and all(i in self.parameters or i.is_constant for i in node.inputs):
+            self.parameters.add(node)
         if node.prim is GET_ITEM:
             whole = made.layouts[node.inputs[0]]
             made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
             return
-        factors = factors_of(node) if _is_tensors(node) else ()
+        if not self.touched(node):
+            made.divisions[node], made.flows[node] = WHOLE, ()
+            made.layouts[node] = (WHOLE,) * len(node.type) if isinstance(node.type, tuple) else WHOLE
+            if node.prim in CALLS and not _calls_itself(node):
+                made.opened.append(node)
+            return
+        factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
@@ -161,13 +198,22 @@ class _Chooser:
             if value in self.free and layout.is_even:
                 made.layouts[value] = layout
             self.free.discard(value)
+            if layout != made.layouts[value]:
+                self.moved.setdefault(value, {})[layout] = None
         made.divisions[node], made.flows[node] = division, flows
         made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
+
+    def touched(self, node: Node) -> bool:
+        """Return whether anything asks for a division: an operand, a user, or a plan."""
+        if node in self.plan or any(self.wishes.get(node, {}).values()):
+            return True
+        layouts = self.result.layouts
+        return any(layouts[i] != WHOLE or i in self.free for i in node.inputs)
 
     # Claims.
 
     def divide(self, node: Node, factors: Sequence[Factor]) -> Sharding:
-        claims: dict[Part, None] = {}
+        claims: dict[Part, bool] = {}
         lost = False
         for k, value in enumerate(node.inputs):
             if not isinstance(value.type, TensorType):
@@ -175,14 +221,19 @@ class _Chooser:
             for part in self.seen(value).parts:
                 claim = factor_part(part, factors, [f.operands[k] for f in factors])
                 if claim is not None and allowed(node, factors, claim):
-                    claims[claim] = None
+                    claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
-        if lost and node.prim in OPENED:
+        if (lost and node.prim in OPENED) or (node.prim in CALLS and not _calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
-        found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, list(claims))]
+        found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
         return found[0] if len(found) == 1 else min(found, key=lambda d: self.cost(node, factors, d))
+
+    def firm(self, claims: Mapping[Part, bool]) -> list[Part]:
+        """Return the claims without those of parameters that data contest; true marks data."""
+        contested = {a for c, data in claims.items() if data for a in c.mesh_axes} & self.data_axes
+        return [c for c, data in claims.items() if data or not contested & set(c.mesh_axes)]
 
     def seen(self, value: Node) -> Sharding:
         """Return the layout of a value as far as it is divided, settled or not."""
@@ -194,6 +245,9 @@ class _Chooser:
 
     def candidates(self, node: Node, factors: Sequence[Factor], claims: list[Part]) -> list[Sharding]:
         """Return the largest sets of claims that agree, in the order of the claims."""
+        whole = self.extended(node, factors, WHOLE, claims, flows=False)
+        if len(whole.parts) == len(claims):
+            return [whole]
         found: dict[Sharding, None] = {}
 
         def grow(division: Sharding, left: list[Part]) -> None:
@@ -234,9 +288,16 @@ class _Chooser:
         layout = self.result.layouts[value]
         return layout.pending if isinstance(layout, Sharding) else ()
 
-    def extended(self, node: Node, factors: Sequence[Factor], division: Sharding, soft: Iterable[Part]) -> Sharding:
-        for claim in soft:
-            if allowed(node, factors, claim, division) and not self.flow(node, division):
+    def extended(
+        self, node: Node, factors: Sequence[Factor], division: Sharding, claims: Iterable[Part], flows: bool = True
+    ) -> Sharding:
+        """Return a `division` of a `node` with those of `claims` that can be added, in order.
+
+        `factors` are those of the node. With `flows` none is added where something pending would
+        otherwise flow on.
+        """
+        for claim in claims:
+            if allowed(node, factors, claim, division) and not (flows and self.flow(node, division)):
                 division = Sharding((*division.parts, claim))
         return division
 
@@ -248,7 +309,8 @@ class _Chooser:
             if isinstance(value.type, TensorType):
                 native = self.result.layouts[value]
                 assert isinstance(native, Sharding)
-                total += sum(m.sent for m in route(native, layout, value.type, self.mesh))
+                ways = [route(s, layout, value.type, self.mesh) for s in (native, *self.moved.get(value, ()))]
+                total += min(sum(m.sent for m in way) for way in ways)
         for layout, type in zip(results, result_types(node)):
             if isinstance(type, TensorType):
                 total += self.afterwards(node, layout, type)
@@ -291,10 +353,27 @@ class _Chooser:
         if results[0].pending:
             return ()
         size = elements(node.type.shape, results[0]) * node.type.dtype.itemsize
-        first = node.inputs[found[0]]
-        layout = made.layouts[first]
-        assert isinstance(layout, Sharding)
-        return tuple(found) if size <= elements(first.type.shape, layout) * first.type.dtype.itemsize else ()
+        room = 0
+        for value in dict.fromkeys(node.inputs[k] for k in found):
+            layout = made.layouts[value]
+            assert isinstance(layout, Sharding)
+            room += elements(value.type.shape, layout) * value.type.dtype.itemsize * self.beside.get(node, 1)
+        return tuple(found) if size <= room else ()
+
+
+def _calls_itself(node: Node) -> bool:
+    """Return whether a graph of a node is met again inside of itself."""
+    left = [g for v in node.params.values() for g in graphs_in(v)]
+    outer, seen = set(left), set()
+    while left:
+        graph = left.pop()
+        for inner in (g for n in graph.nodes for v in n.params.values() for g in graphs_in(v)):
+            if inner in outer:
+                return True
+            if inner not in seen:
+                seen.add(inner)
+                left.append(inner)
+    return False
 
 
 def _uses_twice(node: Node) -> bool:
@@ -317,11 +396,6 @@ def _is_linear(node: Node, found: Sequence[int]) -> bool:
 
 def _is_zero(value: Node) -> bool:
     return value.is_constant and not value.value.any()
-
-
-def _is_tensors(node: Node) -> bool:
-    types = [*(i.type for i in node.inputs), *result_types(node)]
-    return all(isinstance(t, TensorType) for t in types)
 
 
 # What users want.
@@ -353,7 +427,7 @@ def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[
 
 
 def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: object) -> None:
-    factors = factors_of(node) if _is_tensors(node) else ()
+    factors = factors_at(node)
     division, sure = first.divisions[node].settled, {}
     for axis in mesh.names:
         wish = own.get(axis)
@@ -368,8 +442,15 @@ def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: objec
             place = None if part is None else factors[part.axis].operands[k]
             if part is not None and place is not None:
                 say(value, axis, (tensor_part(part, place), sure.get(axis, True)))  # type: ignore[operator]
-            elif part is not None or not factors or (axis in own and own[axis] is None):
+            elif part is not None or not factors or (axis in own and own[axis] is None and not _shrinks(node, value)):
                 say(value, axis, None)  # type: ignore[operator]
+
+
+def _shrinks(node: Node, value: Node) -> bool:
+    """Return whether a node makes so little of an operand that it does not mind a divided one."""
+    types = [t for t in (*result_types(node), value.type) if isinstance(t, TensorType)]
+    sizes = [math.prod(static(t)) for t in types]
+    return 4 * max(sizes[:-1], default=0) <= sizes[-1]
 
 
 def _joined(wishes: Sequence[Wish]) -> Wish:

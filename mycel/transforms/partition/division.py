@@ -21,19 +21,31 @@ import numpy as np
 
 from mycel.base.dtype import DType, int64
 from mycel.base.errors import ShapeError
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.graph import Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, Type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import constant, outputs_of
-from mycel.prims.factors import Factor, Place, factors_of
+from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_size, local_type, part_of, static, view_of
 from mycel.transforms.partition.moves import first_index
 
-__all__ = ["allowed", "divisions_of", "factor_part", "implied", "local_outputs", "tensor_part"]
+__all__ = ["allowed", "divisions_of", "factor_part", "factors_at", "implied", "local_outputs", "tensor_part"]
 
 Local = Union[Node, tuple[Node, ...]]
+_factors = RememberedOf[tuple[Factor, ...]]("factors of nodes", MANY)
+
+
+def factors_at(node: Node) -> tuple[Factor, ...]:
+    """Return the factors of a node, of tensors only, as they were found first."""
+    return _factors.of(node, lambda: tuple(factors_of(node)) if _is_tensors(node) else ())
+
+
+def _is_tensors(node: Node) -> bool:
+    types = [*(i.type for i in node.inputs), *result_types(node)]
+    return all(isinstance(t, TensorType) for t in types)
 
 
 def factor_part(part: Part, factors: Sequence[Factor], places: Sequence[Optional[Place]]) -> Optional[Part]:
@@ -67,7 +79,7 @@ def allowed(node: Node, factors: Sequence[Factor], part: Part, division: Shardin
     """
     factor = factors[part.axis]
     others = [p for p in division.parts if p.axis == part.axis]
-    if not part.is_even and getattr(factor, "even", False):
+    if not part.is_even and factor.even:
         return False
     if node.prim is not None and node.prim.part is not None:
         # The share must be one stretch, and an uneven one must not overlap the next.
@@ -91,7 +103,7 @@ def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
     >>> print(*divisions_of(E.exp(x), Mesh((2,), ("x",))), sep=", ")
     whole, 0:x, 1:x
     """
-    factors = factors_of(node)
+    factors = factors_at(node)
     result: dict[Sharding, None] = {}
     for choice in itertools.product(range(-1, len(factors)), repeat=len(mesh.names)):
         division: Optional[Sharding] = Sharding()
@@ -116,7 +128,10 @@ def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Shardi
     What is pending in the division is so in the results, beside what the division itself leaves to
     combine; the operands are given without it.
     """
-    factors = factors_of(node)
+    if not division.parts:
+        results = [Sharding((), division.pending) if division.pending else WHOLE] * len(result_types(node))
+        return [WHOLE] * len(node.inputs), results
+    factors = factors_at(node)
     operands = [_placed(division, [f.operands[k] for f in factors]) for k in range(len(node.inputs))]
     results = []
     for k in range(len(result_types(node))):
@@ -146,7 +161,7 @@ def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh
     """
     prim = node.prim
     assert prim is not None
-    factors = factors_of(node)
+    factors = factors_at(node)
     if not division.parts:
         if all(a is b for a, b in zip(operands, node.inputs)):
             return outputs_of(node)  # type: ignore[no-any-return]
@@ -155,7 +170,7 @@ def local_outputs(node: Node, division: Sharding, operands: Sequence[Node], mesh
     params = _local_params(node, factors, division)
     if prim.part is not None:
         starts = [_start(k, division, mesh) for k in range(len(factors))]
-        made: Local = prim.part(tuple(operands), params, starts)
+        made: Local = prim.part(node, tuple(operands), params, tuple(starts))
     else:
         made = outputs_of(prim.node(*operands, **params))
     _, layouts = implied(node, division)
@@ -214,15 +229,13 @@ def _guarded(x: Node, k: int, node: Node, factors: Sequence[Factor], division: S
     """Return an operand with harmless values in the padding, where what is there would matter."""
     for p in division.parts:
         factor = factors[p.axis]
-        place, padding = factor.operands[k], getattr(factor, "padding", ())
-        if p.is_even or place is None:
+        place, fill = factor.operands[k], factor.padding[k] if factor.padding else None
+        if p.is_even or place is None or fill == ANYTHING:
             continue
-        if padding and padding[k] is not None:
-            fill = padding[k]
-        elif factor.combine and any(r is None for r in factor.results):
+        if fill is None:
+            if not factor.combine or all(r is not None for r in factor.results):
+                continue
             fill = _neutral(factor.combine, x.dtype)
-        else:
-            continue
         x = masked(x, tensor_part(p, place), _placed(division, [f.operands[k] for f in factors]), fill, mesh)
     return x
 

@@ -1,9 +1,14 @@
-"""All-reduces joined: those of one kind that do not depend on each other become one message.
+"""Collectives joined: those of one kind that do not depend on each other become one message.
 
-For each kind (mesh, axes, operation, element type) in turn, an all-reduce has as depth how many of
-its kind it depends on, one behind another. Those of equal depth cannot depend on each other, so
-they are joined in the order of the graph, up to a number of bytes: flattened, concatenated, reduced
-at once, and cut apart. The next kind sees the graph with these joined, so no cycle can arise.
+For each kind (collective, mesh, axes, operation, element type) in turn, a node has as depth how
+many of its kind it depends on, one behind another. Those of equal depth cannot depend on each
+other, so they are joined in the order of the graph, up to a number of bytes: made flat,
+concatenated, sent at once, and cut apart. The next kind sees the graph with these joined, so no
+cycle can arise.
+
+All-reduces and reduce-scatters are joined wherever they are. Gathers are only at the end of the
+graph, where they make outputs: those before it would have all gathered values wait for each other,
+and be in memory together.
 """
 
 from __future__ import annotations
@@ -19,10 +24,11 @@ from mycel.prims import shape as S
 __all__ = ["MOST_BYTES", "fuse"]
 
 MOST_BYTES = 32 << 20
+_JOINED = (C.all_reduce, C.reduce_scatter, C.all_gather)
 
 
 def fuse(graph: Graph, most: int = MOST_BYTES) -> Graph:
-    """Return `graph` with independent all-reduces joined to messages of at most `most` bytes.
+    """Return `graph` with independent collectives joined to messages of at most `most` bytes.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -34,23 +40,24 @@ def fuse(graph: Graph, most: int = MOST_BYTES) -> Graph:
     >>> sum(n.prim is C.all_reduce for n in made.nodes)
     1
     """
-    for kind in dict.fromkeys(_kind(n) for n in graph.nodes if n.prim is C.all_reduce):
+    for kind in dict.fromkeys(_kind(n) for n in graph.nodes if n.prim in _JOINED):
         graph = _fused(graph, kind, most)
     return graph
 
 
 def _kind(node: Node) -> Any:
-    return node.params["mesh"], node.params["axes"], node.params["op"], node.dtype
+    return node.prim, node.params["mesh"], node.params["axes"], node.params.get("op"), node.dtype
 
 
 def _groups(graph: Graph, kind: Any, most: int) -> list[list[Node]]:
     depth: dict[Node, int] = {}
     open_: dict[int, list[Node]] = {}
     groups: list[list[Node]] = []
+    last = _last(graph) if kind[0] is C.all_gather else None
     for node in graph.nodes:
         below = max([depth.get(i, 0) for i in node.inputs], default=0)
         depth[node] = below
-        if node.prim is not C.all_reduce or _kind(node) != kind:
+        if node.prim is not kind[0] or _kind(node) != kind or (last is not None and node not in last):
             continue
         depth[node] = below + 1
         group = open_.get(below)
@@ -61,8 +68,22 @@ def _groups(graph: Graph, kind: Any, most: int) -> list[list[Node]]:
     return [g for g in groups if len(g) > 1]
 
 
+def _last(graph: Graph) -> set[Node]:
+    """Return the nodes that nothing but views follows."""
+    followed: set[Node] = set()
+    last: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node not in followed:
+            last.add(node)
+        if node in followed or node.prim is None or not node.prim.view:
+            followed.update(node.inputs)
+    return last
+
+
 def _bytes(node: Node) -> int:
-    return int(math.prod(node.shape) * node.dtype.itemsize)
+    """Return the bytes of the larger of operand and result."""
+    sizes = [math.prod(n.shape) for n in (node, *node.inputs)]
+    return int(max(sizes) * node.dtype.itemsize)
 
 
 def _fused(graph: Graph, kind: Any, most: int) -> Graph:
@@ -96,13 +117,37 @@ def _fused(graph: Graph, kind: Any, most: int) -> Graph:
 
 
 def _joined(group: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
-    result, start = [], 0
+    """Return the results of collectives that are sent at once.
+
+    The rows of the matrix that is sent are the ranks' shares, of which an all-reduce has one.
+    """
+    prim, params = group[0].prim, group[0].params
+    assert prim is not None
+    count = params["mesh"].count(params["axes"])
+    before = count if prim is C.reduce_scatter else 1
+    after = count if prim is C.all_gather else 1
     with at(group[0].where):
-        flat = S.concat([S.reshape(x, (math.prod(x.shape),)) for x in operands], 0)
-        whole = C.all_reduce(flat, **group[0].params)
-    for node in group:
-        size = math.prod(node.shape)
+        rows = [_rows(x, node, before) for x, node in zip(operands, group)]
+        whole = prim(S.concat(rows, 1), **({**params, "axis": 0} if "axis" in params else params))
+    result, start = [], 0
+    for node, row in zip(group, rows):
+        size = int(row.shape[1])
         with at(node.where):
-            result.append(S.reshape(S.slice_axis(whole, 0, start, start + size), tuple(node.shape)))
+            share = S.slice_axis(whole, 1, start, start + size)
+            assert share.shape[0] == after
+            result.append(_from_rows(share, node))
         start += size
     return result
+
+
+def _rows(x: Node, node: Node, count: int) -> Node:
+    x = S.move_axis(x, node.params["axis"], 0) if "axis" in node.params else x
+    return S.reshape(x, (count, math.prod(x.shape) // count))
+
+
+def _from_rows(share: Node, node: Node) -> Node:
+    shape = list(node.shape)
+    if "axis" not in node.params:
+        return S.reshape(share, tuple(shape))
+    axis = node.params["axis"]
+    return S.move_axis(S.reshape(share, (shape.pop(axis), *shape)), 0, axis)

@@ -13,20 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Optional
 
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM
+from mycel.prims.recompute import after
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
-from mycel.transforms.partition.choice import Choice, choose
+from mycel.transforms.partition.choice import Choice, Layout, choose
 from mycel.transforms.partition.division import Local, check_static, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
 from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
 from mycel.transforms.partition.moves import Move, apply, route
+from mycel.transforms.partition.sums import regrouped
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Message", "Partitioned", "partition"]
@@ -117,34 +122,67 @@ def partition(
     plan = dict(plan or {})
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
-        if not choice.opened:
+        sums = {} if choice.opened else regrouped(graph, choice.layouts)
+        if not choice.opened and not sums:
             break
-        graph, plan = _opened(graph, choice.opened, plan)
+        graph, plan = _rewritten(graph, choice.opened, sums, plan)
     result = _Maker(graph, mesh, choice).run(outputs, tied)
     local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(result.graph), fused_bytes))
     return Partitioned(local, mesh, result.inputs, result.outputs, result.messages, graph, choice.divisions)
 
 
-def _opened(graph: Graph, nodes: Sequence[Node], plan: Mapping[Node, Sharding]) -> tuple[Graph, dict[Node, Sharding]]:
-    """Return the graph with some nodes replaced by their definitions, and its plan."""
+def _single(layout: Layout) -> Sharding:
+    return layout if isinstance(layout, Sharding) else WHOLE
+
+
+def _rewritten(
+    graph: Graph, opened: Sequence[Node], sums: Mapping[Node, list[list[Node]]], plan: Mapping[Node, Sharding]
+) -> tuple[Graph, dict[Node, Sharding]]:
+    """Return a graph with some nodes opened and some sums in another order, and its plan.
+
+    `opened` are replaced by their definitions, `sums` by the sums of their groups of terms; `plan`
+    has divisions of nodes of `graph`.
+    """
     image: dict[Node, Node] = {}
-    opened: dict[Node, tuple[Node, ...]] = {}
-    gone, kept = set(nodes), {}
+    results: dict[Node, tuple[Node, ...]] = {}
+    gone, kept = set(opened), {}
     for node in graph.nodes:
         operands = tuple(image.get(i, i) for i in node.inputs)
         if node in gone:
             assert node.prim is not None
             with at(node.where):
-                opened[node] = expanded(node.prim, operands, node.params)
+                results[node] = expanded(node.prim, operands, node.params)
             if not isinstance(node.type, tuple):
-                image[node] = opened[node][0]
-        elif node.prim is GET_ITEM and node.inputs[0] in opened:
-            image[node] = opened[node.inputs[0]][node.params["index"]]
+                image[node] = results[node][0]
+        elif node in sums:
+            with at(node.where):
+                image[node] = reduce(E.add, [reduce(E.add, [image.get(t, t) for t in g]) for g in sums[node]])
+        elif node.prim is GET_ITEM and node.inputs[0] in results:
+            image[node] = results[node.inputs[0]][node.params["index"]]
         elif any(a is not b for a, b in zip(operands, node.inputs)):
             image[node] = Node(node.prim, operands, node.params, node.type, node.where)
-        if node in plan and node not in gone:
+        if node in plan and node not in gone and node not in sums:
             kept[image.get(node, node)] = plan[node]
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), kept
+
+
+def _operands(node: Node) -> tuple[Node, ...]:
+    """Return the operands of a node.
+
+    The token of `after` is any element of what it was taken from.
+    """
+    if node.prim is not after:
+        return node.inputs
+    x, token = node.inputs
+    while token.prim is not None and token.prim.view and len(token.inputs) == 1:
+        token = token.inputs[0]
+    return x, token
+
+
+def _element(x: Node) -> Node:
+    """Return one element of a rank's tensor."""
+    rank = x.type.rank
+    return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ())
 
 
 @dataclass(frozen=True)
@@ -177,9 +215,11 @@ class _Maker:
                 local = input_node(local_type(node.type, layout), node.params.get("name", "input"), node.where)
             self.found[node] = {layout: local}
             inputs.append(local)
+        needed = self.needed()
         for node in self.graph.nodes:
-            with at(node.where):
-                self.make(node)
+            if node in needed:
+                with at(node.where):
+                    self.make(node)
         results, ends = [], []
         for k, node in enumerate(self.graph.outputs):
             end = outputs[k]
@@ -192,8 +232,15 @@ class _Maker:
         return _Made(graph, tuple(layouts), tuple(ends), tuple(self.messages))
 
     def native(self, node: Node) -> Sharding:
-        layout = self.choice.layouts[node]
-        return layout if isinstance(layout, Sharding) else WHOLE
+        return _single(self.choice.layouts[node])
+
+    def needed(self) -> set[Node]:
+        """Return the nodes that outputs need, without those that only make tokens for `after`."""
+        result = set(self.graph.outputs)
+        for node in reversed(self.graph.nodes):
+            if node in result:
+                result.update(_operands(node))
+        return result
 
     def make(self, node: Node) -> None:
         if node.prim is GET_ITEM and node.inputs[0] in self.several:
@@ -202,7 +249,10 @@ class _Maker:
         division = self.choice.divisions[node]
         layouts, _ = implied(node, division)
         operands = []
-        for k, (value, layout) in enumerate(zip(node.inputs, layouts)):
+        for k, (value, layout) in enumerate(zip(_operands(node), layouts)):
+            if value is not node.inputs[k]:
+                operands.append(_element(next(iter(self.found[value].values()))))
+                continue
             if k in self.choice.flows[node]:
                 layout = Sharding(layout.parts, division.pending)
             operands.append(self.get(value, layout, node.where))
@@ -233,6 +283,10 @@ class _Maker:
         return self.move(value, start, moves, user)
 
     def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
+        """Return a `value` after `moves` from the layout `start`; note them.
+
+        `user` is the line that is given where the value itself has none.
+        """
         found = self.found[value]
         node = found[start]
         for move in moves:

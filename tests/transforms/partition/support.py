@@ -31,7 +31,7 @@ def run_ranks(made: Partitioned, arrays: Sequence[Array]) -> list[Array]:
     def program(rank: int) -> Any:
         own = [shard(a, layout, mesh, rank) for a, layout in zip(arrays, made.inputs)]
         for a, n in zip(own, made.graph.inputs):
-            assert a.shape == n.type.shape and a.dtype == n.type.dtype.numpy
+            assert a.shape == n.type.shape and a.dtype == n.type.dtype.numpy, (a.dtype, n)
         return evaluate(made.graph, own)
 
     results = threads.run(mesh.size, program)

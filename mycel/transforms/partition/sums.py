@@ -1,0 +1,88 @@
+"""Sums in another order: what is pending alike is added up before it is settled.
+
+Where derivatives of several uses of a value meet, they are added one after the other, and a term
+that is not pending may come between two that are. Then each would be settled for itself. A tree of
+additions that nobody else uses is written anew: the terms by what they have pending, in the order
+of the graph, first those with nothing pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Union
+
+from mycel.ir.graph import Graph, Node
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.transforms.partition.layouts import WHOLE, Sharding
+from mycel.transforms.rewrite import use_counts
+
+__all__ = ["regrouped", "terms_beside"]
+
+Pending = tuple[tuple[str, str], ...]
+Layout = Union[Sharding, tuple[Sharding, ...]]
+
+
+def regrouped(graph: Graph, layouts: Mapping[Node, Layout]) -> dict[Node, list[list[Node]]]:
+    """Return the additions to be made in another order, as groups of terms by their root.
+
+    `layouts` has the layout in which each value comes, with what is pending. An addition is named
+    where its terms in the present order are settled more often than there are kinds of them.
+    """
+
+    def layout_of(node: Node) -> Sharding:
+        layout = layouts[node]
+        return layout if isinstance(layout, Sharding) else WHOLE
+
+    inner = _inner(graph)
+    found: dict[Node, list[list[Node]]] = {}
+    for root in graph.nodes:
+        if root.prim is not E.add or root in inner or root.dtype.kind != "f":
+            continue
+        terms: list[Node] = []
+        settled = _collect(root, inner, terms, layout_of)
+        groups: dict[Pending, list[Node]] = {(): []}
+        for term in terms:
+            groups.setdefault(layout_of(term).pending, []).append(term)
+        if settled > len(groups) - 1 and all(t.type == root.type for t in terms):
+            found[root] = [g for g in groups.values() if g]
+    return found
+
+
+def terms_beside(graph: Graph) -> dict[Node, int]:
+    """Return, for each term of a sum of paddings alone, how many terms the sum has.
+
+    Such a sum puts parts of a tensor together, and is as large as all of them.
+    """
+    inner, found = _inner(graph), {}
+    for root in graph.nodes:
+        if root.prim is E.add and root not in inner:
+            terms: list[Node] = []
+            _collect(root, inner, terms, lambda _: WHOLE)
+            if all(t.prim is S.PAD for t in terms):
+                found.update(dict.fromkeys(terms, len(terms)))
+    return found
+
+
+def _inner(graph: Graph) -> set[Node]:
+    """Return the additions that only another addition uses."""
+    uses, found = use_counts(graph), set()
+    for node in graph.nodes:
+        for i in node.inputs if node.prim is E.add else ():
+            if i.prim is E.add and uses[i] == 1 and i.type == node.type:
+                found.add(i)
+    return found
+
+
+def _collect(node: Node, inner: set[Node], terms: list[Node], layout_of: Callable[[Node], Sharding]) -> int:
+    """Put the terms of a sum into a list; return how many of its operands are settled in it."""
+    settled = 0
+    pending = layout_of(node).pending
+    for value in node.inputs:
+        own = layout_of(value).pending
+        settled += bool(own) and own != pending
+        if value in inner:
+            settled += _collect(value, inner, terms, layout_of)
+        else:
+            terms.append(value)
+    return settled
