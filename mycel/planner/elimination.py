@@ -94,7 +94,7 @@ def nearly(problem: Problem) -> list[int]:
 
 
 def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
-    """Return an assignment that is no dearer: the best of many that agree with `choices` in part."""
+    """Return an assignment that is no dearer: the best that agree with `choices` in part."""
     made = list(choices)
     near: list[set[int]] = [set() for _ in problem.items]
     for link in problem.links:
