@@ -79,7 +79,8 @@ class _Program:
         first = self.variables
         self.costs.append(costs.ravel())
         self.variables += costs.size
-        return first + np.arange(costs.size).reshape(costs.shape)
+        made: Array = first + np.arange(costs.size).reshape(costs.shape)
+        return made
 
     def _link(self, link: Link) -> tuple[Array, Array, Array]:
         """Add the flows of a link; return pairs' variables, and the groups of rows and columns."""

@@ -116,10 +116,10 @@ class Plan:
         for link in problem.links:
             known: set[int] = set()
             for user, wants in zip(link.users, link.wants):
-                layout = int(wants[choices[user]])
-                if layout not in known:
-                    moving[user] += float(link.seconds[choices[link.source], layout])
-                known.add(layout)
+                wanted = int(wants[choices[user]])
+                if wanted not in known:
+                    moving[user] += float(link.seconds[choices[link.source], wanted])
+                known.add(wanted)
         result = []
         for k, (item, node) in enumerate(zip(problem.items, self.posed.nodes)):
             where = "" if node.where is None else f"{Path(node.where.file).name}:{node.where.line}"
