@@ -30,6 +30,7 @@ EXTRAS = {
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},
+    "mpi": {"mpi4py", "mpich"},
     "polyhedra": {"islpy"},
     "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {

@@ -343,10 +343,14 @@ class Sockets(Transport):
         return whole
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
+        """Return this rank's part along `axis` of the `array` of all `ranks`, combined by `op`."""
         kind = f"reduce_scatter {op}"
         return reduced(self._alike(kind, self._round(kind, np.split(array, len(ranks), axis), ranks), ranks), op)
 
     def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
+        """Return the parts of each rank's `array` along `split` that are for this one of `ranks`,
+        joined along `concat`.
+        """
         return np.concatenate(self._round("all_to_all", np.split(array, len(ranks), split), ranks), concat)
 
     def barrier(self, ranks: Sequence[int]) -> None:
