@@ -31,6 +31,7 @@ EXTRAS = {
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},
+    "mpi": {"mpi4py", "mpich"},
     "polyhedra": {"islpy"},
     "xla": {"jax"},
     "docs": {"sphinx", "myst-parser", "furo"},
