@@ -134,8 +134,10 @@ _bounded = {"bounds": _one_of(*BOUNDS)}
 _OPTIONAL = frozenset((*_bounded, "factor"))
 
 # The parameters of the primitives that files may hold; those that are not here take none.
-# Those that files never hold: exports take marks out.
-NEVER_IN_FILES = frozenset(("constrain",))
+# Those that files never hold: exports take marks out, and refuse what a rank of several does.
+NEVER_IN_FILES = frozenset(
+    ("constrain", "all_gather", "all_reduce", "all_to_all", "mesh_position", "permute", "reduce_scatter")
+)
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},
     "get_item": {"index": _is_count},
