@@ -22,7 +22,6 @@ from mycel import nn, ops
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims.base import REGISTRY
-from mycel.prims.collectives import COLLECTIVES, mesh_position
 from mycel.train import graph_check
 from mycel.train.graph_file import GraphFileError, Model, write_model
 from mycel.train.mindir import model_of
