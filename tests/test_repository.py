@@ -31,7 +31,6 @@ EXTRAS = {
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},
-    "mpi": {"mpi4py", "mpich"},
     "polyhedra": {"islpy"},
     "xla": {"jax"},
     "docs": {"sphinx", "myst-parser", "furo"},

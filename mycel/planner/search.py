@@ -108,7 +108,7 @@ def _searched(problem: Problem, way: _Way) -> Answer:
         for item, choice in start.items():
             allowed[classes_of[item]] = [choice]
         part = fixed(smaller, allowed)
-        for moments, price in ((), 0.0), prices:
+        for moments, price in ((), 0.0), prices or ((), 0.0):
             one = _cheapest(_priced(part, moments, price))
             if part.fits(one):
                 known.append([c if k is None else k[c] for k, c in zip(allowed, one)])

@@ -4,8 +4,9 @@
     NPROC=8 MYCEL_ENGINE=xla XLA_FLAGS=--xla_force_host_platform_device_count=8 \
         python tests/parallel/compare.py --devices 8
 
-Every rank, or the one process of several devices, trains each network undivided and then divided in each way, and compares the losses and
-the parameters. Rank 0 prints a line for each; the exit status says whether all agree.
+Every rank, or the one process of several devices, trains each network undivided and then divided in
+each way, and compares the losses and the parameters. Rank 0 prints a line for each; the exit status
+says whether all agree.
 """
 
 from __future__ import annotations
