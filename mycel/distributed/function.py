@@ -44,7 +44,7 @@ class Divided:
         self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
         tied = {place: i for i, place in self.writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        found, plan = layouts.decided(graph, inputs, outputs, tied)
+        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
         self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
         self._entries: dict[int, Entry] = {}
 

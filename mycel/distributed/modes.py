@@ -87,16 +87,17 @@ class OfSettings(Layouts):
         return tuple(whole)
 
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
-        """Return the layouts of a graph's inputs and the divisions of nodes.
+        """Return the graph, the layouts of its inputs and the divisions of nodes.
 
         In the automatic mode they are searched, where no operator has a strategy of the program's.
         """
         marked = plan_of(graph, self.mesh)
         if self.settings.parallel_mode != AUTO or marked:
-            return inputs, marked
+            return graph, inputs, marked
         mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
-        made = plan(unmarked(graph), topology_of(self.mesh), inputs, outputs, tied, mode=mode)
-        return made.inputs, made.divisions
+        graph = unmarked(graph)
+        made = plan(graph, topology_of(self.mesh), inputs, outputs, tied, mode=mode)
+        return graph, made.inputs, made.divisions
 
 
 def topology_of(mesh: Mesh) -> Topology:
