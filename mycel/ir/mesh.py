@@ -44,6 +44,11 @@ class Mesh:
             raise ShapeError(f"a mesh of sizes {self.sizes} needs {self.size} different devices, not {self.devices}")
 
     @property
+    def lasting_text(self) -> str:
+        """The text by which graphs with this mesh are known in later processes."""
+        return f"mesh {self.sizes} {self.names} {self.devices}"
+
+    @property
     def size(self) -> int:
         """The number of devices."""
         return math.prod(self.sizes)
