@@ -14,6 +14,7 @@ from mycel.base.errors import ShapeError
 from mycel.engines.reference import evaluate
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.hash import structural_hash
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import control
@@ -328,8 +329,10 @@ def test_every_rank_finds_the_same_graph() -> None:
     graph = mlp(momentum=True)
     specs = layouts(BOTH, graph, [("dp",), (None, "tp"), (None, "tp"), ("tp",), ("tp",), "free", "free", (), ()])
     made = [partition(graph, BOTH, specs, tied=tied(graph)) for _ in range(2)]
-    texts = [[(n.op, str(n.type), sorted(map(str, n.params.items()))) for n in m.graph.nodes] for m in made]
-    assert texts[0] == texts[1]
+    assert structural_hash(made[0].graph) == structural_hash(made[1].graph)
+    assert [str(m) for m in made[0].messages] == [str(m) for m in made[1].messages]
+    other = Mesh((2, 2), ("dp", "tp"), (3, 2, 1, 0))
+    assert structural_hash(partition(graph, other, specs, tied=tied(graph)).graph) != structural_hash(made[0].graph)
 
 
 def test_refusals() -> None:
