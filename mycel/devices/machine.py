@@ -17,6 +17,7 @@ import numpy as np
 from mycel.base import arguments, config
 from mycel.base.errors import Unsupported
 from mycel.devices import runtime
+from mycel.engines.select import engine
 
 __all__ = [
     "DeviceCtx",
@@ -109,7 +110,10 @@ def launch_blocking() -> None:
 
 
 def synchronize() -> None:
-    """Wait for running operations; there are none, as operations are complete when they return."""
+    """Wait for running operations: those of GPUs and of the XLA engine, as others are complete when
+    they return.
+    """
+    engine().synchronize()
 
 
 def dispatch_threads_num(threads_num: int) -> None:

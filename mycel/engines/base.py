@@ -206,6 +206,10 @@ class Engine(ABC):
         single program of this engine.
         """
 
+    def synchronize(self) -> None:
+        """Wait until all programs that were started are complete, as they are when they return."""
+        return None
+
     # Several devices.
 
     def device_count(self) -> int:

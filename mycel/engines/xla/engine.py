@@ -97,6 +97,12 @@ class XlaEngine(HostEngine):
 
         return repetition(entry, carried)
 
+    def synchronize(self) -> None:
+        """Wait until all programs that were started are complete."""
+        from mycel.engines.xla.memory import wait
+
+        wait()
+
     # Several devices.
 
     def device_count(self) -> int:

@@ -23,7 +23,7 @@ from mycel.engines.base import MemoryAccount
 from mycel.engines.xla.binding import device, jax, jnp
 from mycel.ir.types import TensorType
 
-__all__ = ["Held", "account", "held", "placed", "reset_peak", "value_of", "write"]
+__all__ = ["Held", "account", "held", "placed", "reset_peak", "value_of", "wait", "write"]
 
 _lock = locks.reentrant()
 _bytes = [0, 0]  # on devices now, and at most
@@ -149,6 +149,11 @@ def write(buffer: Any, found: Any, type: TensorType) -> None:
         buffer.put(found, type)
     else:
         buffers.to_array(buffer, type)[...] = np.asarray(found)
+
+
+def wait() -> None:
+    """Wait until every array on a device is computed."""
+    jax.block_until_ready([a for a in jax.live_arrays() if not a.is_deleted()])
 
 
 # The account.

@@ -269,3 +269,10 @@ def test_what_is_on_the_device_is_accounted() -> None:
     del found
     assert ENGINE.memory().allocated == before.allocated
     ENGINE.reset_peak(allocated=True, reserved=True)
+
+
+def test_all_that_was_started_is_waited_for() -> None:
+    x = tensor((256, 256), float32)
+    found = ENGINE.compile(Graph([x], [E.exp(x)]))(held(np.zeros((256, 256), np.float32)))
+    ENGINE.synchronize()
+    assert isinstance(found, Held) and found.found.is_ready()
