@@ -51,6 +51,7 @@ class _Rows:
     upper: list[float] = field(default_factory=list)
 
     def add(self, columns: Any, values: Any, lower: float, upper: float) -> None:
+        """Add a constraint: `values` times the variables `columns` lie from `lower` to `upper`."""
         columns = np.asarray(columns, np.int64)
         self.rows.append(np.full(len(columns), len(self.lower)))
         self.columns.append(columns)
@@ -181,7 +182,7 @@ class _Program:
 
 
 def solve(problem: Problem, gap: float = 0.0, seconds: float = 60.0, moments: Sequence[int] = ()) -> Found:
-    """Return the cheapest assignment within the limit, up to the relative `gap`.
+    """Return the cheapest assignment of `problem` within its limit, up to the relative `gap`.
 
     `seconds` limits each call of the solver, whose result is then the best that it has. `moments`
     are those whose constraints are there from the beginning.

@@ -124,9 +124,9 @@ def _ordered(tasks: list[_Task]) -> list[int]:
             for u in tasks[k].users:
                 waiting[u] -= 1
                 near.add(u)
-            for u in sorted(near, reverse=True):
-                if not done[u] and not waiting[u] and gain(u, DEPTH, {}, {}) >= 0:
-                    stack.append(u)
+            ready = [u for u in near if not done[u] and not waiting[u] and gain(u, DEPTH, {}, {}) >= 0]
+            # What takes the least is first.
+            stack += sorted(ready, key=lambda u: (-tasks[u].bytes, -u))
 
     for k in range(len(tasks)):
         if not done[k]:

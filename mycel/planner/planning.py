@@ -241,7 +241,7 @@ def load_plan(
     topology: Topology,
     aliases: Optional[Mapping[int, int]] = None,
 ) -> Plan:
-    """Read a plan that `Plan.save` wrote, for the same graph.
+    """Read a plan that `Plan.save` wrote to `path`, for the same graph.
 
     `graph`, `topology` and `aliases` are as for `plan`. Raises ValueError for a file that is none,
     and where the mesh, the entries or their types differ from those of the graph.

@@ -116,6 +116,8 @@ def pose(
 
 
 class _Posing:
+    """What a problem is made of: items, their alternatives and the layouts that these imply."""
+
     def __init__(
         self,
         graph: Graph,
@@ -125,6 +127,7 @@ class _Posing:
         aliases: Mapping[int, int],
         limit: Optional[float],
     ) -> None:
+        """Take `graph`, `topology`, `inputs`, `outputs`, `aliases` and `limit` as `pose` does."""
         self.graph, self.topology, self.limit, self.mesh = graph, topology, limit, topology.mesh
         self.inputs = list(inputs or [None] * len(graph.inputs))
         self.outputs = list(outputs or [None] * len(graph.outputs))

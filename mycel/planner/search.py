@@ -103,13 +103,13 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     smaller = quotient(smaller, alike)
     first, prices = _within(smaller)
     known = [first]
-    for start in way.starts if prices else ():
+    for start in way.starts:
         allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
         for item, choice in start.items():
             allowed[classes_of[item]] = [choice]
         part = fixed(smaller, allowed)
-        for moments, price in ((), 0.0), prices or ((), 0.0):
-            one = _cheapest(_priced(part, moments, price))
+        for moments, price in (((), 0.0), prices) if prices else ():
+            one = _cheapest(_priced(part, moments, price), rough=True)
             if part.fits(one):
                 known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
                 break
@@ -146,15 +146,17 @@ def _exact(problem: Problem) -> Optional[list[int]]:
 # Large problems.
 
 
-def _cheapest(problem: Problem) -> list[int]:
-    """Return the best assignment without a limit, or nearly the best."""
+def _cheapest(problem: Problem, rough: bool = False) -> list[int]:
+    """Return the best assignment without a limit, or nearly the best; less nearly if `rough`."""
     core, whole = reduced(problem, False)
     choices = eliminated(core)
     if choices is not None:
         return whole(choices)
     apart = _apart(core)
     choices = eliminated(apart)
-    return whole(refined(core, nearly(apart) if choices is None else choices))
+    if choices is None:
+        choices = nearly(apart)
+    return whole(choices if rough else refined(core, choices))
 
 
 def _apart(problem: Problem) -> Problem:
