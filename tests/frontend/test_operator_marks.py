@@ -422,3 +422,14 @@ def test_names_in_a_training_step_are_those_of_mindspore() -> None:
     said = parallel_info(step)
     prefix = "Default/network-PipelineCell/network-WithLossCell/_backbone-Stages/first-Net/"
     assert [name for name in said if name.startswith(prefix)][:2] == [f"{prefix}MatMul-op0", f"{prefix}ReLU-op1"]
+
+
+def test_what_is_not_one_graph_has_no_marks() -> None:
+    marked: Any = ops.Mul().shard(((2,), (4,)))
+
+    def function(x: Any) -> Any:
+        y = marked(x, x)
+        return y * 2 if float(y.sum()) > 0 else y
+
+    x = values(4)
+    assert ms.jit(function)(x).tolist() == function(x).tolist()
