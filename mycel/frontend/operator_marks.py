@@ -27,6 +27,7 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import plan
 from mycel.base.tree import map_leaves
 from mycel.core.tensor import Tensor, make_staged
+from mycel.core.views import root_of
 from mycel.frontend.cell_scope import pipeline_stage, scope_name
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
@@ -89,11 +90,15 @@ def marked_call(
     marks = _Marks(stage, called, devices)
     _local.inside = True
     try:
-        args, kwargs = marks.enter((args, kwargs), wanted.inputs)
-        return marks.leave(run(*args, **kwargs), wanted.results)
+        marked, named = marks.enter((args, kwargs), wanted.inputs)
+        result = run(*marked, **named)
+        if given or not marks.shares(result):
+            return marks.leave(result, wanted.results)
     finally:
         _local.inside = False
         marks.restore()
+    # The result shares elements with a view that was passed, which only the call itself can keep.
+    return run(*args, **kwargs)
 
 
 def marked_function(stage: Stage, fn: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -240,16 +245,23 @@ class _Marks:
 
     def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
         """Return the results of the call with their marks."""
-        written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
+        # What was written, and without a strategy each input that is returned, stays itself.
+        strategy = self.called.strategy
+        written = {id(t) for t, _, m in self.kept if not strategy or self.stage.plain_node_of(t) is not m}
         tensors = [t for t in _tensors(result) if id(t) not in self.stage.numbers]
         self._agree([self.stage.node_of(t) for t in tensors])
         self._count("out_strategy", "results", divisions, len(tensors))
-        made: dict[int, Tensor] = {}
+        made = {id(copy): t for t, copy, m in self.copies if self.stage.plain_node_of(copy) is not m}
         for index, t in enumerate(tensors):
-            if id(t) in written or id(t) in made or t._view is not None and not self.called.strategy:
+            if id(t) in written or id(t) in made or t._view is not None and not strategy:
                 continue
             made[id(t)] = self._mark(RESULT, index, divisions[index] if divisions else None, self.marked.get(id(t), t))
         return map_leaves(lambda v: made.get(id(v), v), result)
+
+    def shares(self, result: Any) -> bool:
+        """Return whether a result is, or is a view of, a tensor that was passed for another."""
+        copies = {id(made) for _, made, m in self.copies if self.stage.plain_node_of(made) is m}
+        return bool(copies) and any(id(root_of(t)) in copies for t in _tensors(result))
 
     def restore(self) -> None:
         """Give the inputs their nodes back, and write what the call wrote to them, so that it is
