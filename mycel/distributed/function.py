@@ -27,12 +27,13 @@ __all__ = ["Distributed", "distribute"]
 
 
 class Divided:
-    """One version of a function, with its graph divided among the ranks of a mesh.
-
-    `count` is the number of tensors in the arguments.
-    """
+    """One version of a function, with its graph divided among the ranks of a mesh."""
 
     def __init__(self, version: Version, layouts: Layouts, count: int, executor: Executor) -> None:
+        """Divide the graph of `version` by `layouts`, for `executor` to run.
+
+        `count` is the number of tensors in the arguments.
+        """
         self.version, self.layouts, self.executor = version, layouts, executor
         graph, captured = version.graph, version.tensors
         inputs: list[Optional[Sharding]] = []

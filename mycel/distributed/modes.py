@@ -90,6 +90,7 @@ class OfSettings(Layouts):
         """Return the graph, the layouts of its inputs and the divisions of nodes.
 
         In the automatic mode they are searched, where no operator has a strategy of the program's.
+        `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
         marked = plan_of(graph, self.mesh)
         if self.settings.parallel_mode != AUTO or marked:
