@@ -6,6 +6,7 @@
 #   make test-bounds   the tests with every access of compiled code checked   make random-graphs COUNT=2500   against the reference
 #   make stubs   written anew after a change of tensors' methods or operations
 #   make soak MINUTES=10    whether anything grows over time   make faults KILLS=1000   interrupts and kills at random moments
+#   make ranks RANKS=20    ranks that are killed, raise, exit or stand still, in each place; all have to end within 15 s
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -21,10 +22,10 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo examples test lint types layers stubs pytest test-bounds random-graphs fuzz soak faults bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers stubs pytest test-bounds random-graphs fuzz soak faults ranks bench bench-compare bench-store docs clean
 
 help:
-	@sed -n '2,10p' Makefile | sed 's/^# *//'
+	@sed -n '2,11p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
@@ -65,6 +66,11 @@ soak: $(VENV)/.installed-dev
 KILLS ?= 1000
 faults: $(VENV)/.installed-dev
 	nice -n 10 $(BIN)/python -m tests.faults $(KILLS)
+
+# One of four ranks fails, RANKS times in each way and place; all have to end within 15 seconds, and nobody may be left.
+RANKS ?= 20
+ranks: $(VENV)/.installed-dev
+	nice -n 10 $(BIN)/python -m tests.faults.ranks $(RANKS)
 
 # The same tests with every access of compiled code checked against its buffer, and freed memory poisoned.
 test-bounds: $(VENV)/.installed-dev

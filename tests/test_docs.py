@@ -25,7 +25,10 @@ DESIGN = [DOCS / "design.md", DOCS / "compiled_and_kept.md", *sorted((DOCS / "de
 WITHOUT_PROGRAMS = {DOCS / "index.md", *DESIGN} - {DOCS / "compiled_and_kept.md", DOCS / "design" / "paths.md"}
 # What paths on a page of the design, or in CONTRIBUTING, may begin at.
 HOMES = (ROOT, PACKAGE)
-HOME_OF_PAGE = {"native.md": PACKAGE / "engines" / "native"}
+HOME_OF_PAGE = {
+    "native.md": PACKAGE / "engines" / "native",
+    "partition.md": PACKAGE / "transforms" / "partition",
+}
 
 
 def agree(expected: str, printed: str) -> bool:

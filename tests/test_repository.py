@@ -27,10 +27,12 @@ CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "ric
 LONG = {"fused_infer_attention_score"}
 EXTRAS = {
     "encrypt": {"cryptography"},
+    "mpi": {"mpi4py", "mpich"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},
     "polyhedra": {"islpy"},
+    "xla": {"jax"},
     "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {
         "pytest",

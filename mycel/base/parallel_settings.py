@@ -101,12 +101,9 @@ class ParallelSettings:
     @property
     def dividing(self) -> Optional[int]:
         """The number of devices among which operators are divided; None where they are whole, which
-        they are on one device. Where the program does not set it, it is that of the processes.
+        they are on one device.
         """
-        if self.parallel_mode not in (SEMI_AUTO, AUTO):
-            return None
-        count = PROCESS.world if self.device_num == 1 and "device_num" not in PROCESS.given else self.device_num
-        return count if count > 1 else None
+        return self.device_num if self.parallel_mode in (SEMI_AUTO, AUTO) and self.device_num > 1 else None
 
     def replaced(self, **changes: Any) -> ParallelSettings:
         """Return a record with other values; this one where nothing changes."""
@@ -115,13 +112,21 @@ class ParallelSettings:
 
 
 class _Process:
-    """The settings of the process; `given` are the names that the program has set, and `world` is
-    the number of processes that communicate.
-    """
+    """The settings of the process, with their plan; `given` are the names that the program set."""
 
-    settings = ParallelSettings()
     given: frozenset[str] = frozenset()
-    world: int = 1
+
+    def __init__(self) -> None:
+        self.settings = ParallelSettings()
+
+    @property
+    def settings(self) -> ParallelSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, value: ParallelSettings) -> None:
+        self._settings = value
+        self.plan = None if value.dividing is None else value
 
 
 class _Local(threading.local):
@@ -139,8 +144,10 @@ def current() -> ParallelSettings:
 
 def plan() -> Optional[ParallelSettings]:
     """Return the settings in force in this thread if operators are divided by them, else None."""
-    settings = _local.settings or PROCESS.settings
-    return None if settings.dividing is None else settings
+    own = _local.settings
+    if own is None:
+        return PROCESS.plan
+    return None if own.dividing is None else own
 
 
 @contextmanager

@@ -9,6 +9,7 @@ graphs.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Optional, TypeVar, Union
 
@@ -309,6 +310,8 @@ class CellExtras:
 
     _pipeline_stage: Optional[int] = None
     _strategy: Optional[Strategy] = None
+    # How a layer of the library computes by the operations that are its attributes.
+    _by_operators: Optional[Callable[..., Any]] = None
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """Set how inputs, results and parameters of this cell are divided among devices, and return

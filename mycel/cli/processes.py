@@ -64,13 +64,12 @@ def end_all(ranks: Sequence[subprocess.Popen[Any]]) -> None:
         process.wait()
     limit = time.monotonic() + _PATIENCE
     while time.monotonic() < limit:
-        left = _adopted()
-        if not left:
-            return
-        for number in left:
+        for number in _adopted():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(number, signal.SIGKILL)
-        with suppress(ChildProcessError):
+        try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+        except ChildProcessError:
+            return  # there are none any more
         time.sleep(0.02)

@@ -42,6 +42,7 @@ __all__ = ["Job", "Supervisor"]
 
 _GRACE = 2.0
 _TICK = 0.1
+_SILENT = 5 * watch.BEAT
 
 
 @dataclass
@@ -77,8 +78,8 @@ class _Rank:
         self.number, self.process, self.pipe = number, process, pipe
         self.rest = b""
         self.where = ""
-        self.waits: Optional[tuple[str, int]] = None
-        self.since = self.moved = time.monotonic()
+        self.said: Optional[tuple[str, int]] = None
+        self.since = self.moved = self.heard = time.monotonic()
         self.got = 0
         self.error: Optional[dict[str, Any]] = None
         self.still: Optional[tuple[float, int, float]] = None
@@ -101,12 +102,17 @@ class _Rank:
         if "failed" in facts:
             self.error = self.error or facts
             return
-        now = time.monotonic()
+        now = self.heard = time.monotonic()
         self.where = facts["where"]
-        self.waits = None if facts["waits"] is None else (str(facts["waits"][0]), int(facts["waits"][1]))
+        self.said = None if facts["waits"] is None else (str(facts["waits"][0]), int(facts["waits"][1]))
         self.since = now - facts.get("since", 0.0)
         if facts["got"] != self.got:
             self.got, self.moved = facts["got"], now
+
+    @property
+    def waits(self) -> Optional[tuple[str, int]]:
+        """What it waits in, and for whom; None where it computes, or says nothing any more."""
+        return self.said if time.monotonic() - self.heard < _SILENT else None
 
     @property
     def waited(self) -> float:
@@ -248,11 +254,11 @@ class Supervisor:
                     1,
                 )
         status = rank.process.poll()
-        if status is not None and status < 0:
-            text = f"was ended by {_signal_name(-status)}" + (f"; it was last at {rank.where}" if rank.where else "")
-        elif rank.error is not None:
+        if rank.error is not None:
             where = rank.error["where"]
             text = f"has failed: {rank.error['failed']}" + (f" at {where}" if where else "")
+        elif status is not None and status < 0:
+            text = f"was ended by {_signal_name(-status)}" + (f"; it was last at {rank.where}" if rank.where else "")
         else:
             text = f"has ended with status {status}" + (f"; it was last at {rank.where}" if rank.where else "")
         return _Failure(f"rank {rank.number} {text}", (128 - status if status < 0 else status) if status else 1)
@@ -272,7 +278,7 @@ class Supervisor:
             rank = self.ranks.get(target)
             if rank is None or rank.process.poll() is not None:
                 continue
-            waits = self._of_waiter(waiter, target)
+            waits, still = self._of_waiter(waiter, target), self._still(rank)
             if rank.waits is not None:
                 found = self._circle(rank)
                 if found is not None:
@@ -284,7 +290,6 @@ class Supervisor:
                     f"is at {rank.where or 'no known line'}{waits}",
                     1,
                 )
-            still = self._still(rank)
             if self.job.standstill and min(still, seconds) >= self.job.standstill:
                 return _Failure(f"rank {target} stands still at {rank.where or 'no known line'}{waits}", 1)
         return None

@@ -4,8 +4,8 @@
 `mycel.prims.collectives` along a mesh of one axis, which has the group's members as its devices. So
 operations run at once, are recorded for gradients and staged into graphs like any other, and their
 derivatives are those of the primitives. As of any operation, what nobody uses of a graph is not
-computed: ranks that run different graphs must use the same collectives. What has no result to stage (sending, objects, barriers)
-asks for values, so that a compiled function runs in segments there.
+computed: ranks that run different graphs must use the same collectives. What has no result to stage
+(sending, objects, barriers) asks for values, so that a compiled function runs in segments there.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from mycel.base import arguments
 from mycel.communication import groups
 from mycel.communication.groups import GlobalComm, find_group
 from mycel.communication.store import TCPStore
+from mycel.transport import environment
 
 __all__ = [
     "destroy_process_group",
@@ -60,12 +61,14 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Begin communication among `world_size` processes, of which one is supported now.
+    """Begin communication among `world_size` processes, as `mycel.communication.init` does; `rank`
+    is that of this one.
 
-    `rank` is that of this process. With `init_method` or `store`, not both, size and rank must be
-    given. `timeout`, `group_name`, `pg_options` and `device_id` have no effect. Raises ValueError
-    for other sizes and ranks and for a `backend` other than "hccl", "nccl" and "mccl", TypeError
-    for a store that is not a `TCPStore`.
+    The processes meet where their environment says, at `store`, or at the place that `init_method`
+    names, "tcp://HOST:PORT", where rank 0 is. With one of both, size and rank must be given; else
+    they are -1 or what the environment says. `timeout`, `group_name`, `pg_options` and `device_id`
+    have no effect. Raises ValueError for other sizes and ranks and for a `backend` other than
+    "hccl", "nccl" and "mccl", TypeError for a store that is not a `TCPStore`.
 
     >>> init_process_group(world_size=1, rank=0)
     """
@@ -77,11 +80,23 @@ def init_process_group(
     arguments.optional(name, "store", store, TCPStore)
     if (init_method is not None or store is not None) and (size < 1 or own < 0):
         raise ValueError(f"{name}: init_method and store need world_size and rank, not {size} and {own}")
-    if size not in (-1, 1):
-        raise ValueError(f"{name}: world_size is {size}, but one process is supported now; use 1")
-    if own not in (-1, 0):
-        raise ValueError(f"{name}: rank {own} is not in a world of one process; use 0")
-    groups.init(backend)
+    if own >= max(size, 1) and size != -1:
+        raise ValueError(f"{name}: rank {own} is not in a world of {size} processes")
+    if init_method is None and store is None:
+        found = environment.world()
+        if size not in (-1, found.size):
+            raise ValueError(f"{name}: world_size is {size}, but this process is one of {found.size}; use {found.size}")
+        if own not in (-1, found.rank or 0):
+            raise ValueError(f"{name}: rank {own} is not that of this process, {found.rank or 0}")
+        groups.init(backend)
+        return
+    host, port = "127.0.0.1", 0
+    if init_method is not None:
+        place, _, text = init_method.removeprefix("tcp://").rpartition(":")
+        if not init_method.startswith("tcp://") or not place or not text.isdigit():
+            raise ValueError(f"{name}: init_method must be 'tcp://HOST:PORT', not {init_method!r}")
+        host, port = place, int(text)
+    groups.begin(backend, environment.World(size, own, None, host, port, False, False, "sockets"), store)
 
 
 def destroy_process_group(group: Optional[str] = None) -> None:

@@ -121,8 +121,10 @@ def scattered(parts: Sequence[Tensor], like: Tensor, shape: tuple[int, ...], sou
     """Return the element for this process of the `parts` of one member, where the others have none.
 
     The result has the type of `like` and the given `shape`; `source` is the member's rank in
-    `group`. It has no derivative.
+    `group`. It has no derivative between processes.
     """
+    if group.size == 1:
+        return parts[0]
     given = [eager.apply(E.stop_gradient, p) for p in parts] if group.rank == source else [nothing(like)] * group.size
     shapes = [tuple(shape) if k == source else (0,) for k in range(group.size)]
     return group.transport.exchange(given, shapes)[source]

@@ -19,9 +19,7 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
-from mycel.train import rank_parts as _rank_parts  # noqa: F401  which divides compiled functions
-from mycel.transport.environment import world
-from mycel.transport.place import transport
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
 
 __all__ = [
     "COMPATIBLE",
@@ -97,6 +95,9 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     'auto_parallel'
     >>> reset_auto_parallel_context()
     """
+    # Other programs need not load what divides.
+    from mycel.distributed.modes import WITH_EFFECT, begin, device_count
+
     function = "set_auto_parallel_context"
     changes: dict[str, Any] = {}
     for name, value in kwargs.items():
@@ -104,34 +105,18 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         if name in _CHOICES and value not in _CHOICES[name]:
             raise ValueError(f"{function}: {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         checked = check_value(function, name, value)
-        if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in _OF_PROCESSES and _several()):
+        if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in WITH_EFFECT and device_count() > 1):
             without_effect(f"{function}({name}=...)", "work runs on one device")
         _enter(changes, name, copy.deepcopy(checked))
-    PROCESS.settings = PROCESS.settings.replaced(**changes)
     PROCESS.given = PROCESS.given | set(kwargs)
+    if "device_num" not in PROCESS.given:
+        changes["device_num"] = device_count()
+    PROCESS.settings = PROCESS.settings.replaced(**changes)
+    if PROCESS.settings.dividing is not None:
+        begin()
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode != ParallelMode.STAND_ALONE and not _several():
+    if mode != ParallelMode.STAND_ALONE and device_count() == 1:
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
-
-
-# What has an effect on several processes.
-_OF_PROCESSES = (
-    "gradients_mean",
-    "parameter_broadcast",
-    "device_num",
-    "global_rank",
-    "dataset_strategy",
-    "full_batch",
-    "enable_parallel_optimizer",
-    "parallel_optimizer_config",
-    "strategy_ckpt_save_file",
-    "strategy_ckpt_config",
-)
-
-
-def _several() -> bool:
-    """Return whether this process is one of several."""
-    return transport().size > 1 or world().size > 1
 
 
 def _enter(changes: dict[str, Any], name: str, value: Any) -> None:

@@ -16,6 +16,7 @@ from mycel.core import eager
 from mycel.derivatives.custom_functions import no_gradients, refused
 from mycel.derivatives.gradient import grad
 from mycel.devices.runtime import synchronize
+from mycel.parallel.regions import is_compiled, parallel_info, shard_strategy
 from mycel.train.callback.flops import step_flops
 from mycel.train.mindir import model_of
 from mycel.train.mindspore_export import mindspore_bytes
@@ -282,12 +283,14 @@ class CellExecutor:
         raise RuntimeError("init_dataset: batches are arguments here, not taken from a device's queue")
 
     def _get_shard_strategy(self, obj: Any) -> dict[str, Any]:
-        """Return how a network is divided: not at all."""
-        return {}
+        """Return the strategies of a network's operators (`mycel.parallel.regions`); none before it
+        was compiled.
+        """
+        return shard_strategy(obj) if is_compiled(obj) else {}
 
     def _get_num_parallel_ops(self, obj: Any) -> int:
-        """Return the number of operations that are divided: 0."""
-        return 0
+        """Return the number of operators that are divided; 0 before the network was compiled."""
+        return len(parallel_info(obj)) if is_compiled(obj) else 0
 
     def _get_allreduce_fusion(self, obj: Any) -> dict[str, Any]:
         """Return which reductions between processes are fused: none."""

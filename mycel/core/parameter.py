@@ -18,7 +18,7 @@ from mycel.engines import buffers
 from mycel.ir.types import tensor_type
 from mycel.prims.elementwise import identity
 
-__all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside"]
+__all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside", "types_only"]
 
 _counter = itertools.count()
 _local = threading.local()
@@ -263,6 +263,15 @@ def _rebuild(array: np.ndarray[Any, Any], name: str, requires_grad: bool) -> Par
 _BUFFER: Any = Tensor.__dict__["_buf"]
 
 
+class _NoValues:
+    """Stands for the buffer of a parameter of which only the type is used."""
+
+    __slots__ = ()
+
+
+_NO_VALUES = _NoValues()
+
+
 class _Declared(Parameter):
     """A parameter whose values its initializer draws when they are first read.
 
@@ -273,6 +282,8 @@ class _Declared(Parameter):
 
     @property
     def _buf(self) -> Any:
+        if getattr(_local, "types_only", False):
+            return _NO_VALUES
         self.init_data()
         return self._buf
 
@@ -318,6 +329,21 @@ def no_init_parameters() -> Iterator[None]:
         yield
     finally:
         _local.declares_only = before
+
+
+@contextmanager
+def types_only() -> Iterator[None]:
+    """Return a context manager within which this thread stages functions of parameters that are
+    only declared, without drawing their values.
+
+    What is staged so may be looked at and counted; to run it, leave the block.
+    """
+    before = getattr(_local, "types_only", False)
+    _local.types_only = True
+    try:
+        yield
+    finally:
+        _local.types_only = before
 
 
 class ParameterTuple(tuple[Parameter, ...]):

@@ -128,7 +128,7 @@ class Transformed:
 
                 self._compiled = jit(self._derive)
             return self._compiled(self._constants(args, kwargs), *args, **kwargs)
-        if dividing.now and eager.current_context() is None:
+        if dividing.apart and eager.current_context() is None:
             raise RuntimeError(
                 f"{getattr(self.fn, '__name__', type(self.fn).__name__)}: in the mode {current().parallel_mode!r} the "
                 "ranks divide what is compiled, and this gradient would be of one rank's data alone; compile the "

@@ -14,25 +14,36 @@ import numpy as np
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
+from mycel.engines.base import Spread
 from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import Sharding, local_type, shard, whole
+from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold", "joined", "part_of_value", "whole_value"]
+__all__ = ["Held", "held", "hold", "joined", "whole_value"]
 
 
 class Held(NamedTuple):
-    """A rank's part of a tensor: its buffer, and how the tensor is laid out on a mesh."""
+    """What there is of a tensor here, and how the tensor is laid out on a mesh.
 
-    buffer: Any
+    A `piece` is the buffer of this rank's part, or the parts of all devices of this process.
+    """
+
+    piece: Any
     layout: Sharding
     mesh: Mesh
 
 
 def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
-    part = buffers.to_array(own.buffer, local_type(tensor._type, own.layout))
-    parts = transport().all_gather_list(part, own.mesh.devices)
-    return whole(parts, own.layout, own.mesh)
+    mesh = own.mesh
+    if isinstance(own.piece, Spread):
+        if own.layout.is_whole:
+            return np.asarray(own.piece.part(mesh.devices[0]))
+        by_rank = dict(zip(sorted(mesh.devices), own.piece.parts()))
+        parts = [by_rank[rank] for rank in mesh.devices]
+    else:
+        part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
+        parts = transport().all_gather_list(part, mesh.devices)
+    return whole(parts, own.layout, mesh)
 
 
 def _joined(tensor: Tensor, own: Held) -> Any:
@@ -97,29 +108,19 @@ def whole_value(tensor: Tensor) -> np.ndarray[Any, Any]:
     return tensor.asnumpy() if own is None else _gathered(tensor, own)
 
 
-def hold(tensor: Tensor, own: Held) -> None:
-    """Give a tensor a value of which this rank has a part; a whole one is its value at once."""
+def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
+    """Give a tensor a value of which there is a piece here.
+
+    A whole one is its value at once, unless it may be fetched `lazily`.
+    """
     kind = type(tensor)
-    if own.layout.is_whole or kind not in (*_CLASSES, *_CLASSES.values()):
-        tensor._buf = own.buffer if own.layout.is_whole else _joined(tensor, own)
+    if own.layout.is_whole and not lazily:
+        tensor._buf = own.piece
+        return
+    if kind not in (*_CLASSES, *_CLASSES.values()):
+        tensor._buf = _joined(tensor, own)
         return
     if kind in _CLASSES:
         _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     tensor.__dict__["_held"] = own
-
-
-def part_of_value(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
-    """Return a buffer of this rank's part of a tensor's value in a layout.
-
-    What the ranks have in this layout already is taken as it is; other values are whole on every
-    rank, or become so, and are cut.
-    """
-    own = held(tensor)
-    if own is not None and own.layout == layout and own.mesh == mesh:
-        return own.buffer
-    if tensor._buf is None:
-        tensor._need_value("a divided function")
-    if layout.is_whole:
-        return tensor._buf
-    return buffers.from_array(shard(buffers.to_array(tensor._buf, tensor._type), layout, mesh, transport().rank))

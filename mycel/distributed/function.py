@@ -17,10 +17,11 @@ from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, hold, joined, part_of_value
+from mycel.distributed.apart import joined
+from mycel.distributed.executing import Entry, Executor, executor_for, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
-from mycel.engines.select import compile_graph
+from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
@@ -31,22 +32,26 @@ __all__ = ["Distributed", "distribute"]
 class Divided:
     """One version of a function, with its graph divided among the ranks of a mesh."""
 
-    def __init__(self, version: Version, layouts: Layouts, count: int) -> None:
-        self.version, self.layouts = version, layouts
+    def __init__(self, version: Version, layouts: Layouts, count: int, executor: Executor) -> None:
+        """Divide the graph of `version` by `layouts`, for `executor` to run.
+
+        `count` is the number of tensors in the arguments.
+        """
+        self.version, self.layouts, self.executor = version, layouts, executor
         graph, captured = version.graph, version.tensors
         inputs: list[Optional[Sharding]] = []
         for k, node in enumerate(graph.inputs):
-            given = k < count
+            own = k < count
             inputs.append(
-                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
+                layouts.of_input(k, node.type) if own else layouts.of_captured(captured[k - count], node.type)
             )
-        writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
-        tied = {place: i for i, place in writes}
+        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
+        tied = {place: i for i, place in self.writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        self.made: Partitioned = partition(graph, layouts.mesh, inputs, outputs, tied, layouts.plan(graph))
-        self.aliases = version.aliases
-        if layouts.parts and any(not s.is_whole for s in self.made.inputs[:count]):
-            changed = [graph.inputs[i].type for i, _ in version.argument_writes if not self.made.inputs[i].is_whole]
+        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
+        if layouts.parts and executor.is_apart and any(not s.is_whole for s in self.made.inputs[:count]):
+            changed = [i for i, _ in version.argument_writes if not self.made.inputs[i].is_whole]
             if changed or version.returns_given:
                 raise CompileError(
                     f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of "
@@ -55,36 +60,41 @@ class Divided:
         layouts.divided(
             {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
         )
-        self._programs: dict[int, Callable[..., Any]] = {}
+        self._entries: dict[int, Entry] = {}
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
         """Run on this rank's parts of a call's `tensors`, or on those that are whole."""
-        version, made, mesh = self.version, self.made, self.layouts.mesh
-        buffers = []
-        for k, (layout, t) in enumerate(zip(made.inputs, [*tensors, *version.tensors])):
-            own = self.layouts.parts and k < len(tensors)
-            buffers.append(_buffer(t) if own else part_of_value(t, layout, mesh))
-        out: list[Any] = []
+        version, made, executor = self.version, self.made, self.executor
+        targets = [*tensors, *version.tensors]
+        own = len(tensors) if self.layouts.parts and executor.is_apart else 0
+        pieces = [
+            value_of(t) if k < own else executor.piece(t, layout)
+            for k, (layout, t) in enumerate(zip(made.inputs, targets))
+        ]
+        found: tuple[Any, ...] = ()
         if version.result_types:
             try:
-                values = self._program()(*buffers)
+                found = self._entry()(*pieces)
             except MemoryError:
                 raise out_of_memory(made.graph) from None
-            values = values if isinstance(values, tuple) else (values,)
-            out = [make(t, v) for t, v in zip(version.result_types, values)]  # type: ignore[arg-type]
-        targets = [*tensors, *version.tensors]
-        writes = [*version.argument_writes, *((len(tensors) + i, place) for i, place in version.writes)]
-        for i, place in writes:
-            hold(targets[i], Held(out[place]._buf, made.outputs[place], mesh))
+        written = {place for _, place in self.writes}
+        for i, place in self.writes:
+            executor.keep(targets[i], found[place], made.outputs[place])
+        out = [
+            make(t, None if k in written else executor.own(piece))  # type: ignore[arg-type]
+            for k, (t, piece) in enumerate(zip(version.result_types, found))
+        ]
+        for i, place in self.writes:
+            out[place] = targets[i]
         version.kept = None
-        given = _Given(tensors, made.inputs, mesh) if self.layouts.parts else tensors
+        given = _Given(tensors, made.inputs, self.layouts.mesh) if own else tensors
         return version._finish(out, given, call)
 
-    def _program(self) -> Callable[..., Any]:
+    def _entry(self) -> Entry:
         rank = transport().rank
-        if rank not in self._programs:
-            self._programs[rank] = compile_graph(self.made.graph, self.aliases)
-        return self._programs[rank]
+        if rank not in self._entries:
+            self._entries[rank] = self.executor.entry(self.made.graph, self.version.aliases)
+        return self._entries[rank]
 
 
 class Distributed:
@@ -109,13 +119,24 @@ class Distributed:
 
     def divided(self, *args: Any, **kwargs: Any) -> Divided:
         """Return the program for arguments like these, without running it."""
-        size = transport().size
-        if size < self.layouts.mesh.size:
+        executor, size = executor_for(self.layouts.mesh), transport().size
+        if executor.is_apart and size < self.layouts.mesh.size:
             raise CompileError(
                 f"{self.__name__} is divided among {self.layouts.mesh.size} ranks, but there are {size}; start as many "
                 "with `mycel launch -n`"
             )
-        whole = self._whole(args, kwargs)
+        return self._of(executor, args, kwargs)
+
+    def planned(self, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+        """Return the undivided program for arguments like these, and the graph of each rank.
+
+        Ranks need not have been started.
+        """
+        found = self._of(executor_for(self.layouts.mesh), args, kwargs)
+        return found.version, found.made.graph
+
+    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Divided:
+        whole = self._whole(args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
@@ -125,7 +146,7 @@ class Distributed:
                 tensors: list[Tensor] = []
                 for value in (*args, *kwargs.values()):
                     describe(value, tensors)
-                self._divided[id(version)] = (version, Divided(version, self.layouts, len(tensors)))
+                self._divided[id(version)] = (version, Divided(version, self.layouts, len(tensors), executor))
             return self._divided[id(version)][1]
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -159,12 +180,6 @@ class _Given(list[Any]):
     def __getitem__(self, k: Any) -> Any:
         tensor = super().__getitem__(k)
         return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)
-
-
-def _buffer(t: Tensor) -> Any:
-    if t._buf is None:
-        t._need_value("a divided function")
-    return t._buf
 
 
 def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:

@@ -16,6 +16,8 @@ from mycel.transforms.partition import WHOLE, Sharding, sharding
 __all__ = ["Layouts", "Spec"]
 
 Spec = Sequence[Union[None, str, Sequence[str]]]
+Given = Sequence[Optional[Sharding]]
+Decided = tuple[Graph, Given, Mapping[Node, Sharding]]
 OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
 
 
@@ -41,9 +43,14 @@ class Layouts:
         spec = self.inputs[number] if number < len(self.inputs) else None
         return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
 
-    def plan(self, graph: Graph) -> dict[Node, Sharding]:
-        """Return the divisions of nodes of a function's graph that are decided."""
-        return {}
+    def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
+        """Return the graph to divide, the layouts of its inputs, and divisions that are decided.
+
+        The graph is `graph` or does the same. `inputs` are the layouts asked for, `outputs` those
+        of the graph's outputs, None where they are open; `tied` maps outputs to the inputs that
+        they replace.
+        """
+        return graph, inputs, {}
 
     def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
         """Take note of the layouts that a divided program has given its parameters, by name."""

@@ -12,27 +12,51 @@ A process that is alone runs the function as it is, whatever the number of devic
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
+from mycel.base.errors import ShapeError
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import ParallelSettings, current
+from mycel.base.parallel_settings import AUTO, ParallelSettings, current
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
-from mycel.distributed.layouts import Layouts, Spec
+from mycel.distributed.layouts import Decided, Given, Layouts, Spec
 from mycel.distributed.strategies import mesh_of, plan_of
-from mycel.ir.graph import Graph, Node
+from mycel.engines.select import engine
+from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.planner.planning import plan
+from mycel.planner.topology import HOST, Topology, load
 from mycel.transforms.partition import WHOLE, Sharding, sharding
+from mycel.transforms.regions import unmarked
+from mycel.transport.environment import world
 from mycel.transport.place import transport
 
-__all__ = ["OfSettings", "Saving", "call", "saving"]
+__all__ = ["WITH_EFFECT", "OfSettings", "Saving", "begin", "call", "device_count", "saving"]
 
 KILOBYTE = 1024
+# The settings that have an effect where there are several devices.
+WITH_EFFECT = (
+    "gradients_mean",
+    "parameter_broadcast",
+    "device_num",
+    "global_rank",
+    "dataset_strategy",
+    "full_batch",
+    "search_mode",
+    "auto_parallel_search_mode",
+    "sharding_propagation",
+    "enable_parallel_optimizer",
+    "parallel_optimizer_config",
+    "strategy_ckpt_save_file",
+    "strategy_ckpt_config",
+)
 
 
 class Saving:
@@ -82,9 +106,34 @@ class OfSettings(Layouts):
         if asked and saving.write is not None:
             saving.write(self.settings, parameters, self.mesh)
 
-    def plan(self, graph: Graph) -> dict[Node, Sharding]:
-        """Return the divisions of marked operators."""
-        return plan_of(graph, self.mesh)
+    def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
+        """Return the graph, the layouts of its inputs and the divisions of nodes.
+
+        In the automatic mode they are searched, where no operator has a strategy of the program's.
+        `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
+        """
+        marked = plan_of(graph, self.mesh)
+        if self.settings.parallel_mode != AUTO or marked:
+            return graph, inputs, marked
+        mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
+        graph = unmarked(graph)
+        made = plan(graph, topology_of(self.mesh), inputs, outputs, tied, mode=mode)
+        return graph, made.inputs, made.divisions
+
+
+def topology_of(mesh: Mesh) -> Topology:
+    """Return the devices and links that plans are made for.
+
+    The environment variable MYCEL_TOPOLOGY names a file of them; without it ranks are taken for
+    processes of one machine. All ranks have to find the same.
+    """
+    path = os.environ.get("MYCEL_TOPOLOGY")
+    if not path:
+        return HOST.topology(mesh)
+    found = load(path)
+    if found.mesh.sizes != mesh.sizes:
+        raise ShapeError(f"MYCEL_TOPOLOGY: {path!r} is for a mesh of {found.mesh.sizes}, not of {mesh.sizes}")
+    return replace(found, mesh=mesh, links={a: found.links[b] for a, b in zip(mesh.names, found.mesh.names)})
 
 
 def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> Optional[Spec]:
@@ -121,6 +170,8 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     settings = current()
     here = transport().size
+    if here == 1 and engine().device_count() >= settings.device_num:
+        here = settings.device_num
     if here == 1:
         what = f"the parallel mode of {settings.dividing} devices"
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
@@ -143,4 +194,18 @@ def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     return known[1]
 
 
-dividing.call = call
+def planned(jit: Jit, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+    """Return the undivided program of a call, and the graph that each rank would run."""
+    return distributed(jit, current()).planned(*args, **kwargs)
+
+
+def device_count() -> int:
+    """Return how many devices work together: the ranks that there are or that the environment
+    names, or the devices of this process.
+    """
+    return max(transport().size, world().size, engine().device_count())
+
+
+def begin() -> None:
+    """Have calls of compiled functions divided from now on, where settings say so."""
+    dividing.call, dividing.planned = call, planned

@@ -31,7 +31,7 @@ from mycel.frontend.guards import lookup
 from mycel.frontend.join import Choice
 from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.natives import MUTATED, flags_of, follows_users, is_jit, is_native
-from mycel.frontend.operator_marks import marked_cell, marked_function
+from mycel.frontend.operator_marks import construct_by_operators, marked_cell, marked_function
 from mycel.frontend.scopes import scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -190,6 +190,7 @@ class Interpreter(Stage):
             self.guards.cell(cell)
             return cell.run_with_hooks(lambda *a, **k: self.invoke(construct, a, k), args, kwargs, invoke)
         self.guards.native_cell(cell)
+        construct = construct_by_operators(self, cell, construct)
         if follows_users(cell):
             run = lambda *a, **k: interpret(self, function, (cell, *a), k)
             return cell.run_with_hooks(run, args, kwargs, invoke)

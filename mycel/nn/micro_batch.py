@@ -127,6 +127,8 @@ class PipelineCell(_Parts):
                             f"PipelineCell: {name!r} is to be on stage {number}, and pipeline_stages is {stages}"
                         )
                     known[name].pipeline_stage = number
+                else:
+                    known[name].pipeline_segment = number
         self.micro_size = self.count
         self.micro_inputs = self._parts()
 

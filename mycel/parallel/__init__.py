@@ -1,4 +1,7 @@
-"""`mindspore.parallel`: how work is divided over devices, and checkpoints of divided work."""
+"""`mindspore.parallel`: how work is divided over devices, and checkpoints of divided work.
+
+`mycel.parallel.simulation` tells how it would run on more devices than there are.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard
 from mycel.parallel.layout import sync_pipeline_shared_parameters as sync_pipeline_shared_parameters
+from mycel.planner.simulation import simulate as simulate
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_convert
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform
@@ -42,6 +46,7 @@ __all__ = [
     "set_algo_parameters",
     "set_op_strategy_config",
     "shard",
+    "simulate",
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",

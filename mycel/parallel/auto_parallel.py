@@ -2,8 +2,7 @@
 
 A network has settings of its own, which are in force in place of the process's while it is called
 or compiled; the number of devices and the rank are those of the process. On one device the network
-runs as it is, and what is asked of the division is logged once. On several ranks the network that
-is divided is the outermost one that is called, or is given to `Model`.
+runs as it is, and what is asked of the division is logged once.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSetti
 from mycel.cells.cell import Cell
 from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value
+from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.layout import Layout
-from mycel.train import rank_parts as _rank_parts  # noqa: F401  which divides compiled functions
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
 from mycel.transport.place import transport
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
@@ -66,13 +66,15 @@ class AutoParallel(Cell):
 
     @property
     def settings_in_force(self) -> ParallelSettings:
-        """The settings while the network is called, with the process's number of devices."""
+        """The settings while the network is called, with the number of devices that there are."""
+        begin()
         world = PROCESS.settings
-        known = self.__dict__.get("_of_world")
-        if known is None or known[0] is not self.settings or known[1] is not world:
-            made = self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)
-            known = self.__dict__["_of_world"] = (self.settings, world, made)
-        return known[2]  # type: ignore[no-any-return]
+        count = world.device_num if "device_num" in PROCESS.given else device_count()
+        made: ParallelSettings = self.settings.replaced(device_num=count, global_rank=world.global_rank)
+        known: Optional[ParallelSettings] = self.__dict__.get("_in_force")
+        if known is None or made != known:
+            known = self.__dict__["_in_force"] = made
+        return known
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with in_force(self.settings_in_force):
@@ -89,14 +91,12 @@ class AutoParallel(Cell):
         Raises RuntimeError on several ranks where what is called does not divide the work.
         """
         _check_division()
-        world = PROCESS.settings
-        with in_force(self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)):
-            return self.network(*args, **kwargs)
+        return self.network(*args, **kwargs)
 
     def _keep(self, **settings: Any) -> None:
         self.settings = self.settings.replaced(**settings)
-        if transport().size == 1:
-            for name, value in settings.items():
+        for name, value in settings.items():
+            if device_count() == 1 or name not in WITH_EFFECT:
                 without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
 
     def comm_fusion(self, config: dict[str, dict[str, Any]]) -> None:

@@ -54,6 +54,12 @@ def _divided(name: str, size: DimLike, count: int) -> DimLike:
     return size // count
 
 
+def _axis(name: str, x: TensorType, axis: int) -> int:
+    if not 0 <= axis < x.rank:
+        raise ShapeError(f"{name}: axis {axis} is none of the {x.rank} axes of {x}")
+    return axis
+
+
 def _resized(x: TensorType, axis: int, size: DimLike) -> TensorType:
     return tensor_type((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
 
@@ -103,7 +109,7 @@ all_reduce: Primitive = register(
 
 
 def _all_gather_infer(x: TensorType, *, mesh: Mesh, axes: Axes, axis: int) -> TensorType:
-    return _resized(x, axis, x.shape[axis] * mesh.count(axes))
+    return _resized(x, _axis("all_gather", x, axis), x.shape[axis] * mesh.count(axes))
 
 
 def _all_gather_batch(size: Any, values: Any, axes_of: Any, *, mesh: Mesh, axes: Axes, axis: int) -> Any:
@@ -125,7 +131,8 @@ all_gather: Primitive = register(
 
 
 def _reduce_scatter_infer(x: TensorType, *, mesh: Mesh, axes: Axes, axis: int, op: str) -> TensorType:
-    return _resized(x, axis, _divided("reduce_scatter", x.shape[axis], mesh.count(axes)))
+    size = x.shape[_axis("reduce_scatter", x, axis)]
+    return _resized(x, axis, _divided("reduce_scatter", size, mesh.count(axes)))
 
 
 def _reduce_scatter_vjp(
@@ -159,8 +166,8 @@ reduce_scatter: Primitive = register(
 
 def _all_to_all_infer(x: TensorType, *, mesh: Mesh, axes: Axes, split: int, concat: int) -> TensorType:
     count = mesh.count(axes)
-    cut = _resized(x, split, _divided("all_to_all", x.shape[split], count))
-    return _resized(cut, concat, cut.shape[concat] * count)
+    cut = _resized(x, split, _divided("all_to_all", x.shape[_axis("all_to_all", x, split)], count))
+    return _resized(cut, _axis("all_to_all", x, concat), cut.shape[concat] * count)
 
 
 def _all_to_all_batch(size: Any, values: Any, axes_of: Any, *, mesh: Mesh, axes: Axes, split: int, concat: int) -> Any:

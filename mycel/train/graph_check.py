@@ -39,6 +39,7 @@ from mycel.ir.verify import verify
 from mycel.loops.programs import Program
 from mycel.prims.attention import OPERANDS
 from mycel.prims.base import GET_ITEM, Literal, Primitive
+from mycel.prims.collectives import COLLECTIVES, mesh_position
 from mycel.prims.control import call, while_loop
 from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.index_bounds import BOUNDS
@@ -133,9 +134,9 @@ _bounded = {"bounds": _one_of(*BOUNDS)}
 # What a file may leave out.
 _OPTIONAL = frozenset((*_bounded, "factor"))
 
+# Primitives that files never hold: exports take marks out, and refuse what only ranks can run.
+NEVER_IN_FILES = frozenset(("constrain", mesh_position.name, *(p.name for p in COLLECTIVES)))
 # The parameters of the primitives that files may hold; those that are not here take none.
-# Those that files never hold: exports take marks out.
-NEVER_IN_FILES = frozenset(("constrain",))
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},
     "get_item": {"index": _is_count},

@@ -19,6 +19,7 @@ from mycel.core.tensor import Tensor
 from mycel.distributed import modes
 from mycel.distributed.apart import Held, held, hold, whole_value
 from mycel.engines import buffers
+from mycel.engines.base import Spread
 from mycel.ir.mesh import Mesh
 from mycel.train.strategies import Dims, ParallelLayouts, write_strategy
 from mycel.transforms.partition import Sharding, local_shape, local_type
@@ -62,7 +63,7 @@ def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Option
 
 def _part(tensor: Tensor) -> Optional[Held]:
     own = held(tensor)
-    if own is None or layout_entry(tuple(tensor.shape), own.layout, own.mesh) is None:
+    if own is None or isinstance(own.piece, Spread) or layout_entry(tuple(tensor.shape), own.layout, own.mesh) is None:
         return None
     return own
 
@@ -73,7 +74,7 @@ def entry_of(tensor: Tensor, whole: bool) -> Array:
     The tensor stays divided.
     """
     own = None if whole else _part(tensor)
-    return whole_value(tensor) if own is None else buffers.to_array(own.buffer, local_type(tensor._type, own.layout))
+    return whole_value(tensor) if own is None else buffers.to_array(own.piece, local_type(tensor._type, own.layout))
 
 
 def fits_part(parameter: Parameter, value: Array) -> bool:

@@ -2,12 +2,11 @@
 
 `world` reads the environment. MindSpore's variables come first (MS_WORKER_NUM or RANK_SIZE, RANK_ID
 or MS_NODE_ID, MS_SCHED_HOST, MS_SCHED_PORT, MS_ROLE), which `mycel launch` and `msrun` set; then
-those of Open MPI, of MPICH and its relatives (PMI), and of Slurm. Ranks meet at a store: where
-MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0 does.
-MYCEL_TRANSPORT is
-"sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use MPI, as they know no
-place to meet. MYCEL_MEETING is for how many seconds ranks wait for all to come (300), MYCEL_TIMEOUT
-for how many a rank waits for another one later (without end).
+those of Open MPI, of MPICH and its relatives (PMI), PyTorch's, and of Slurm. Ranks meet at a store:
+where MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0
+does. MYCEL_TRANSPORT is "sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use
+MPI, as they know no place to meet. MYCEL_MEETING is for how many seconds ranks wait for all to come
+(300), MYCEL_TIMEOUT for how many a rank waits for another one later (without end).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Optional
 from mycel.transport.base import Transport
 from mycel.transport.store import TCPStore
 
-__all__ = ["World", "connect", "serve", "world"]
+__all__ = ["SIZES", "World", "connect", "serve", "world"]
 
 PORT = 8118
 SECONDS = 300.0
@@ -45,8 +44,8 @@ class World:
     kind: str
 
 
-_SIZES = ("MS_WORKER_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-_RANKS = ("RANK_ID", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+SIZES = ("MS_WORKER_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE")
+_RANKS = ("RANK_ID", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK")
 _LOCAL = (
     ("MS_LOCAL_RANK", "MS_LOCAL_WORKER_NUM"),
     ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -63,7 +62,7 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
     (1, 2)
     """
     slurm = "SLURM_PROCID" in variables and "SLURM_STEP_ID" in variables
-    size = _first(variables, (*_SIZES, *(("SLURM_NTASKS",) if slurm else ()))) or 1
+    size = _first(variables, (*SIZES, *(("SLURM_NTASKS",) if slurm else ()))) or 1
     rank = _first(variables, (*_RANKS, *(("SLURM_PROCID",) if slurm else ())))
     role = variables.get("MS_ROLE", "MS_WORKER")
     if role not in ("MS_WORKER", "MS_SCHED"):
@@ -76,7 +75,7 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
         if None not in numbers:
             local = (int(numbers[0] or 0), int(numbers[1] or 1))
             break
-    host = variables.get("MS_SCHED_HOST", "").strip()
+    host = variables.get("MS_SCHED_HOST", "").strip() or variables.get("MASTER_ADDR", "").strip()
     by_mpi = any(k in variables for k in ("OMPI_COMM_WORLD_RANK", "PMI_RANK"))
     kind = variables.get("MYCEL_TRANSPORT", "") or ("mpi" if by_mpi and not host and size > 1 else "sockets")
     if kind not in ("sockets", "mpi"):
@@ -88,7 +87,7 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
             f"communication.init: there are {size} ranks, but neither RANK_ID nor MS_SCHED_HOST says which one this is "
             "and where they meet; start the program with `mycel launch -n` or `msrun`"
         )
-    port = _first(variables, ("MS_SCHED_PORT",))
+    port = _first(variables, ("MS_SCHED_PORT", "MASTER_PORT"))
     if port is None:
         # Two steps of jobs on one machine must not meet each other.
         port = PORT if not slurm else 20000 + int(variables.get("SLURM_JOB_ID", "0")) % 20000
@@ -124,12 +123,16 @@ def _number(name: str) -> Optional[float]:
     return limit or None
 
 
-def connect(found: World) -> tuple[Transport, Optional[TCPStore]]:
-    """Return the transport of this rank of several, and the store that it has to keep open.
+def connect(
+    found: World, given: Optional[TCPStore] = None, name: str = "ranks"
+) -> tuple[Transport, Optional[TCPStore]]:
+    """Return the transport of this rank of several, and the store that it keeps open, if any.
 
-    Raises RuntimeError where the others do not come, or MPI is asked for and missing.
+    The ranks meet at the `given` store, or one at the place that `found` says, under keys with the
+    prefix `name`. Raises RuntimeError where the others do not come, or MPI is asked for and is
+    missing.
     """
-    if found.kind == "mpi":
+    if found.kind == "mpi" and given is None:
         from mycel.transport.mpi import Mpi
 
         return Mpi(), None
@@ -138,14 +141,14 @@ def connect(found: World) -> tuple[Transport, Optional[TCPStore]]:
     limit = seconds()
     wait = timedelta(seconds=_number("MYCEL_MEETING") or limit or SECONDS)
     rank = found.rank
-    store = TCPStore(found.host, found.port, is_master=not found.served and rank == 0, timeout=wait)
+    store = given or TCPStore(found.host, found.port, is_master=not found.served and rank == 0, timeout=wait)
     if rank is None:
-        rank = store.add("ranks/given", 1) - 1
+        rank = store.add(f"{name}/given", 1) - 1
         if rank >= found.size:
             raise RuntimeError(f"communication.init: more than {found.size} ranks have come to {found.host}")
-    made = Sockets(rank, found.size, store, limit)
+    made = Sockets(rank, found.size, store, limit, name)
     made.barrier(range(found.size))  # until then some may still need the store of rank 0
-    return made, store
+    return made, None if store is given else store
 
 
 def serve(found: World) -> None:

@@ -1,7 +1,8 @@
 """Ranks that `mpirun` has started exchange arrays through MPI, by mpi4py.
 
-Collectives of few bytes gather everything; those of many exchange parts, which each rank combines
-in the order of ranks, so that the bits are those of every other transport. A wait is a loop over
+Reductions begin with a packet that says what each rank reduces, and has the elements where they are
+few; those of many exchange parts, which each rank combines in the order of ranks, so that the bits
+are those of every other transport. A wait is a loop over
 `Test`, so that an interrupt of the keyboard is heard. MPI has no way to tell others of an error: a
 rank that raises ends all of them (`MPI_Abort`).
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import zlib
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
@@ -25,6 +27,7 @@ from mycel.transport.base import Array, Transport, reduced
 __all__ = ["Mpi"]
 
 SMALL = 32 * 1024
+_TINY = 256
 _HEADER = 16  # whole numbers: the place of the element type, axes, and up to 14 sizes
 _EAGER = 200  # looks at a request without rest, before the loop begins to sleep
 
@@ -101,31 +104,45 @@ class Mpi(Transport):
         return found
 
     def all_reduce(self, array: Array, op: str, ranks: Sequence[int]) -> Array:
-        count = len(ranks)
+        kind, count = f"all_reduce {op}", len(ranks)
+        parts = self._announced(kind, array, ranks)
+        if parts is not None:
+            return reduced(parts, op)
         if array.nbytes <= SMALL:
-            return reduced(self._alike("all_reduce", array, ranks), op)
+            return reduced(self.exchange([array] * count, ranks), op)
         flat = np.ascontiguousarray(array).reshape(-1)
         ends = [flat.size * k // count for k in range(count + 1)]
         own = reduced(self.exchange([flat[a:b] for a, b in zip(ends, ends[1:])], ranks), op)
         whole: Array = np.concatenate(self.exchange([own] * count, ranks)).reshape(array.shape)
         return whole
 
-    def _alike(self, what: str, array: Array, ranks: Sequence[int]) -> list[Array]:
-        """Return the small arrays of all ranks, which are of one type and shape, by one call."""
-        way, whole = self._communicator(ranks), np.ascontiguousarray(array)
-        row = np.frombuffer(np.array(_head(whole), np.int64).tobytes() + whole.tobytes(), np.uint8)
-        came = np.empty((len(ranks), row.size), np.uint8)
+    def _announced(self, kind: str, array: Array, ranks: Sequence[int]) -> Optional[list[Array]]:
+        """Compare what all ranks reduce; return their arrays where these fit into the packet."""
+        way, head = self._communicator(ranks), np.array([zlib.crc32(kind.encode()), *_head(array)], np.int64)
+        packet, fits = np.zeros(head.nbytes + _TINY, np.uint8), array.nbytes <= _TINY
+        packet[: head.nbytes] = head.view(np.uint8)
+        if fits:
+            packet[head.nbytes : head.nbytes + array.nbytes] = _bytes(np.ascontiguousarray(array))
+        came = np.empty((len(ranks), packet.size), np.uint8)
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]
-        self._wait(way.Iallgather(row, came), what, other)
-        head = row[: 8 * _HEADER]
+        self._wait(way.Iallgather(packet, came), kind, other)
         for rank, one in zip(ranks, came):
-            if not np.array_equal(one[: 8 * _HEADER], head):
-                theirs = _of_head(one[: 8 * _HEADER].view(np.int64))
-                raise ValueError(
-                    f"{what}: rank {self.rank} has {array.dtype.name} {array.shape} and rank {rank} has "
-                    f"{theirs.dtype.name} {theirs.shape}; all must be alike"
+            theirs = one[: head.nbytes].view(np.int64)
+            if theirs[0] != head[0]:
+                raise RuntimeError(
+                    f"rank {self.rank} is in {kind} and rank {rank} in another collective: all ranks of a group must "
+                    "call the same collectives in the same order"
                 )
-        return [one[8 * _HEADER :].copy().view(array.dtype).reshape(array.shape) for one in came]
+            if not np.array_equal(theirs, head):
+                like = _of_head(theirs[1:])
+                raise ValueError(
+                    f"{kind}: rank {self.rank} has {array.dtype.name} {array.shape} and rank {rank} has "
+                    f"{like.dtype.name} {like.shape}; all must be alike"
+                )
+        if not fits:
+            return None
+        whole = came[:, head.nbytes : head.nbytes + array.nbytes]
+        return [one.copy().view(array.dtype).reshape(array.shape) for one in whole]
 
     def barrier(self, ranks: Sequence[int]) -> None:
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Optional
 
-from mycel.base.parallel_settings import PROCESS
 from mycel.transport.alone import Alone
 from mycel.transport.base import Transport
 
@@ -34,7 +33,6 @@ def transport() -> Transport:
 def put(new: Transport) -> Transport:
     """Make `new` the process's transport, and return the one before."""
     before, _process[0] = _process[0], new
-    PROCESS.world = new.size
     return before
 
 

@@ -25,7 +25,7 @@ from typing import Any, Optional
 
 from mycel.base import locks
 
-__all__ = ["PIPE", "begin", "came", "end_with_parent", "failed", "place_of", "reason", "waiting"]
+__all__ = ["BEAT", "PIPE", "begin", "came", "end_with_parent", "failed", "place_of", "reason", "waiting"]
 
 PIPE = "MYCEL_WATCH"
 BEAT = 1.0

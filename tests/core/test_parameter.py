@@ -12,7 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, nn
-from mycel.common.initializer import initializer
+from mycel.common.initializer import Zero, initializer
+from mycel.core.parameter import types_only
 
 
 def parameter(name: Any = None, value: Any = (1.0, 2.0), **options: Any) -> Parameter:
@@ -243,3 +244,24 @@ def test_operations_that_update_give_tensors_that_share_the_values() -> None:
     assert held.tolist() == [5.0, 6.0] and repr(held).startswith("Tensor")
     held.add_(1)
     assert w.tolist() == [6.0, 7.0]
+
+
+def test_functions_of_declared_parameters_are_staged_by_their_types():
+    with ms.nn.no_init_parameters():
+        net = ms.nn.Dense(1 << 20, 1 << 20)  # 4 TiB
+    x = ms.Tensor(shape=(2, 1 << 20), dtype=ms.float32, init=Zero())
+    step = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+    with types_only():
+        graph = ms.explain(step, x).graphs[0]
+    assert [n.type.shape for n in graph.inputs] == [(2, 1 << 20), (1 << 20, 1 << 20), (1 << 20,)]
+    assert net.weight.has_init and net.bias.has_init and x.has_init
+
+
+def test_what_was_staged_by_types_runs_with_values():
+    with ms.nn.no_init_parameters():
+        net = ms.nn.Dense(2, 3, weight_init="ones")
+    run = ms.jit(lambda x: net(x))
+    with types_only():
+        ms.explain(run, ms.ops.ones((1, 2)))
+    assert net.weight.has_init
+    assert run(ms.ops.ones((1, 2))).asnumpy().tolist() == (2 + net.bias.asnumpy()[None]).tolist()

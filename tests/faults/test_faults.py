@@ -1,12 +1,15 @@
-"""A few interrupts and kills at random moments; `make faults` sends a thousand."""
+"""A few interrupts and kills at random moments, and ranks that fail; `make faults` does a thousand,
+and `make ranks` each way for each rank.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
-from tests.faults import harness
+from tests.faults import harness, ranks
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -17,3 +20,9 @@ def test_interrupted_runs_end_as_undisturbed_ones():
 
 def test_killed_runs_end_as_undisturbed_ones():
     assert harness.kills(2, steps=4, each=2) <= 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="standstills are seen on Linux")
+@pytest.mark.parametrize("way", ["kill", "raise", "exit", "sleep"])
+def test_a_rank_that_fails_ends_all(way):
+    ranks.fail(way, 2)

@@ -12,7 +12,10 @@ import pytest
 import mycel as ms
 from mycel import Layout, Parameter, Tensor, nn, ops
 from mycel.parallel.auto_parallel import AutoParallel
+from mycel.parallel.regions import is_compiled, parallel_info, shard_strategy
+from mycel.prims import linalg
 from mycel.prims.constrain import constrain
+from mycel.prims.factors import Factor, Place
 from mycel.transforms.regions import Region, regions_of, strategies_of, unmarked, values_of
 
 CHECKED = dict.fromkeys(("ops.Reshard", "ops.reshard"), "the tensor itself")
@@ -113,6 +116,16 @@ def test_tensors_in_tuples_count() -> None:
     assert ms.jit(function)(x, y).asnumpy().tolist() == np.concatenate((x.asnumpy(), y.asnumpy()), 1).tolist()
     (region,) = regions_of(graph_of(function, x, y))
     assert [d and d.cuts for d in region.in_strategy] == [(2, 1), (4, 1)]
+
+
+def test_a_tensor_may_be_passed_twice() -> None:
+    mul: Any = ops.Mul().shard(((2,), (4,)))
+    x = values(8)
+    function = lambda a: mul(a, a) + mul(a[2:6], a[2:6]).sum()
+    np.testing.assert_allclose(ms.jit(function)(x).asnumpy(), function(x).asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(ms.jit(ms.grad(function))(x).asnumpy(), ms.grad(function)(x).asnumpy(), rtol=1e-6)
+    cuts = [[d and d.cuts for d in r.in_strategy] for r in regions_of(graph_of(function, x)) if r.operator.strategy]
+    assert cuts == [[(2,), (4,)]] * 2
 
 
 def test_what_an_operator_writes_stays_written() -> None:
@@ -309,3 +322,114 @@ def test_functions_and_operators_of_the_language_are_operators() -> None:
     assert sorted(kinds) == sorted(["MatMul", "Softmax", "Div", "Sum", "MatMul", "ReduceSum", "Add", "Sub"])
     ms.set_auto_parallel_context(device_num=1)
     assert regions_of(graph_of(net, x)) == []
+
+
+def test_axes_of_one_factor_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, inner, columns = Place(0), (Place(1), Place(0)), Place(1)
+    factors = (
+        Factor(16, (rows, None), (rows,)),
+        Factor(64, (None, columns), (columns,)),
+        Factor(32, inner, (None,), "sum"),
+    )
+    monkeypatch.setattr(linalg.matmul, "factors", lambda node: factors)
+    net, x = Net(), values(16, 32)
+    assert ms.jit(net)(x).shape == (16, 64)
+    net.matmul.shard(((2, 4), (2, 1)))
+    said = "MatMul iterates over these axes of size 32 together, and the strategy cuts axis 1 of input 0 into 4 parts, "
+    with pytest.raises(ValueError, match=said + "axis 0 of input 1 into 2 parts; cut them alike"):
+        ms.jit(net)(x)
+
+
+def test_what_a_compiled_cell_says() -> None:
+    net, x = Stages(), values(16, 32)
+    assert not is_compiled(net)
+    with pytest.raises(RuntimeError, match="Stages was not compiled"):
+        shard_strategy(net)
+    net.compile(x)
+    names = ["Default/first-Net/MatMul-op0", "Default/first-Net/ReLU-op1"]
+    assert shard_strategy(net) == {names[0]: [[2, 4], [4, 1]], names[1]: [[8, 1]]}
+    said = parallel_info(net)
+    assert list(said) == [*names, "Default/ReduceMean-op2"]
+    line = said[names[0]].pop("line")
+    assert line.startswith(__file__) and said[names[0]] == {
+        "kind": "MatMul",
+        "inputs": [(16, 32), (32, 64)],
+        "results": [(16, 64)],
+        "in_strategy": [(2, 4), (4, 1)],
+        "out_strategy": [None],
+        "stage": 1,
+    }
+
+
+class Layers(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(8, 4)
+        self.norm, self.dense = nn.LayerNorm((4,)), nn.Dense(4, 6, activation="relu")
+        self.softmax = nn.Softmax()
+
+    def construct(self, ids: Any) -> Any:
+        return self.softmax(self.dense(self.norm(self.embedding(ids))))
+
+
+def test_operators_of_layers_are_divided() -> None:
+    net, ids = Layers(), Tensor(rng.integers(0, 8, (4, 2)), ms.int32)
+    compiled = ms.jit(net)
+    want = compiled(ids).asnumpy()
+    net.embedding.gather.shard(((2, 1), (4, 1)))
+    net.dense.matmul.shard(((8, 1), (1, 1)))
+    net.dense.bias_add.shard(((8, 1), (1,)))
+    net.norm.layer_norm.shard(((4, 1, 1), (1,), (1,)))
+    net.softmax.softmax.shard(((2, 2, 1),))
+    np.testing.assert_allclose(compiled(ids).asnumpy(), want, rtol=1e-5)
+    np.testing.assert_allclose(net(ids).asnumpy(), want, rtol=1e-5)
+    found = strategies_of(compiled.compile(ids).graph)
+    assert [name.rpartition("-")[0] for name in found] == [
+        "Default/embedding-Embedding/Gather",
+        "Default/norm-LayerNorm/LayerNorm",
+        "Default/dense-Dense/MatMul",
+        "Default/dense-Dense/BiasAdd",
+        "Default/softmax-Softmax/Softmax",
+    ]
+    net.dense.matmul.shard(((3, 1), (1, 1)))
+    with pytest.raises(ValueError, match="3 parts, which do not divide 8 devices"):
+        compiled(ids)
+
+
+def test_a_layer_that_computes_otherwise() -> None:
+    net, x = nn.LogSoftmax(), values(4, 4)
+    net.log_softmax.shard(((2, 1),))
+    with pytest.raises(ValueError, match="LogSoftmax does not compute by its operation 'log_softmax'"):
+        ms.jit(net)(x)
+    image = values(2, 3, 8, 8)
+    conv = nn.Conv2d(3, 4, 3, has_bias=True)
+    want = conv(image).asnumpy()
+    conv.conv2d.shard(((2, 1, 1, 1), (4, 1, 1, 1)))
+    np.testing.assert_allclose(ms.jit(conv)(image).asnumpy(), want, rtol=1e-4, atol=1e-5)
+    assert list(strategies_of(graph_of(conv, image))) == ["Default/Conv2D-op0"]
+
+
+def test_names_in_a_training_step_are_those_of_mindspore() -> None:
+    net, x, y = Stages(), values(16, 32), values(16, 16)
+    ms.set_auto_parallel_context(pipeline_stages=4)
+    loss = nn.PipelineCell(nn.WithLossCell(net, nn.MSELoss()), 2, {"_backbone.second": 3}, {"_backbone.second.0": 1})
+    assert net.second.pipeline_stage == 3 and net.second[0].pipeline_segment == 1
+    with pytest.raises(ValueError, match="is to be on stage 4, and pipeline_stages is 4"):
+        nn.PipelineCell(net, 2, {"second": 4})
+    step = nn.TrainOneStepCell(loss, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    net.construct = lambda v: net.second(net.first(v))
+    step.compile(x, y)
+    said = parallel_info(step)
+    prefix = "Default/network-PipelineCell/network-WithLossCell/_backbone-Stages/first-Net/"
+    assert [name for name in said if name.startswith(prefix)][:2] == [f"{prefix}MatMul-op0", f"{prefix}ReLU-op1"]
+
+
+def test_what_is_not_one_graph_has_no_marks() -> None:
+    marked: Any = ops.Mul().shard(((2,), (4,)))
+
+    def function(x: Any) -> Any:
+        y = marked(x, x)
+        return y * 2 if float(y.sum()) > 0 else y
+
+    x = values(4)
+    assert ms.jit(function)(x).tolist() == function(x).tolist()

@@ -3,6 +3,9 @@
 Programs that subclass a layer and override `construct` call them: ``self.conv2d(x, weight)``.
 Mycel's own layers call functions instead, so a descriptor of the class makes an operation from the
 layer's arguments when it is first used; an attribute of the object takes precedence.
+
+Programs also divide them: ``net.fc.matmul.shard(...)``. Staging computes a layer of which a program
+divides an operation by these operations (`Cell._by_operators`), where a rule below says how.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 from mycel import nn
 from mycel import ops as _ops
 from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel.cells.cell import Cell, state_epoch
 from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
@@ -33,6 +36,7 @@ class _Kept:
         if cell is None:
             return self
         made = cell.__dict__[self.name] = self.make(cell)
+        state_epoch.value += 1
         return made
 
 
@@ -180,3 +184,37 @@ _keep(
     ascend_910a_target=lambda cell: False,
     ascend_910b_target=lambda cell: False,
 )
+
+
+# How layers compute by their operations.
+
+
+def _dense(cell: Any, x: Tensor) -> Tensor:
+    rows = x if x.ndim == 2 else ops.reshape(x, (-1, cell.in_channels))
+    y = cell.matmul(rows, cell.weight)
+    if cell.bias is not None:
+        y = cell.bias_add(y, cell.bias)
+    y = y if x.ndim == 2 else ops.reshape(y, (*x.shape[:-1], cell.out_channels))
+    return y if cell.activation is None else cell.activation(y)
+
+
+def _convolved(cell: Any, x: Tensor) -> Tensor:
+    y: Tensor = cell.conv2d(x, cell.weight)
+    return y if cell.bias is None else cell.bias_add(y, cell.bias)
+
+
+def _embedded(cell: Any, ids: Tensor) -> Any:
+    if cell.use_one_hot:
+        raise ValueError("Embedding: with use_one_hot rows are a product; leave it out to divide the operation gather")
+    return cell.gather(cell.embedding_table, ids, 0)
+
+
+for _layer, _rule in {
+    nn.Dense: _dense,
+    nn.Conv2d: _convolved,
+    nn.Embedding: _embedded,
+    nn.LayerNorm: lambda cell, x: cell.layer_norm(x, cell.gamma, cell.beta)[0],
+    nn.ReLU: lambda cell, x: cell.relu(x),
+    nn.Softmax: lambda cell, x: cell.softmax(x),
+}.items():
+    _layer._by_operators = _rule

@@ -31,7 +31,7 @@ class Stepping(Cell):
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if dividing.now and not eager.active:
+        if dividing.apart and not eager.active:
             # Gradients that are given are whole, however batches are.
             with in_force(self._of_whole()):
                 return self._call_compiled(args, kwargs)

@@ -4912,7 +4912,7 @@ class Receive(Primitive):
     ) -> None:
         ...
 
-    def __call__(self, *_: Any) -> Any:
+    def __call__(self, *_: Any) -> Tensor:
         ...
 
 class Reciprocal(Primitive):

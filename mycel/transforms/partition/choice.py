@@ -18,14 +18,16 @@ user wants each operand as its own division implies it, and where nothing divide
 users want its result. The second run hears the wishes: they decide how pending values are settled,
 and divide what no operand divides, as random numbers or updates of weights, if all users agree.
 
-Softmax and moments that have an operand divided along what they combine are opened to simpler
-primitives, whose reductions can be combined; of other nodes an operand that is divided where they
-have no factor is gathered. Calls of graphs are replaced by what the graphs do. The graphs of loops
-and conditions stay as they are, and run whole on every rank.
+Additions by index into a pending value are taken apart from it, so that both are added up while
+they are pending. Softmax and moments that have an operand divided along what they combine are
+opened to simpler primitives, whose reductions can be combined; of other nodes an operand that is
+divided where they have no factor is gathered. Calls of graphs are replaced by what the graphs do.
+The graphs of loops and conditions stay as they are, and run whole on every rank.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional, Union
 
@@ -40,10 +42,18 @@ from mycel.prims.custom import custom, kept_call
 from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
 from mycel.prims.recompute import recompute
-from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
+from mycel.transforms.partition.division import (
+    allowed,
+    factor_part,
+    factors_at,
+    implied,
+    need_division,
+    result_types,
+    tensor_part,
+)
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
-from mycel.transforms.partition.sums import terms_beside
+from mycel.transforms.partition.sums import adds_into, terms_beside
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Choice", "choose"]
@@ -87,7 +97,7 @@ def choose(
     tied: Mapping[int, int],
     plan: Mapping[Node, Sharding],
 ) -> Choice:
-    """Return the divisions of a graph's nodes.
+    """Return the divisions of a graph's nodes on a `mesh`.
 
     `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
     outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
@@ -126,6 +136,7 @@ class _Chooser:
         self.uses = use_counts(graph)
         self.beside = terms_beside(graph)
         self.result = Choice()
+        self.moved: dict[Node, dict[Sharding, None]] = {}  # the layouts that users had of values
         self.free: set[Node] = set()
         for node, layout in zip(graph.inputs, inputs):
             if layout is None:
@@ -171,10 +182,17 @@ class _Chooser:
             whole = made.layouts[node.inputs[0]]
             made.layouts[node] = whole[node.params["index"]] if isinstance(whole, tuple) else whole
             return
+        if not self.touched(node):
+            made.divisions[node], made.flows[node] = WHOLE, ()
+            made.layouts[node] = (WHOLE,) * len(node.type) if isinstance(node.type, tuple) else WHOLE
+            if node.prim in CALLS and not _calls_itself(node):
+                made.opened.append(node)
+            return
         factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
+            need_division(node, division, self.mesh)
             if division.pending:
                 flows = tuple(k for k, v in enumerate(node.inputs) if self.pending(v))
         else:
@@ -190,8 +208,17 @@ class _Chooser:
             if value in self.free and layout.is_even:
                 made.layouts[value] = layout
             self.free.discard(value)
+            if layout != made.layouts[value]:
+                self.moved.setdefault(value, {})[layout] = None
         made.divisions[node], made.flows[node] = division, flows
         made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
+
+    def touched(self, node: Node) -> bool:
+        """Return whether anything asks for a division: an operand, a user, or a plan."""
+        if node in self.plan or any(self.wishes.get(node, {}).values()):
+            return True
+        layouts = self.result.layouts
+        return any(layouts[i] != WHOLE or i in self.free for i in node.inputs)
 
     # Claims.
 
@@ -207,7 +234,8 @@ class _Chooser:
                     claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
-        if (lost and node.prim in OPENED) or (node.prim in CALLS and not _calls_itself(node)):
+        into_pending = adds_into(node) and bool(self.pending(node.inputs[0]))
+        if (lost and node.prim in OPENED) or into_pending or (node.prim in CALLS and not _calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
         found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
@@ -228,6 +256,9 @@ class _Chooser:
 
     def candidates(self, node: Node, factors: Sequence[Factor], claims: list[Part]) -> list[Sharding]:
         """Return the largest sets of claims that agree, in the order of the claims."""
+        whole = self.extended(node, factors, WHOLE, claims, flows=False)
+        if len(whole.parts) == len(claims):
+            return [whole]
         found: dict[Sharding, None] = {}
 
         def grow(division: Sharding, left: list[Part]) -> None:
@@ -268,9 +299,16 @@ class _Chooser:
         layout = self.result.layouts[value]
         return layout.pending if isinstance(layout, Sharding) else ()
 
-    def extended(self, node: Node, factors: Sequence[Factor], division: Sharding, soft: Iterable[Part]) -> Sharding:
-        for claim in soft:
-            if allowed(node, factors, claim, division) and not self.flow(node, division):
+    def extended(
+        self, node: Node, factors: Sequence[Factor], division: Sharding, claims: Iterable[Part], flows: bool = True
+    ) -> Sharding:
+        """Return a `division` of a `node` with those of `claims` that can be added, in order.
+
+        `factors` are those of the node. With `flows` none is added where something pending would
+        otherwise flow on.
+        """
+        for claim in claims:
+            if allowed(node, factors, claim, division) and not (flows and self.flow(node, division)):
                 division = Sharding((*division.parts, claim))
         return division
 
@@ -282,7 +320,8 @@ class _Chooser:
             if isinstance(value.type, TensorType):
                 native = self.result.layouts[value]
                 assert isinstance(native, Sharding)
-                total += sum(m.sent for m in route(native, layout, value.type, self.mesh))
+                ways = [route(s, layout, value.type, self.mesh) for s in (native, *self.moved.get(value, ()))]
+                total += min(sum(m.sent for m in way) for way in ways)
         for layout, type in zip(results, result_types(node)):
             if isinstance(type, TensorType):
                 total += self.afterwards(node, layout, type)
@@ -414,8 +453,15 @@ def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: objec
             place = None if part is None else factors[part.axis].operands[k]
             if part is not None and place is not None:
                 say(value, axis, (tensor_part(part, place), sure.get(axis, True)))  # type: ignore[operator]
-            elif part is not None or not factors or (axis in own and own[axis] is None):
+            elif part is not None or not factors or (axis in own and own[axis] is None and not _shrinks(node, value)):
                 say(value, axis, None)  # type: ignore[operator]
+
+
+def _shrinks(node: Node, value: Node) -> bool:
+    """Return whether a node makes so little of an operand that it does not mind a divided one."""
+    types = [t for t in (*result_types(node), value.type) if isinstance(t, TensorType)]
+    sizes = [math.prod(static(t)) for t in types]
+    return 4 * max(sizes[:-1], default=0) <= sizes[-1]
 
 
 def _joined(wishes: Sequence[Wish]) -> Wish:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from mycel.base.errors import ShapeError
@@ -64,6 +64,7 @@ class Part:
 class Sharding:
     """How a tensor is laid out: its divided `parts`, in order, and what is `pending`.
 
+    `mesh_axes` are those along which it is divided.
     `pending` has pairs of a mesh axis and an operation (sum, max, min, prod, any, all), in order.
     Raises ShapeError where two parts overlap or a mesh axis is used twice.
 
@@ -75,23 +76,20 @@ class Sharding:
 
     parts: tuple[Part, ...] = ()
     pending: tuple[tuple[str, str], ...] = ()
+    mesh_axes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         if not self.parts and not self.pending:
             return
         object.__setattr__(self, "parts", tuple(sorted(self.parts)))
         object.__setattr__(self, "pending", tuple(sorted(self.pending)))
+        object.__setattr__(self, "mesh_axes", tuple([a for p in self.parts for a in p.mesh_axes]))
         used = [*self.mesh_axes, *(a for a, _ in self.pending)]
         if len(set(used)) != len(used):
             raise ShapeError(f"the layout {self} uses a mesh axis twice")
         for one, two in zip(self.parts, self.parts[1:]):
             if one.axis == two.axis and two.before % (one.before * one.size):
                 raise ShapeError(f"the layout {self} divides axis {one.axis} by parts that overlap")
-
-    @property
-    def mesh_axes(self) -> tuple[str, ...]:
-        """The mesh axes along which the tensor is divided."""
-        return tuple(a for p in self.parts for a in p.mesh_axes)
 
     @property
     def is_whole(self) -> bool:
@@ -134,10 +132,10 @@ WHOLE = Sharding()
 def part_of(
     mesh: Mesh, axis: int, mesh_axes: Sequence[str], size: int, before: int = 1, after: int = 1
 ) -> tuple[Part, ...]:
-    """Return the parts that divide a stretch of a tensor axis along mesh axes.
+    """Return the parts that divide a stretch of a tensor axis along `mesh_axes`.
 
-    `axis` is the tensor's, of ``before * size * after`` elements. Mesh axes of one device divide
-    nothing, nor does anything divide no elements.
+    `axis` is the tensor's, of ``before * size * after`` elements. Axes of `mesh` that have one
+    device divide nothing, nor does anything divide no elements.
     """
     names = tuple(a for a in mesh_axes if mesh.count((a,)) > 1)
     count = mesh.count(names)
@@ -194,6 +192,16 @@ def static(type: TensorType) -> tuple[int, ...]:
             "so compile the function for the sizes at hand"
         )
     return type.shape  # type: ignore[return-value]
+
+
+def need_fit(layout: Sharding, sizes: Sequence[int], mesh: Mesh, what: str) -> None:
+    """Raise ShapeError, with `what` in front, unless a layout on `mesh` divides axes of `sizes`."""
+    for p in layout.parts:
+        if p.axis >= len(sizes) or p.before * p.size * p.after != sizes[p.axis]:
+            found = f"axis {p.axis} as {p.before} * {p.size} * {p.after}"
+            raise ShapeError(f"{what}: the layout {layout} divides {found}, the sizes are {tuple(sizes)}")
+        if p.count != mesh.count(p.mesh_axes):
+            raise ShapeError(f"{what}: the layout {layout} was made for another mesh than that of sizes {mesh.sizes}")
 
 
 def view_of(part: Part, layout: Sharding) -> tuple[int, int]:

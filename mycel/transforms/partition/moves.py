@@ -79,6 +79,7 @@ def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[
 
 class _Route:
     def __init__(self, start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> None:
+        """Begin a route from the layout `start` to `end`, of a tensor of `type` on `mesh`."""
         self.now, self.end, self.mesh = start, end, mesh
         self.shape, self.item = static(type), type.dtype.itemsize
         self.moves: list[Move] = []
@@ -228,8 +229,8 @@ def _stretch(axis: int, low: int, high: int, layout: Sharding) -> int:
 def apply(x: Node, moves: Iterable[Move], type: TensorType, mesh: Mesh) -> Node:
     """Return the node of a local tensor after `moves`.
 
-    `x` is the rank's part, `type` the type of the whole tensor, and `moves` come from `route` with
-    the layout that `x` has.
+    `x` is the rank's part, `type` the type of the whole tensor, and `moves` come from `route` on
+    the same `mesh` with the layout that `x` has.
     """
     shape = static(type)
     for move in moves:

@@ -6,9 +6,8 @@ alone on the rows of all; losses and parameters must agree.
 
 from __future__ import annotations
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 from mindspore.communication import get_group_size, get_rank, init
 

@@ -1,0 +1,191 @@
+"""The exact minimum of a problem without a limit, by eliminating one item after the other.
+
+Everything that costs is a table over the choices of some items. Eliminating an item adds up the
+tables that it is in and takes the minimum over its alternatives, which is a table over its
+neighbours (Bertelè and Brioschi, 1972). The next item is always one whose table is the smallest. So
+the work is exponential in the width of the order only, and graphs of networks, which are long and
+narrow, have a small one. Where a table would be too large, the links are left out that matter
+least, by the difference between their dearest and their cheapest entry, as few as will do. Then
+rounds follow in which a few items, those with the most neighbours, stay as they are, so that tables
+of the others are small enough, and these are solved exactly; items that stayed are free in the next
+round. No round makes the assignment dearer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.planner.model import Link, Problem, fixed
+
+__all__ = ["eliminated", "nearly", "refined"]
+
+Array = np.ndarray[Any, Any]
+ROUNDS = 2
+LARGEST = 1 << 18  # entries of a table
+Table = tuple[tuple[int, ...], Array]
+
+
+def eliminated(problem: Problem) -> Optional[list[int]]:
+    """Return the assignment of the least seconds, None where a table would be too large.
+
+    The limit of the problem is not looked at.
+    """
+    counts = [i.count for i in problem.items]
+    scopes = _scopes(problem, counts)
+    if any(math.prod(counts[i] for i in s) > LARGEST for s in scopes):
+        return None
+    order = _order(counts, scopes)
+    if order is None:
+        return None
+    tables: list[Table] = [((i,), np.asarray(item.seconds, float)) for i, item in enumerate(problem.items)]
+    tables += [(scope, _table(k, scope, counts)) for k, scope in zip(problem.links, scopes)]
+    having: list[set[int]] = [set() for _ in counts]
+    for k, (scope, _) in enumerate(tables):
+        for i in scope:
+            having[i].add(k)
+    # Items without a choice are in no scope but their own.
+    steps: list[tuple[int, tuple[int, ...], Array]] = []
+    for item in order:
+        mine = sorted(having[item])
+        near = tuple(sorted({i for k in mine for i in tables[k][0]} - {item}))
+        scope = (*near, item)
+        total = np.zeros([counts[i] for i in scope])
+        for k in mine:
+            total += _spread(tables[k], scope)
+            for i in tables[k][0]:
+                having[i].discard(k)
+            tables[k] = ((), np.zeros(()))
+        steps.append((item, near, np.argmin(total, axis=-1)))
+        if near:
+            for i in near:
+                having[i].add(len(tables))
+            tables.append((near, total.min(axis=-1)))
+    made = [0] * len(counts)
+    for item, near, best in reversed(steps):
+        made[item] = int(best[tuple(made[i] for i in near)])
+    return made
+
+
+def nearly(problem: Problem) -> list[int]:
+    """Return an assignment that is the best but for links that matter little.
+
+    The limit of the problem is not looked at.
+    """
+    counts = [i.count for i in problem.items]
+    spread = [float(np.ptp(k.seconds)) for k in problem.links]
+    ranked = sorted(range(len(spread)), key=lambda k: (-spread[k], k))
+    scopes = _scopes(problem, counts)
+    few, many = 0, len(ranked)
+    while few < many:
+        tried = (few + many + 1) // 2
+        kept = [scopes[k] for k in ranked[:tried]]
+        if all(math.prod(counts[i] for i in s) <= LARGEST for s in kept) and _order(counts, kept) is not None:
+            few = tried
+        else:
+            many = tried - 1
+    links = tuple(problem.links[k] for k in sorted(ranked[:few]))
+    found = eliminated(Problem(problem.items, links))
+    assert found is not None
+    return found
+
+
+def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
+    """Return an assignment that is no dearer: the best that agree with `choices` in part."""
+    made = list(choices)
+    near: list[set[int]] = [set() for _ in problem.items]
+    for link in problem.links:
+        for i in {link.source, *link.users}:
+            near[i].update((link.source, *link.users))
+    stayed = [0] * len(near)
+    before = problem.seconds(made)
+    for _ in range(ROUNDS):
+        weight = [len(n) * math.log(1 + i.count) / (1 + 3 * s) for n, i, s in zip(near, problem.items, stayed)]
+        ranked = sorted(range(len(near)), key=lambda i: (-weight[i], i))
+        few, many = 0, len(ranked)
+        while few < many:
+            tried = (few + many) // 2
+            if _possible(problem, set(ranked[:tried])):
+                many = tried
+            else:
+                few = tried + 1
+        still = set(ranked[:few])
+        found = eliminated(fixed(problem, [[made[i]] if i in still else None for i in range(len(made))]))
+        assert found is not None
+        made = [made[i] if i in still else c for i, c in enumerate(found)]
+        for i in still:
+            stayed[i] += 1
+        after = problem.seconds(made)
+        if after >= before * (1 - 1e-4):
+            break
+        before = after
+    return made
+
+
+def _scopes(problem: Problem, counts: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the ends of each link, without those that have no choice."""
+    return [tuple(sorted(i for i in {k.source, *k.users} if counts[i] > 1)) for k in problem.links]
+
+
+def _possible(problem: Problem, still: set[int]) -> bool:
+    """Return whether the items besides `still` can be eliminated."""
+    counts = [1 if i in still else item.count for i, item in enumerate(problem.items)]
+    scopes = _scopes(problem, counts)
+    return all(math.prod(counts[i] for i in s) <= LARGEST for s in scopes) and _order(counts, scopes) is not None
+
+
+def _order(counts: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> Optional[list[int]]:
+    """Return an order of elimination, None where a table of each would be too large."""
+    near: list[set[int]] = [set() for _ in counts]
+    for scope in scopes:
+        for i in scope:
+            near[i].update(scope)
+    for i, one in enumerate(near):
+        one.discard(i)
+    sizes = [math.prod(counts[n] for n in one) * counts[i] for i, one in enumerate(near)]
+    left, order = set(range(len(counts))), []
+    while left:
+        item = min(left, key=lambda i: (sizes[i], i))
+        if sizes[item] > LARGEST:
+            return None
+        left.discard(item)
+        order.append(item)
+        for n in near[item]:
+            near[n].update(near[item])
+            near[n] -= {n, item}
+        for n in near[item]:
+            sizes[n] = math.prod(counts[i] for i in near[n]) * counts[n]
+    return order
+
+
+def _table(link: Link, scope: tuple[int, ...], counts: Sequence[int]) -> Array:
+    """Return what a link costs for the choices of its ends."""
+    shape = tuple(counts[i] for i in scope)
+    grid = np.indices(shape)
+    none = np.zeros(shape, int)
+    at = {i: grid[scope.index(i)] if i in scope else none for i in (link.source, *link.users)}
+    total = np.zeros(shape)
+    asked: list[Array] = []
+    for user, wants in zip(link.users, link.wants):
+        layout = wants[at[user]]
+        # A layout is paid for by the first user that wants it.
+        fresh = np.ones(shape, bool)
+        for other in asked:
+            fresh &= other != layout
+        total += np.where(fresh, link.seconds[at[link.source], layout], 0.0)
+        asked.append(layout)
+    return total
+
+
+def _spread(table: Table, scope: tuple[int, ...]) -> Array:
+    """Return a table with an axis for each item of `scope`, which is in another order than its."""
+    own, values = table
+    axes = sorted(range(len(own)), key=lambda k: scope.index(own[k]))
+    shape = [1] * len(scope)
+    for k, i in enumerate(own):
+        shape[scope.index(i)] = values.shape[k]
+    made: Array = values.transpose(axes).reshape(shape)
+    return made

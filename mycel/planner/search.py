@@ -1,0 +1,347 @@
+"""The search of the cheapest assignment of a problem.
+
+Small problems are solved exactly: `reduction` takes out what can be decided without loss, and the
+integer program of the core is solved to a gap of zero. First the limit of memory is left out; if
+the solution fits all the same, it is the optimum, and else the program has the limit in it.
+
+In large problems items that are tied, and those of repeated blocks (`repeats`), choose alike. What
+is left is solved by `elimination`. Where the result does not fit,
+bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
+price is the best of all assignments that hold as little, and the lowest price is wanted that makes
+it fit. Then the same prices are tried for each of the *starts*, as data parallelism, in which some
+items are fixed, and the cheapest is the answer, so it is never dearer than these. Last, it is
+improved item by item without ties.
+
+Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
+decides one axis of the mesh after the other, what was decided of earlier ones being fixed.
+"sharding_propagation" is the search by the seconds of links; those of items decide among equals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.planner.elimination import eliminated, nearly, refined
+from mycel.planner.integer import solve
+from mycel.planner.model import Link, Problem, fixed
+from mycel.planner.reduction import reduced
+from mycel.planner.repeats import classes, quotient
+
+__all__ = ["MODES", "Answer", "improved", "search"]
+
+Array = np.ndarray[Any, Any]
+Prices = tuple[tuple[int, ...], float]  # moments, and the seconds that a byte costs at each
+MODES = ("dynamic_programming", "recursive_programming", "sharding_propagation")
+SMALL = 60  # items up to which a problem is solved exactly
+CLASSES = 600
+SECONDS = 60.0
+SWEEPS = 3
+PRICES = 6  # prices tried before one is found that suffices, and after
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The choices of a search, their seconds and bytes, and whether they are proved the best."""
+
+    choices: list[int]
+    seconds: float
+    bytes: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How to search: up to which size exactly, with how many classes, and what is tied."""
+
+    small: int
+    most: int
+    ties: Sequence[int]
+    starts: Sequence[Mapping[int, int]] = ()
+    polish: bool = True
+
+
+def search(
+    problem: Problem,
+    mode: str = "dynamic_programming",
+    starts: Sequence[Mapping[int, int]] = (),
+    ties: Optional[Sequence[int]] = None,
+    small: int = SMALL,
+    most: int = CLASSES,
+) -> Answer:
+    """Return the cheapest assignment of a problem that holds no more than its limit.
+
+    `mode` is one of `MODES`. `starts` have the choices of some items; the answer is not dearer than
+    what is found with any of them. Problems of at most `small` items are solved exactly, larger
+    ones with at most about `most` classes of items, where items of the same number in `ties` choose
+    alike. Raises ValueError where no assignment fits, with the least bytes that are known to do.
+    """
+    arguments.one_of("search", "mode", mode, MODES)
+    way = _Way(small, most, range(len(problem.items)) if ties is None else ties, starts)
+    if mode == "recursive_programming":
+        return _recursive(problem, way)
+    if mode == "sharding_propagation":
+        answer = _searched(_by_links(problem), way)
+        return replace(answer, seconds=problem.seconds(answer.choices))
+    return _searched(problem, way)
+
+
+def _searched(problem: Problem, way: _Way) -> Answer:
+    if len(problem.items) <= way.small:
+        proved = _exact(problem)
+        if proved is not None:
+            return _answer(problem, proved, True)
+    numbers: dict[int, int] = {}
+    tied = [numbers.setdefault(t, len(numbers)) for t in way.ties]
+    smaller = quotient(problem, tied)
+    alike = classes(smaller, way.most)
+    classes_of = [alike[t] for t in tied]
+    smaller = quotient(smaller, alike)
+    first, prices = _within(smaller)
+    known = [first]
+    for start in way.starts:
+        allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
+        for item, choice in start.items():
+            allowed[classes_of[item]] = [choice]
+        part = fixed(smaller, allowed)
+        for moments, price in (((), 0.0), prices) if prices else ():
+            one = _cheapest(_priced(part, moments, price), rough=True)
+            if part.fits(one):
+                known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
+                break
+    found = [[c[k] for k in classes_of] for c in known]
+    fitting = [c for c in found if problem.fits(c)]
+    if not fitting:
+        least = min(problem.memory(c)[0] for c in [*found, _leanest(problem)])
+        raise ValueError(
+            f"no plan holds at most {problem.limit or 0:.4g} bytes on each device; the least that was found "
+            f"is {least:.4g} bytes. Use more devices, a smaller batch, recomputation, or devices with more memory"
+        )
+    best = min(fitting, key=problem.seconds)
+    return _answer(problem, improved(problem, best) if way.polish else best, False)
+
+
+def _answer(problem: Problem, choices: list[int], exact: bool) -> Answer:
+    return Answer(choices, problem.seconds(choices), problem.memory(choices)[0], exact)
+
+
+def _exact(problem: Problem) -> Optional[list[int]]:
+    """Return the best assignment, None where the time is over or nothing fits."""
+    core, whole = reduced(problem, False)
+    found = solve(core, 0.0, SECONDS)
+    if found.choices is None or not found.ended:
+        return None
+    choices = whole(found.choices)
+    if problem.fits(choices):
+        return choices
+    core, whole = reduced(problem, True)
+    found = solve(core, 0.0, SECONDS, [problem.memory(choices)[1]])
+    return whole(found.choices) if found.choices is not None and found.ended else None
+
+
+# Large problems.
+
+
+def _cheapest(problem: Problem, rough: bool = False) -> list[int]:
+    """Return the best assignment without a limit, or nearly the best; less nearly if `rough`."""
+    core, whole = reduced(problem, False)
+    choices = eliminated(core)
+    if choices is not None:
+        return whole(choices)
+    apart = _apart(core)
+    choices = eliminated(apart)
+    if choices is None:
+        choices = nearly(apart)
+    return whole(choices if rough else refined(core, choices))
+
+
+def _apart(problem: Problem) -> Problem:
+    """Return the problem in which each user of a link pays for its own copy."""
+    links = [replace(k, users=(u,), wants=(w,)) for k in problem.links for u, w in zip(k.users, k.wants)]
+    return Problem(problem.items, tuple(links), problem.limit)
+
+
+def _within(problem: Problem) -> tuple[list[int], Optional[Prices]]:
+    """Return a good assignment that fits, and the prices of bytes by which it was found, if any.
+
+    Where none was found, return one that does not fit.
+    """
+    choices = _cheapest(problem)
+    if problem.fits(choices):
+        return choices, None
+    assert problem.limit is not None
+    moments = [problem.memory(choices)[1]]
+    least, low, price = choices, 0.0, problem.seconds(choices) / problem.limit
+    best: Optional[list[int]] = None
+    for _ in range(PRICES):
+        choices = _cheapest(_priced(problem, moments, price))
+        if problem.fits(choices):
+            best = choices
+            break
+        least = min(least, choices, key=lambda c: problem.memory(c)[0])
+        moment = problem.memory(choices)[1]
+        if moment not in moments:
+            moments.append(moment)
+        low, price = price, price * 8
+    high = price
+    for _ in range(PRICES if best is not None else 0):
+        price = (low * high) ** 0.5 if low else high / 8
+        choices = _cheapest(_priced(problem, moments, price))
+        if problem.fits(choices):
+            high = price
+            best = min(best or choices, choices, key=problem.seconds)
+        else:
+            low = price
+        if high < 1.4 * low:
+            break
+    return (least if best is None else best), (tuple(moments), high)
+
+
+def _priced(problem: Problem, moments: Sequence[int], price: float) -> Problem:
+    """Return the problem in which a byte at each of `moments` costs `price` seconds."""
+    items = []
+    for item in problem.items:
+        seconds = np.array(item.seconds, float)
+        for hold in item.holds:
+            times = sum(hold.first <= m <= hold.last for m in moments)
+            if times:
+                seconds += price * times * hold.bytes
+        items.append(replace(item, seconds=seconds))
+    links = []
+    for link in problem.links:
+        times = sum(link.first <= m <= link.last for m in moments)
+        if link.bytes is not None and times:
+            link = replace(link, seconds=link.seconds + price * times * link.bytes)
+        links.append(link)
+    return Problem(tuple(items), tuple(links), problem.limit)
+
+
+def _by_links(problem: Problem) -> Problem:
+    items = tuple(replace(i, seconds=i.seconds * 1e-6) for i in problem.items)
+    return Problem(items, problem.links, problem.limit)
+
+
+def _recursive(problem: Problem, way: _Way) -> Answer:
+    """Decide axis after axis: what was chosen along the axes before stays."""
+    parts = [i.parts or ((),) * i.count for i in problem.items]
+    axes = max((len(p) for one in parts for p in one), default=0)
+    allowed = [list(range(i.count)) for i in problem.items]
+    way = replace(way, polish=False, starts=())
+    answer = None
+    for axis in range(axes):
+        narrow = [[a for a in can if _whole_after(p, a, axis)] or can for p, can in zip(parts, allowed)]
+        part = fixed(problem, narrow)
+        last = axis == axes - 1
+        answer = _searched(part if last else Problem(part.items, part.links), way)
+        chosen = [n[c] for n, c in zip(narrow, answer.choices)]
+        allowed = [
+            [a for a in can if p[a][: axis + 1] == p[c][: axis + 1]] for p, can, c in zip(parts, allowed, chosen)
+        ]
+    if answer is None:
+        return _searched(problem, way)
+    return _answer(problem, chosen, False)
+
+
+def _whole_after(parts: Sequence[tuple[int, ...]], a: int, axis: int) -> bool:
+    return all(p == -1 for p in parts[a][axis + 1 :])
+
+
+def improved(problem: Problem, choices: Sequence[int], frozen: Sequence[int] = ()) -> list[int]:
+    """Change one item after the other to its best alternative while the others stay.
+
+    Where there is a limit, an assignment that fits goes on to fit, and one that does not first
+    becomes smaller. Items in `frozen` stay as they are.
+    """
+    made = list(choices)
+    still = set(frozen)
+    waiting = [i for i in range(len(made)) if i not in still and problem.items[i].count > 1]
+    room = None if problem.limit is None else problem.limit - problem.profile(made)
+    for _ in range(SWEEPS):
+        changed: set[int] = set()
+        for i in waiting:
+            best = _best(problem, made, i, room)
+            if best != made[i]:
+                before = made[i]
+                made[i] = best
+                if room is not None:
+                    _hold(problem, made, i, before, room)
+                changed.add(i)
+        if not changed:
+            break
+        beside = {n for i in changed for k in problem.near(i) for n in _ends(problem.links[k])}
+        waiting = [i for i in sorted(beside | changed) if i not in still and problem.items[i].count > 1]
+    return made
+
+
+def _ends(link: Link) -> tuple[int, ...]:
+    return (link.source, *link.users)
+
+
+def _best(problem: Problem, made: list[int], i: int, room: Optional[Array]) -> int:
+    """Return the cheapest alternative of an item that does not take more than the room there is."""
+    item = problem.items[i]
+    cost = np.array(item.seconds, float)
+    for k in problem.near(i):
+        cost += _of_link(problem.links[k], made, i, item.count)
+    order = np.argsort(cost, kind="stable")
+    own = made[i]
+    for a in order:
+        if cost[a] >= cost[own] * (1 - 1e-12):
+            return own
+        if room is None or _may(problem, made, i, int(a), room):
+            return int(a)
+    return own
+
+
+def _of_link(link: Link, made: list[int], i: int, count: int) -> Array:
+    """Return the seconds of a link for each alternative of one of its ends."""
+    if len(link.users) == 1 and link.users[0] != link.source:
+        if link.source == i:
+            return np.asarray(link.seconds[:, link.wants[0][made[link.users[0]]]])
+        return np.asarray(link.seconds[made[link.source]][link.wants[0]])
+    if i not in link.users:
+        return np.asarray(link.seconds[:, link.asked(made)].sum(axis=1))
+    result = np.zeros(count)
+    before = made[i]
+    for a in range(count):
+        made[i] = a
+        row = link.seconds[made[link.source]]
+        result[a] = sum(row[l] for l in link.asked(made))
+    made[i] = before
+    return result
+
+
+def _may(problem: Problem, made: list[int], i: int, a: int, room: Array) -> bool:
+    """Return whether the change of one item leaves no moment with less room than none."""
+    before = made[i]
+    made[i] = a
+    after = room.copy()
+    _hold(problem, made, i, before, after)
+    made[i] = before
+    worse = after < room
+    return not bool((after[worse] < 0).any())
+
+
+def _hold(problem: Problem, made: list[int], i: int, before: int, room: Array) -> None:
+    """Enter into `room` that the choice of an item was `before` and is now as in `made`."""
+    now = made[i]
+    for hold in problem.items[i].holds:
+        room[hold.first : hold.last + 1] -= hold.bytes[now] - hold.bytes[before]
+    for k in problem.near(i):
+        link = problem.links[k]
+        if link.bytes is None:
+            continue
+        held = [0.0, 0.0]
+        for at, choice in enumerate((before, now)):
+            made[i] = choice
+            held[at] = float(sum(link.bytes[made[link.source], l] for l in link.asked(made)))
+        room[link.first : link.last + 1] -= held[1] - held[0]
+
+
+def _leanest(problem: Problem) -> list[int]:
+    """Return the assignment in which each item holds the least by itself."""
+    return [int(np.argmin(np.sum([h.bytes for h in i.holds], axis=0) if i.holds else i.seconds)) for i in problem.items]

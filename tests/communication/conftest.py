@@ -1,0 +1,3 @@
+"""Programs are run by `mycel launch`, and not collected."""
+
+collect_ignore_glob = ["programs/*.py"]

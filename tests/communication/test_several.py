@@ -1,0 +1,89 @@
+"""Four processes that communicate: programs that check every operation and data parallel training,
+and the ways by which processes find each other.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
+
+ROOT = pathlib.Path(__file__).parents[2]
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+LIMIT = 300
+
+
+def environment(**variables: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
+
+
+def launched(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mycel", "launch", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment(**variables), cwd=ROOT, timeout=LIMIT
+    )
+
+
+@pytest.mark.parametrize("program", ["operations", "training"])
+def test_programs_of_four_processes(program: str) -> None:
+    found = launched("-n", 4, PROGRAMS / f"{program}.py")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count(" checks") == 4
+
+
+MEETING = """
+import sys
+import mycel as ms
+from mycel import mint, ops
+
+kind, rank, size, port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+if kind == "store":
+    store = mint.distributed.TCPStore("127.0.0.1", port, is_master=rank == 0)
+    mint.distributed.init_process_group(world_size=size, rank=rank, store=store)
+elif kind == "tcp":
+    place = f"tcp://127.0.0.1:{port}"
+    mint.distributed.init_process_group(init_method=place, world_size=size, rank=rank)
+else:
+    ms.communication.init()
+x = ms.Tensor([1.0 + ms.communication.get_rank()])
+mint.distributed.all_reduce(x)
+assert x.tolist() == [3.0], x
+print("met", flush=True)
+"""
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        return int(made.getsockname()[1])
+
+
+@pytest.mark.parametrize("kind", ["store", "tcp", "scheduler", "variables"])
+def test_processes_find_each_other(kind: str) -> None:
+    port, started = free_port(), []
+    for rank in range(3 if kind == "scheduler" else 2):
+        place = {"MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": str(port)}
+        variables: dict[str, str] = {}
+        if kind == "scheduler":
+            # By hand, as for MindSpore: workers without numbers, and a process that lets them meet.
+            variables = {**place, "MS_WORKER_NUM": "2", "MS_ROLE": "MS_SCHED" if rank == 2 else "MS_WORKER"}
+        elif kind == "variables":
+            variables = {**place, "RANK_SIZE": "2", "RANK_ID": str(rank)}
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", MEETING, kind, str(rank), "2", str(port)],
+                env=environment(**variables),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    outputs = [p.communicate(timeout=LIMIT)[0] for p in started]
+    assert [p.returncode for p in started] == [0] * len(started), outputs
+    assert sum("met" in out for out in outputs) == 2

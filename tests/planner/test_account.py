@@ -1,0 +1,81 @@
+"""Predicted communication: bytes and messages by line, and equal to what ranks count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mycel.base.dtype import float32
+from mycel.base.errors import ShapeError
+from mycel.engines import buffers
+from mycel.engines.select import engines
+from mycel.ir.graph import Graph, Where, at, input_node
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import tensor_type
+from mycel.planner.account import Communication
+from mycel.planner.topology import A100
+from mycel.prims.collectives import all_gather, all_reduce, all_to_all, permute, reduce_scatter
+from mycel.transport import threads
+from mycel.transport.counted import Counted
+from mycel.transport.place import transport, within
+
+MESH = Mesh((2, 3), ("data", "model"))
+
+
+def _graph() -> Graph:
+    x = input_node(tensor_type((6, 5), float32))
+    with at(Where("net.py", 3)):
+        summed = all_reduce(x, mesh=MESH, axes=("data", "model"), op="sum")
+        most = all_reduce(x, mesh=MESH, axes=("model",), op="max")
+    with at(Where("net.py", 7)):
+        part = reduce_scatter(x, mesh=MESH, axes=("model",), axis=0, op="sum")
+        whole = all_gather(part, mesh=MESH, axes=("model",), axis=1)
+        moved = all_to_all(x, mesh=MESH, axes=("data",), split=0, concat=1)
+        shifted = permute(x, mesh=MESH, axes=("model",), pairs=((0, 1), (1, 0), (2, 2)))
+    return Graph([x], [summed, most, whole, moved, shifted])
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_bytes_that_run_are_those_predicted(name):
+    graph = _graph()
+
+    def program(rank: int) -> tuple[int, int]:
+        entry = engines()[name].compile(graph)
+        counted = Counted(transport())
+        with within(counted):
+            entry(buffers.from_array(np.full((6, 5), rank, np.float32)))
+        return counted.sent, sum(c.messages for c in counted.counts.values())
+
+    predicted = [Communication(graph, rank=r) for r in range(6)]
+    assert threads.run(6, program) == [(p.sent, p.messages) for p in predicted]
+    assert Communication(graph).sent == max(p.sent for p in predicted) > min(p.sent for p in predicted)
+
+
+def test_text_by_line():
+    found = Communication(_graph())
+    # 120 bytes: 2*5/6, 2*2/3; 2/3, 2/3 of 40 * 3, 1/2, and 120 as they are.
+    assert [e.sent for e in found.exchanges] == [200, 160, 80, 80, 60, 120]
+    assert found.text().splitlines() == [
+        "a rank sends 700 bytes in 20 messages of 6 collectives",
+        "  all_reduce along data, model (6 ranks), once: 200 bytes in 10 messages; net.py:3",
+        "  all_reduce along model (3 ranks), once: 160 bytes in 4 messages; net.py:3",
+        "  reduce_scatter along model (3 ranks), once: 80 bytes in 2 messages; net.py:7",
+        "  all_gather along model (3 ranks), once: 80 bytes in 2 messages; net.py:7",
+        "  all_to_all along data (2 ranks), once: 60 bytes in 1 message; net.py:7",
+        "  permute along model (3 ranks), once: 120 bytes in 1 message; net.py:7",
+    ]
+    assert found.text(most=5).splitlines()[-1] == "  1 more: 120 bytes"
+
+
+def test_seconds_need_the_mesh_of_the_program():
+    assert "ms; net.py:7" in str(Communication(_graph(), A100.topology(MESH)))
+    with pytest.raises(ShapeError, match="joins 6 ranks, but A100.* has 4 there"):
+        str(Communication(_graph(), A100.topology(Mesh((2, 2), ("data", "model")))))
+
+
+def test_collectives_are_scaled_to_other_meshes() -> None:
+    wide = A100.topology(Mesh((8, 4), ("data", "model")))
+    found = [e.scaled(wide) for e in Communication(_graph()).exchanges]
+    # The gather of 40 bytes from each of four ranks is one of 160.
+    assert [(e.count, e.sent) for e in found] == [(32, 233), (4, 180), (4, 90), (4, 120), (8, 105), (4, 120)]
+    assert found[3].nbytes == 160 and found[0].scaled(wide) is found[0]
