@@ -532,8 +532,6 @@ class Cell(CellHooks, CellState, CellExtras):
 
     def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
         """Compile the cell for these arguments, run it, and return its outputs."""
-        if "_names_checked" not in self.__dict__:
-            self._before_first_call()
         return self._call_compiled(args, kwargs)
 
     # Printing and copying.

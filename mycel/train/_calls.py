@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from mycel.base.config import GRAPH_MODE, get_context
 from mycel.base.parallel_settings import in_force
 from mycel.cells.cell import Cell
 from mycel.compiled.divided import dividing
@@ -27,7 +28,11 @@ class FunctionLoss(Cell):
 
 def called(network: Cell, batch: tuple[Any, ...]) -> Any:
     """Return a network's outputs; ranks that divide it do so in any mode, by compiling it."""
-    return network.compile_and_run(*batch) if dividing.now else network(*batch)
+    if not dividing.now or get_context("mode") == GRAPH_MODE:
+        return network(*batch)
+    if "_names_checked" not in network.__dict__:
+        network._before_first_call()
+    return network.compile_and_run(*batch)
 
 
 def settings_of(network: Any) -> AbstractContextManager[None]:
