@@ -58,7 +58,9 @@ def kernels_of(graph: Graph, written: Collection[int]) -> Kernels:
         known: set[Node] = set()
         for node in task.nodes:
             for at, operand in enumerate(node.inputs):
-                source = base[operand]
+                source = base.get(operand)
+                if source is None:  # inside of a region that is computed again, and seen by nobody else
+                    continue
                 if source.prim is None or home.get(source, k) != k:
                     if source not in known:
                         reads.add((node, at))
