@@ -177,6 +177,8 @@ WITHOUT = {
     "mesh_position": _RANKS,
     "on_complex": "is made by an engine, of graphs that are divided already",
     "permute": _RANKS,
+    "exchange": _RANKS,
+    "spread": _RANKS,
     "positions": "has a result whose size the data decide, and which differs in each part",
     "recompute": _GRAPH,
     "recur": _GRAPH,
