@@ -309,6 +309,7 @@ class CellExtras:
         """Do nothing: one device has no parameters of other devices."""
 
     _pipeline_stage: Optional[int] = None
+    _micro_batch: Optional[int] = None
     _strategy: Optional[Strategy] = None
     # How a layer of the library computes by the operations that are its attributes.
     _by_operators: Optional[Callable[..., Any]] = None

@@ -14,11 +14,12 @@ from typing import Any
 
 from mycel.ir.graph import current_cell, set_cell
 
-__all__ = ["inside_cell", "path_in", "pipeline_stage", "scope_name"]
+__all__ = ["inside_cell", "inside_micro_batch", "micro_batch", "path_in", "pipeline_stage", "scope_name"]
 
 
 class _Local(threading.local):
     cells: tuple[Any, ...] = ()
+    micro: int = -1
 
 
 _local = _Local()
@@ -59,7 +60,8 @@ def inside_cell(cell: Any) -> Iterator[str]:
 def scope_name() -> str:
     """Return the path of the present Cell in MindSpore's form."""
     parts = ["Default"]
-    for outer, cell in zip(_local.cells, _local.cells[1:]):
+    cells = [c for c in _local.cells if c._micro_batch is None]
+    for outer, cell in zip(cells, cells[1:]):
         name = next((n for n, c in outer._cells.items() if c is cell), "")
         if not name:
             name = next((n for n, c in outer.cells_and_names() if c is cell and n), "").replace(".", "/")
@@ -73,3 +75,19 @@ def pipeline_stage() -> int:
     none of the present Cells has one.
     """
     return next((c._pipeline_stage for c in reversed(_local.cells) if c._pipeline_stage is not None), -1)
+
+
+def micro_batch() -> int:
+    """Return the number of the micro-batch that is being staged, -1 outside of micro-batches."""
+    found = next((c._micro_batch for c in reversed(_local.cells) if c._micro_batch is not None), -1)
+    return _local.micro if found < 0 else found
+
+
+@contextmanager
+def inside_micro_batch(number: int) -> Iterator[None]:
+    """Have the operators of a block work on one micro-batch."""
+    before, _local.micro = _local.micro, number
+    try:
+        yield
+    finally:
+        _local.micro = before
