@@ -16,22 +16,45 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, shard, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold", "part_of_value"]
+__all__ = ["Held", "buffer_of", "held", "hold", "part_of_value"]
 
 
 class Held(NamedTuple):
-    """A rank's part of a tensor: its buffer, and how the tensor is laid out on a mesh."""
+    """A rank's part of a tensor: its buffer, and how the tensor is laid out on a mesh.
+
+    In a pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
+    the buffer is None.
+    """
 
     buffer: Any
     layout: Sharding
     mesh: Mesh
+    homes: tuple[Mesh, ...] = ()
+    groups: tuple[Mesh, ...] = ()
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether every rank has all of the tensor."""
+        return self.layout.is_whole and self.homes == self.groups
 
 
 def _joined(tensor: Tensor, own: Held) -> Any:
     kind = tensor._type
+    if own.buffer is None:
+        place = own.mesh.devices.index(transport().rank)
+        return buffers.from_array(transport().receive(own.homes[0].devices[place], _MOVED))
     part = buffers.to_array(own.buffer, local_type(kind, own.layout))
     parts = transport().all_gather_list(part, own.mesh.devices)
-    return buffers.from_array(whole(parts, own.layout, own.mesh))
+    value = whole(parts, own.layout, own.mesh)
+    if own.homes and own.mesh == own.homes[0]:
+        place = own.mesh.devices.index(transport().rank)
+        for mesh in own.groups:
+            if mesh not in own.homes:
+                transport().send(value, mesh.devices[place], _MOVED)
+    return buffers.from_array(value)
+
+
+_MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others
 
 
 class _Apart:
@@ -80,13 +103,20 @@ def held(tensor: Tensor) -> Optional[Held]:
 def hold(tensor: Tensor, own: Held) -> None:
     """Give a tensor a value of which this rank has a part; a whole one is its value at once."""
     kind = type(tensor)
-    if own.layout.is_whole or kind not in (*_CLASSES, *_CLASSES.values()):
-        tensor._buf = own.buffer if own.layout.is_whole else _joined(tensor, own)
+    if own.is_everywhere or kind not in (*_CLASSES, *_CLASSES.values()):
+        tensor._buf = own.buffer if own.is_everywhere else _joined(tensor, own)
         return
     if kind in _CLASSES:
         _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     tensor.__dict__["_held"] = own
+
+
+def buffer_of(tensor: Tensor) -> Any:
+    """Return the buffer of a tensor's value as this rank has it."""
+    if tensor._buf is None:
+        tensor._need_value("a divided function")
+    return tensor._buf
 
 
 def part_of_value(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
@@ -96,10 +126,9 @@ def part_of_value(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
     rank, or become so, and are cut.
     """
     own = held(tensor)
-    if own is not None and own.layout == layout and own.mesh == mesh:
+    if own is not None and own.layout == layout and own.mesh == mesh and own.buffer is not None:
         return own.buffer
-    if tensor._buf is None:
-        tensor._need_value("a divided function")
+    buffer = buffer_of(tensor)
     if layout.is_whole:
-        return tensor._buf
-    return buffers.from_array(shard(buffers.to_array(tensor._buf, tensor._type), layout, mesh, transport().rank))
+        return buffer
+    return buffers.from_array(shard(buffers.to_array(buffer, tensor._type), layout, mesh, transport().rank))

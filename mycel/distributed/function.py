@@ -8,18 +8,21 @@ results are whole on every rank. What the function writes into parameters stays 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel.base import arguments, locks
 from mycel.base.errors import CompileError
+from mycel.base.parallel_settings import in_force
 from mycel.compiled.arguments import describe
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, hold, part_of_value
+from mycel.distributed.apart import Held, buffer_of, hold, part_of_value
 from mycel.distributed.layouts import Layouts
+from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
 from mycel.engines.select import compile_graph
+from mycel.frontend.micro_batches import cut_into
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
@@ -52,7 +55,7 @@ class Divided:
         buffers = []
         for k, (layout, t) in enumerate(zip(made.inputs, [*tensors, *version.tensors])):
             own = self.layouts.parts and k < len(tensors)
-            buffers.append(_buffer(t) if own else part_of_value(t, layout, mesh))
+            buffers.append(buffer_of(t) if own else part_of_value(t, layout, mesh))
         out: list[Any] = []
         if version.result_types:
             try:
@@ -78,12 +81,12 @@ class Divided:
 class Distributed:
     """A function whose calls the ranks of a mesh compute together, each its part."""
 
-    def __init__(self, function: Any, layouts: Layouts) -> None:
-        self.__wrapped__, self.layouts = function, layouts
+    def __init__(self, function: Any, layouts: Layouts, pipeline: Optional[Pipeline] = None) -> None:
+        self.__wrapped__, self.layouts, self.pipeline = function, layouts, pipeline
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         # One for each tuple of types, so that no size becomes a symbol.
         self._compiled: dict[Any, Jit] = {}
-        self._divided: dict[int, tuple[Version, Divided]] = {}
+        self._divided: dict[int, tuple[Version, Union[Divided, Piped]]] = {}
         self._lock = locks.reentrant()
 
     def __repr__(self) -> str:
@@ -95,26 +98,45 @@ class Distributed:
             describe(value, tensors)
         return self.divided(*args, **kwargs).run(tensors, (args, kwargs))
 
-    def divided(self, *args: Any, **kwargs: Any) -> Divided:
+    @property
+    def size(self) -> int:
+        """The number of ranks that compute the function."""
+        return self.layouts.mesh.size * (1 if self.pipeline is None else self.pipeline.stages)
+
+    def divided(self, *args: Any, **kwargs: Any) -> Union[Divided, Piped]:
         """Return the program for arguments like these, without running it."""
         size = transport().size
-        if size < self.layouts.mesh.size:
+        if size < self.size:
             raise CompileError(
-                f"{self.__name__} is divided among {self.layouts.mesh.size} ranks, but there are {size}; start as many "
-                "with `mycel launch -n`"
+                f"{self.__name__} is divided among {self.size} ranks, but there are {size}; start as many with "
+                "`mycel launch -n`"
             )
         whole = self._whole(args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
-            version, _ = jit.look(*whole)
-            assert version is not None
+            version = self._version(jit, whole)
             if id(version) not in self._divided:
                 tensors: list[Tensor] = []
                 for value in (*args, *kwargs.values()):
                     describe(value, tensors)
-                self._divided[id(version)] = (version, Divided(version, self.layouts, len(tensors)))
+                self._divided[id(version)] = (version, self._made(version, len(tensors)))
             return self._divided[id(version)][1]
+
+    def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
+        if self.pipeline is None:
+            version, _ = jit.look(*whole)
+        else:
+            settings = settings_for(self.pipeline, self.layouts.mesh)
+            with in_force(settings), cut_into(self.pipeline.micro_batches, self.pipeline.combined):
+                version, _ = jit.look(*whole)
+        assert version is not None
+        return version
+
+    def _made(self, version: Version, count: int) -> Union[Divided, Piped]:
+        if self.pipeline is None:
+            return Divided(version, self.layouts, count)
+        return Piped(version, self.layouts, count, self.pipeline)
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of the whole tensors' types, for staging."""
@@ -137,20 +159,16 @@ class Distributed:
         return tuple(placed(a) for a in args), {k: placed(v) for k, v in kwargs.items()}
 
 
-def _buffer(t: Tensor) -> Any:
-    if t._buf is None:
-        t._need_value("a divided function")
-    return t._buf
-
-
-def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:
+def distribute(function: Callable[..., Any], layouts: Layouts, pipeline: Optional[Pipeline] = None) -> Distributed:
     """Return `function` as one that the ranks of a mesh compute together.
 
     It computes what the function computes on one device. Every rank calls it in the same order,
     with the same arguments, or with `Layouts.parts` each with its parts. Parameters have the same
     values on all ranks when it is first called, and are divided from then on as `layouts` says.
-    Raises TypeError for other arguments; calls raise CompileError where there are fewer ranks than
-    the mesh has, and where the function is not one graph.
+    With `pipeline` it is a training step, whose gradient is taken of micro-batches; `layouts` are
+    those inside of a stage, and the ranks of stage s are those of its mesh behind the s meshes of
+    the stages before. Raises TypeError for other arguments; calls raise CompileError where there
+    are fewer ranks than that, and where the function is not one graph.
 
     >>> import mycel as ms
     >>> from mycel.ir.mesh import Mesh
@@ -160,4 +178,5 @@ def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:
     """
     arguments.function("distribute", "function", function, "a function, a method or a Cell")
     arguments.instance("distribute", "layouts", layouts, Layouts)
-    return Distributed(function, layouts)
+    arguments.optional("distribute", "pipeline", pipeline, Pipeline)
+    return Distributed(function, layouts, pipeline)

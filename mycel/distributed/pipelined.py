@@ -1,0 +1,192 @@
+"""Functions whose work is a pipeline: stages on groups of ranks, micro-batches one after another.
+
+A call is staged with the batch cut into micro-batches, for the settings under which operators have
+marks. The graph is divided on the mesh of one stage, as all have the same form, and then cut into
+one graph for each stage's ranks (`mycel.transforms.pipeline`), of which a rank runs its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Optional
+
+from mycel.base import arguments
+from mycel.base.errors import CompileError
+from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
+from mycel.compiled.version import Version
+from mycel.core.tensor import Tensor, make
+from mycel.distributed.apart import Held, buffer_of, hold, part_of_value
+from mycel.distributed.layouts import Layouts
+from mycel.engines.failures import out_of_memory
+from mycel.engines.select import compile_graph
+from mycel.frontend.micro_batches import COMBINED
+from mycel.ir.graph import Node
+from mycel.ir.mesh import Mesh
+from mycel.planner.stages import schedule
+from mycel.prims.constrain import Operator, constrain
+from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
+from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
+from mycel.transforms.pipeline.cutting import Pipe
+from mycel.transport.place import transport
+
+__all__ = ["Pipeline", "Piped", "settings_for"]
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a training step becomes a pipeline.
+
+    `stages` groups of ranks work on `micro_batches` parts of the batch, in the order that
+    `schedule` names: "gpipe" (all forwards first), "1f1b" (a forward and a backward in turn), or
+    "interleaved", in which each group has `chunks` stages. `cuts` has the paths of the Cells with
+    which the stages after the first begin, as ``"layers.2"``; without it stages are those of
+    `Cell.pipeline_stage`, and where there are none the graph is cut by what its operators cost.
+    The loss of the batch is the mean of those of its parts, or with ``combined="sum"`` their sum.
+    Raises ValueError for numbers that do not fit each other.
+
+    >>> Pipeline(2, 4).schedule
+    '1f1b'
+    """
+
+    stages: int
+    micro_batches: int
+    schedule: str = "1f1b"
+    cuts: Optional[Sequence[str]] = None
+    chunks: int = 1
+    combined: str = "mean"
+
+    def __post_init__(self) -> None:
+        for name in ("stages", "micro_batches", "chunks"):
+            arguments.integer("Pipeline", name, getattr(self, name), 1)
+        arguments.one_of("Pipeline", "schedule", self.schedule, SCHEDULES)
+        arguments.one_of("Pipeline", "combined", self.combined, COMBINED)
+        self.orders()
+        if self.cuts is not None and len(self.cuts) != self.count - 1:
+            raise ValueError(f"Pipeline: {self.count} stages need {self.count - 1} cuts, not {len(self.cuts)}")
+
+    @property
+    def count(self) -> int:
+        """The number of stages in all, `chunks` for each group of ranks."""
+        return self.stages * self.chunks
+
+    def orders(self) -> list[list[Unit]]:
+        """Return what each group of ranks does, in its order; backwards go in the order of
+        micro-batches.
+        """
+        found = []
+        for works in schedule(self.schedule, self.stages, self.micro_batches, self.chunks):
+            if self.schedule == "gpipe":
+                works = sorted(works, key=lambda w: (w.backward, w.microbatch))
+            found.append([Unit(Kind.BACKWARD if w.backward else Kind.FORWARD, w.chunk, w.microbatch) for w in works])
+        return found
+
+
+def settings_for(pipeline: Pipeline, mesh: Mesh) -> ParallelSettings:
+    """Return the settings under which the operators of a pipeline's step have marks."""
+    count = max(2, pipeline.stages * mesh.size)
+    return ParallelSettings(parallel_mode=SEMI_AUTO, device_num=count, pipeline_stages=pipeline.stages)
+
+
+def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
+    """Return the mesh of each stage: that of the first one, on the next devices."""
+    return [replace(mesh, devices=tuple([s * mesh.size + d for d in mesh.devices])) for s in range(stages)]
+
+
+class Piped:
+    """One version of a function as a pipeline; a rank runs the graph of its stage."""
+
+    def __init__(self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline) -> None:
+        self.version, self.layouts, self.pipeline = version, layouts, pipeline
+        graph, captured = version.graph, version.tensors
+        inputs: list[Optional[Sharding]] = []
+        for k, node in enumerate(graph.inputs):
+            given = k < count
+            inputs.append(
+                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
+            )
+        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
+        tied = {place: i for i, place in self.writes}
+        outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
+        mesh = layouts.mesh
+        layout, plan = layouts.decided(graph, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, mesh, layout, outputs, tied, plan, fused_bytes=0)
+        self.meshes = meshes_of(mesh, pipeline.stages)
+        local = self.made.graph
+        batch = local.inputs[:count]
+        self.assigned: Assignment = assign(local, batch, stages_asked(local.nodes, pipeline), pipeline.count)
+        empty = set(range(pipeline.count)) - {u.stage for u in self.assigned.units.values()}
+        if empty:
+            raise CompileError(
+                f"{graph.name}: nothing is computed in stage {min(empty)} of {pipeline.count}; set pipeline_stage of "
+                "its Cells, or name them in `cuts`"
+            )
+        self.pipe = Pipe(local, self.assigned, pipeline.orders(), mesh, self.meshes, tied)
+        self._programs: dict[int, tuple[Stage, Callable[..., Any]]] = {}
+
+    @property
+    def here(self) -> int:
+        """The number of this rank's device: of the group of ranks that it is in."""
+        rank = transport().rank
+        return next(k for k, m in enumerate(self.meshes) if rank in m.devices)
+
+    def stage(self, device: int) -> Stage:
+        """Return the graph of one group of ranks."""
+        return self.pipe.stage(device)
+
+    def run(self, tensors: list[Tensor], call: Any) -> Any:
+        """Run this rank's stage on its parts of a call's `tensors`, or on those that are whole."""
+        version, device = self.version, self.here
+        stage, program = self._program(device)
+        mesh = self.meshes[device]
+        given = [*tensors, *version.tensors]
+        buffers = []
+        for k in stage.inputs:
+            own = self.layouts.parts and k < len(tensors)
+            buffers.append(buffer_of(given[k]) if own else part_of_value(given[k], self.made.inputs[k], mesh))
+        try:
+            values = program(*buffers)
+        except MemoryError:
+            raise out_of_memory(stage.graph) from None
+        found = dict(zip(stage.outputs, values if isinstance(values, tuple) else (values,)))
+        tied = {place for _, place in self.writes}
+        out: list[Any] = [None] * len(version.result_types)
+        for k, type in enumerate(version.result_types):
+            if k not in tied:
+                out[k] = make(type, found[k])  # type: ignore[arg-type]
+        for i, place in self.writes:
+            homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])
+            hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
+        version.kept = None
+        return version._finish(out, tensors, call)
+
+    def _program(self, device: int) -> tuple[Stage, Callable[..., Any]]:
+        if device not in self._programs:
+            stage = self.stage(device)
+            place = {k: n for n, k in enumerate(stage.inputs)}
+            number = {k: n for n, k in enumerate(stage.outputs)}
+            aliases = {number[o]: place[i] for o, i in self.version.aliases.items() if o in number and i in place}
+            self._programs[device] = (stage, compile_graph(stage.graph, aliases))
+        return self._programs[device]
+
+
+def stages_asked(nodes: Sequence[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
+    """Return the stage that is asked for each operator: by `cuts`, or by the user's Cells."""
+    if pipeline.cuts is None:
+        return lambda operator: operator.stage if operator.stage >= 0 else None
+    found: dict[Operator, int] = {}
+    met = dict.fromkeys(pipeline.cuts, False)
+    for node in nodes:
+        if node.prim is not constrain or node.where is None:
+            continue
+        path = f"{node.where.cell.partition(':')[0]}."
+        for k, name in enumerate(pipeline.cuts):
+            if f".{name}." in path:
+                found[node.params["mark"].operator] = k + 1
+                met[name] = True
+    missing = [name for name, there in met.items() if not there]
+    if missing:
+        raise CompileError(f"Pipeline: no Cell {missing[0]!r} computes anything here; name Cells by their paths")
+    return found.get
