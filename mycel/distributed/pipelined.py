@@ -7,7 +7,7 @@ one graph for each stage's ranks (`mycel.transforms.pipeline`), of which a rank 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -17,11 +17,12 @@ from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import Held, buffer_of, hold, part_of_value
+from mycel.distributed.balance import balanced
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
 from mycel.engines.select import compile_graph
 from mycel.frontend.micro_batches import COMBINED
-from mycel.ir.graph import Node
+from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.planner.stages import schedule
 from mycel.prims.constrain import Operator, constrain
@@ -116,7 +117,7 @@ class Piped:
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
-        self.assigned: Assignment = assign(local, batch, stages_asked(local.nodes, pipeline), pipeline.count)
+        self.assigned: Assignment = assign(local, batch, stages_asked(local, batch, pipeline), pipeline.count)
         empty = set(range(pipeline.count)) - {u.stage for u in self.assigned.units.values()}
         if empty:
             raise CompileError(
@@ -172,15 +173,17 @@ class Piped:
         return self._programs[device]
 
 
-def stages_asked(nodes: Sequence[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
-    """Return the stage that is asked for each operator: by `cuts`, or by the user's Cells."""
-    if pipeline.cuts is None:
-        return lambda operator: operator.stage if operator.stage >= 0 else None
+def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
+    """Return the stage that is asked for each operator: by `cuts`, by the user's Cells, or by what
+    operators cost.
+    """
+    marks = [n for n in graph.nodes if n.prim is constrain]
     found: dict[Operator, int] = {}
+    if pipeline.cuts is None:
+        found = {o: o.stage for o in [n.params["mark"].operator for n in marks] if o.stage >= 0}
+        return (found or balanced(graph, batch, pipeline.count)).get
     met = dict.fromkeys(pipeline.cuts, False)
-    for node in nodes:
-        if node.prim is not constrain or node.where is None:
-            continue
+    for node in [n for n in marks if n.where is not None]:
         path = f"{node.where.cell.partition(':')[0]}."
         for k, name in enumerate(pipeline.cuts):
             if f".{name}." in path:

@@ -201,7 +201,8 @@ def recommender(steps: int) -> Task:
     ]
 
     def loss(n: Any, dense: Any, sparse: Any, clicks: Any) -> Any:
-        return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, ops.ones(ROWS), ops.ones(ROWS))
+        one = ops.ones_like(clicks)
+        return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, one, one)
 
     operators = {f"tables.{k}.embedding_table": ("tp",) for k in range(3)}
     return Task(net, training(net, loss, adam), batches, operators)
