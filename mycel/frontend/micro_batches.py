@@ -2,8 +2,9 @@
 
 While `cut_into` is in force in a thread, the outermost gradient that a stage takes calls its
 function once for each part of the batch. Every tensor in the arguments is cut along axis 0, as its
-rows are those of the batch. Results without axes are averaged or summed, and of others the rows are
-joined again. So the gradient is that of the whole batch where the function is a mean, or a sum,
+rows are those of the batch: part k of n has rows k, n + k, 2n + k and so on, so that parts of a
+batch that ranks divide are divided the same way. Results without axes are averaged or summed, and
+of others the rows are joined again. So the gradient is that of the whole batch where the function is a mean, or a sum,
 over rows; what rows do together, as the moments of a batch normalisation, is done in each part.
 """
 
@@ -69,7 +70,7 @@ def invoked(context: Differentiating, fn: Callable[..., Any], args: tuple[Any, .
         rows = _rows(leaves, count)
         found = []
         for k in range(count):
-            own, named = unflatten(form, [_part(v, k, rows // count) for v in leaves])
+            own, named = unflatten(form, [_part(v, k, count) for v in leaves])
             with inside_micro_batch(k):
                 found.append(context.invoke(fn, tuple(own), dict(named)))
     finally:
@@ -95,12 +96,15 @@ def _rows(leaves: list[Any], count: int) -> int:
     return int(sizes[0])
 
 
-def _part(value: Any, number: int, rows: int) -> Any:
+def _part(value: Any, number: int, count: int) -> Any:
+    """Return each row of a micro-batch: the one at `number` of every `count` rows."""
     if not _is_data(value):
         return value
-    starts = (number * rows, *[0] * (value.ndim - 1))
-    stops = ((number + 1) * rows, *value.shape[1:])
-    return eager.apply(S.SLICE, value, starts=starts, stops=stops, steps=(1,) * value.ndim)
+    rows, rest = value.shape[0] // count, value.shape[1:]
+    split = eager.apply(S.RESHAPE, value, shape=(rows, count, *rest))
+    starts, stops = (0, number, *[0] * len(rest)), (rows, number + 1, *rest)
+    own = eager.apply(S.SLICE, split, starts=starts, stops=stops, steps=(1,) * len(starts))
+    return eager.apply(S.RESHAPE, own, shape=(rows, *rest))
 
 
 def _joined(found: list[Any], combined: str, rows: int) -> Any:
@@ -118,7 +122,9 @@ def _together(values: tuple[Any, ...], combined: str, rows: int) -> Any:
     if not isinstance(first, Tensor):
         return first
     if first.ndim and first.shape[0] == rows:
-        return eager.apply(S.CONCAT, *values, axis=0)
+        rest = first.shape[1:]
+        split = [eager.apply(S.RESHAPE, v, shape=(rows, 1, *rest)) for v in values]
+        return eager.apply(S.RESHAPE, eager.apply(S.CONCAT, *split, axis=1), shape=(rows * len(values), *rest))
     if first.ndim:
         raise ValueError(
             f"micro-batches: a result of shape {first.shape} has neither no axes nor the {rows} rows of its part of "
