@@ -56,7 +56,9 @@ def _costs(graph: Graph, made: Assignment, place: dict[Operator, int]) -> tuple[
     """Return the seconds of each operator of a micro-batch, and those of passing on what lives
     behind it.
     """
-    seconds, owner, last = [0.0] * len(place), {}, {}
+    seconds = [0.0] * len(place)
+    owner: dict[Node, int] = {}
+    last: dict[Node, int] = {}
     for node in graph.nodes:
         unit = made.units.get(node)
         if unit is None or unit.kind is not Kind.FORWARD or unit.micro:

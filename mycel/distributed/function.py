@@ -124,11 +124,15 @@ class Distributed:
             return self._divided[id(version)][1]
 
     def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
-        if self.pipeline is None:
+        pipeline = self.pipeline
+        if pipeline is None:
             version, _ = jit.look(*whole)
+        elif pipeline.micro_batches is None:
+            with cut_into(1):
+                version, _ = jit.look(*whole)
         else:
-            settings = settings_for(self.pipeline, self.layouts.mesh)
-            with in_force(settings), cut_into(self.pipeline.micro_batches, self.pipeline.combined):
+            settings = settings_for(pipeline, self.layouts.mesh)
+            with in_force(settings), cut_into(pipeline.micro_batches, pipeline.combined):
                 version, _ = jit.look(*whole)
         assert version is not None
         return version

@@ -7,6 +7,10 @@ Marked operators are divided as their strategies say, parameters as their first 
 and the rest follows by least communication. With `enable_parallel_optimizer` parameters and states
 that are whole are divided along their first axis.
 
+With `pipeline_stages` the ranks are that many groups, among which operators are divided by the
+stages of their Cells, or where these have none by what operators cost; `nn.PipelineCell` makes the
+micro-batches.
+
 A process that is alone runs the function as it is, whatever the number of devices set.
 """
 
@@ -25,6 +29,7 @@ from mycel.compiled.jit import Jit
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
+from mycel.distributed.pipelined import Pipeline
 from mycel.distributed.strategies import mesh_of, plan_of
 from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
@@ -148,9 +153,34 @@ def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
     if known is None or known[0] is not settings:
         parts = settings.dataset_strategy != "full_batch"
-        layouts = OfSettings(mesh_of(settings.device_num), parts=parts, settings=settings)
-        known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts))
+        pipeline = pipeline_of(settings)
+        mesh = mesh_of(settings.device_num // settings.pipeline_stages)
+        layouts = OfSettings(mesh, parts=parts, settings=settings)
+        known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts, pipeline))
     return known[1]
+
+
+def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:
+    """Return the pipeline that settings ask for, None for one stage.
+
+    Raises ValueError where the devices do not divide into the stages, and for a schedule that is
+    not known.
+    """
+    stages = settings.pipeline_stages
+    if stages == 1:
+        return None
+    if settings.device_num % stages:
+        raise ValueError(f"pipeline_stages: {settings.device_num} devices do not divide into {stages} stages")
+    kind = settings.pipeline_config["pipeline_scheduler"]
+    if kind not in ("1f1b", "gpipe"):
+        raise ValueError(f"pipeline_scheduler: {kind!r} has no schedule here; '1f1b' and 'gpipe' have")
+    interleaved = settings.pipeline_config["pipeline_interleave"] and kind == "1f1b"
+    if settings.pipeline_segments > 1 and not interleaved:
+        raise ValueError(
+            f"pipeline_segments: {settings.pipeline_segments} segments need pipeline_interleave with the scheduler "
+            "'1f1b'"
+        )
+    return Pipeline(stages, None, "interleaved" if interleaved else kind, chunks=settings.pipeline_segments)
 
 
 dividing.call = call

@@ -40,11 +40,12 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved")
 class Pipeline:
     """How a training step becomes a pipeline.
 
-    `stages` groups of ranks work on `micro_batches` parts of the batch, in the order that
-    `schedule` names: "gpipe" (all forwards first), "1f1b" (a forward and a backward in turn), or
-    "interleaved", in which each group has `chunks` stages. `cuts` has the paths of the Cells with
-    which the stages after the first begin, as ``"layers.2"``; without it stages are those of
-    `Cell.pipeline_stage`, and where there are none the graph is cut by what its operators cost.
+    `stages` groups of ranks work on `micro_batches` parts of the batch (None: those that
+    `nn.PipelineCell` makes), in the order that `schedule` names: "gpipe" (all forwards first),
+    "1f1b" (a forward and a backward in turn), or "interleaved", in which each group has `chunks`
+    stages. `cuts` has the paths of the Cells with which the stages after the first begin, as
+    ``"layers.2"``; without it stages are those of `Cell.pipeline_stage`, and where there are none
+    the graph is cut by what its operators cost.
     The loss of the batch is the mean of those of its parts, or with ``combined="sum"`` their sum.
     Raises ValueError for numbers that do not fit each other.
 
@@ -53,18 +54,19 @@ class Pipeline:
     """
 
     stages: int
-    micro_batches: int
+    micro_batches: Optional[int]
     schedule: str = "1f1b"
     cuts: Optional[Sequence[str]] = None
     chunks: int = 1
     combined: str = "mean"
 
     def __post_init__(self) -> None:
-        for name in ("stages", "micro_batches", "chunks"):
+        for name in ("stages", "chunks", *(() if self.micro_batches is None else ("micro_batches",))):
             arguments.integer("Pipeline", name, getattr(self, name), 1)
         arguments.one_of("Pipeline", "schedule", self.schedule, SCHEDULES)
         arguments.one_of("Pipeline", "combined", self.combined, COMBINED)
-        self.orders()
+        if self.micro_batches is not None:
+            self.orders(self.micro_batches)
         if self.cuts is not None and len(self.cuts) != self.count - 1:
             raise ValueError(f"Pipeline: {self.count} stages need {self.count - 1} cuts, not {len(self.cuts)}")
 
@@ -73,12 +75,12 @@ class Pipeline:
         """The number of stages in all, `chunks` for each group of ranks."""
         return self.stages * self.chunks
 
-    def orders(self) -> list[list[Unit]]:
-        """Return what each group of ranks does, in its order; backwards go in the order of
-        micro-batches.
+    def orders(self, count: int) -> list[list[Unit]]:
+        """Return what each group of ranks does with `count` micro-batches, in its order; backwards
+        go in the order of micro-batches.
         """
         found = []
-        for works in schedule(self.schedule, self.stages, self.micro_batches, self.chunks):
+        for works in schedule(self.schedule, self.stages, count, self.chunks):
             if self.schedule == "gpipe":
                 works = sorted(works, key=lambda w: (w.backward, w.microbatch))
             found.append([Unit(Kind.BACKWARD if w.backward else Kind.FORWARD, w.chunk, w.microbatch) for w in works])
@@ -117,14 +119,19 @@ class Piped:
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
-        self.assigned: Assignment = assign(local, batch, stages_asked(local, batch, pipeline), pipeline.count)
+        parts = max([n.params["mark"].operator.micro for n in local.nodes if n.prim is constrain], default=-1) + 1
+        if not parts:  # nothing is differentiated, and the batch is one part
+            local = _as_first_part(local)
+            batch = local.inputs[:count]
+        asked = stages_asked(local, batch, pipeline)
+        self.assigned: Assignment = assign(local, batch, asked, pipeline.count)
         empty = set(range(pipeline.count)) - {u.stage for u in self.assigned.units.values()}
         if empty:
             raise CompileError(
                 f"{graph.name}: nothing is computed in stage {min(empty)} of {pipeline.count}; set pipeline_stage of "
                 "its Cells, or name them in `cuts`"
             )
-        self.pipe = Pipe(local, self.assigned, pipeline.orders(), mesh, self.meshes, tied)
+        self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
         self._programs: dict[int, tuple[Stage, Callable[..., Any]]] = {}
 
     @property
@@ -173,6 +180,18 @@ class Piped:
         return self._programs[device]
 
 
+def _as_first_part(graph: Graph) -> Graph:
+    """Return a graph whose operators work on micro-batch 0."""
+    image: dict[Node, Node] = {}
+    for node in graph.nodes:
+        inputs, params = tuple([image.get(i, i) for i in node.inputs]), node.params
+        if node.prim is constrain:
+            mark = params["mark"]
+            params = {"mark": replace(mark, operator=replace(mark.operator, micro=0))}
+        image[node] = Node(node.prim, inputs, params, node.type, node.where)
+    return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name)
+
+
 def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
     """Return the stage that is asked for each operator: by `cuts`, by the user's Cells, or by what
     operators cost.
@@ -183,8 +202,9 @@ def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> C
         found = {o: o.stage for o in [n.params["mark"].operator for n in marks] if o.stage >= 0}
         return (found or balanced(graph, batch, pipeline.count)).get
     met = dict.fromkeys(pipeline.cuts, False)
-    for node in [n for n in marks if n.where is not None]:
-        path = f"{node.where.cell.partition(':')[0]}."
+    for node in marks:
+        where = node.where
+        path = "" if where is None else f"{where.cell.partition(':')[0]}."
         for k, name in enumerate(pipeline.cuts):
             if f".{name}." in path:
                 found[node.params["mark"].operator] = k + 1

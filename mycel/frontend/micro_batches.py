@@ -4,8 +4,9 @@ While `cut_into` is in force in a thread, the outermost gradient that a stage ta
 function once for each part of the batch. Every tensor in the arguments is cut along axis 0, as its
 rows are those of the batch: part k of n has rows k, n + k, 2n + k and so on, so that parts of a
 batch that ranks divide are divided the same way. Results without axes are averaged or summed, and
-of others the rows are joined again. So the gradient is that of the whole batch where the function is a mean, or a sum,
-over rows; what rows do together, as the moments of a batch normalisation, is done in each part.
+of others the rows are joined again. So the gradient is that of the whole batch where the function
+is a mean, or a sum, over rows; what rows do together, as the moments of a batch normalisation, is
+done in each part.
 """
 
 from __future__ import annotations
@@ -61,9 +62,12 @@ def invoked(context: Differentiating, fn: Callable[..., Any], args: tuple[Any, .
     not those of the batch.
     """
     asked = _local.asked
-    if asked is None or asked[0] == 1 or not context.is_staging:
+    if asked is None or not context.is_staging:
         return context.invoke(fn, args, kwargs)
     count, combined = asked
+    if count == 1:
+        with inside_micro_batch(0):
+            return context.invoke(fn, args, kwargs)
     _local.asked = None
     try:
         leaves, form = flatten((args, kwargs))

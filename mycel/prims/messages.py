@@ -1,7 +1,7 @@
 """Messages between groups of ranks that run different graphs, as the stages of a pipeline do.
 
     messages(*values, *tokens; mesh, sent, received)    (*arrived, token)
-    awaiting(x, token)                                  x, by a step that waits for `token`
+    awaiting(x, *tokens)                                x, by a step that waits for tokens
 
 The groups are meshes of the same form. `sent` has, for each of `values`, the mesh that gets it and
 a tag; `received` has the mesh, the tag and the type of what arrives. A rank's partner is the one at
@@ -119,30 +119,29 @@ messages: Primitive = register(
 )
 
 
-def _awaiting_infer(x: TensorType, token: TensorType) -> TensorType:
-    if token.shape != ():
-        raise ShapeError(f"awaiting: the token must be one element, not {token}")
+def _awaiting_infer(x: TensorType, *tokens: TensorType) -> TensorType:
+    if any(t.shape != () for t in tokens):
+        raise ShapeError(f"awaiting: tokens must be one element each, not {', '.join(map(str, tokens))}")
     return x
 
 
 def _awaiting_batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]]) -> Any:
-    x, token = values
-    if axes[1] is not None:
-        token = S.reshape(S.slice_axis(token, 0, 0, 1), ())
-    return awaiting(x, token), axes[0]
+    x, *tokens = values
+    one = [t if a is None else S.reshape(S.slice_axis(t, 0, 0, 1), ()) for t, a in zip(tokens, axes[1:])]
+    return awaiting(x, *one), axes[0]
 
 
 awaiting: Primitive = register(
     Primitive(
         "awaiting",
         _awaiting_infer,
-        lambda x, token: np.array(x, copy=True),
-        lambda ct, out, x, token: (ct, None),
+        lambda x, *tokens: np.array(x, copy=True),
+        lambda ct, out, x, *tokens: (ct, *[None] * len(tokens)),
         _awaiting_batch,
-        samples=(Sample(((3,), ())),),
+        samples=(Sample(((3,), ())), Sample(((2,), (), ()))),
         dtypes=("float64", "float32", "int32", "bool"),
         rounding=Rounding.EXACT,
         effect=True,
-        doc="The first operand, from a step that runs when the second is there.",
+        doc="The first operand, from a step that runs when the others are there.",
     )
 )

@@ -127,8 +127,11 @@ class _Assigner:
             if not mark.gradient:
                 self.meet(node, mark, below)
             stage = self.stages.get(operator)
-            if stage is not None:
-                found.append(Unit(Kind.BACKWARD if mark.gradient else Kind.FORWARD, stage, operator.micro))
+            if stage is not None and mark.gradient:
+                found.append(Unit(Kind.BACKWARD, stage, operator.micro))
+            elif stage is not None:
+                micro = max([operator.micro, *[u.micro for u in below if u.kind is Kind.FORWARD]])
+                found.append(Unit(Kind.FORWARD, stage, micro))
         if not found:
             return _joined(below) if below else None
         kind = max(u.kind for u in found)

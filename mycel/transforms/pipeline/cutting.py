@@ -105,10 +105,7 @@ class Pipe:
         self.graph, self.units = _in_order(graph, dict(made.units), self.place)
         self.data, self.tied = made.data, tied
         self.number = {n: k for k, n in enumerate(self.graph.nodes)}
-        self.ends: dict[tuple[int, int], Node] = {}
-        for node, unit in self.units.items():
-            if isinstance(node.type, TensorType) and node.type.size and unit.kind is Kind.BACKWARD:
-                self.ends[self.device(unit), self.place[unit]] = node
+        self.ends = self._ends()
         self.users: dict[int, set[int]] = {}
         self._find_users()
         self.crossings = self._crossings()
@@ -119,6 +116,24 @@ class Pipe:
     def at(self, unit: Unit) -> int:
         """Return the place of a unit in its device's order."""
         return self.last[self.device(unit)] if unit.kind is Kind.UPDATE else self.place[unit]
+
+    def _ends(self) -> dict[tuple[int, int], list[Node]]:
+        """Return what each backward unit gives to later units of its device, by device and
+        place.
+        """
+        later = set(self.graph.outputs)
+        for node in self.graph.nodes:
+            unit = self.units.get(node)
+            for i in node.inputs if unit is not None else ():
+                other = self.units.get(i)
+                if other is not None and unit != other and unit is not None and unit.stage == other.stage:
+                    later.add(i)
+        found: dict[tuple[int, int], list[Node]] = {}
+        for node, unit in self.units.items():
+            if node in later and unit.kind is Kind.BACKWARD:
+                if isinstance(node.type, TensorType) and node.type.size:
+                    found.setdefault((self.device(unit), self.place[unit]), []).append(node)
+        return found
 
     def _find_users(self) -> None:
         """Find the devices that use each input of the graph, by its number."""
@@ -223,19 +238,16 @@ class _Maker:
         done = 0
         for key in sorted(groups):
             while done < min(key[0], pipe.last[self.device]):
-                self.end(done, any(k[0] == done and k[1] for k in groups))
+                self.end(done)
                 done += 1
-            sent, received = groups[key]
-            self.pass_on(sent, received)
-        while done < pipe.last[self.device]:
-            self.end(done, False)
-            done += 1
+            self.pass_on(*groups[key])
 
-    def end(self, place: int, has_sent: bool) -> None:
-        """Have what comes later wait for the end of a backward unit, where nothing is sent."""
-        last = self.pipe.ends.get((self.device, place))
-        if last is not None and not has_sent:
-            self.worked = _element(self.image_of(last))
+    def end(self, place: int) -> None:
+        """Have what comes later wait for the end of a backward unit."""
+        ends = self.pipe.ends.get((self.device, place))
+        if ends:
+            first, *others = [_element(self.image_of(n)) for n in ends]
+            self.worked = awaiting(first, *others)
 
     def pass_on(self, sent: Sequence[Crossing], received: Sequence[Crossing]) -> None:
         pipe = self.pipe
