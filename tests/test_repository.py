@@ -32,6 +32,7 @@ EXTRAS = {
     "image": {"pillow"},
     "video": {"av"},
     "polyhedra": {"islpy"},
+    "xla": {"jax"},
     "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {
         "pytest",

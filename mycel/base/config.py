@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mycel.base import arguments, locks
@@ -32,6 +33,7 @@ TUNE_MODES = ("NO_TUNE", "RL", "GA", "RL,GA", "GA,RL")
 _DEFAULTS: dict[str, Any] = {
     "mode": PYNATIVE_MODE,
     "device_target": "CPU",
+    "engine": os.environ.get("MYCEL_ENGINE") or "native",
     "jit_syntax_level": LAX,
     "runtime_num_threads": 0,
     "enable_compile_cache": True,
@@ -46,6 +48,7 @@ _DEFAULTS: dict[str, Any] = {
 _KINDS: dict[str, type] = {
     "mode": int,
     "device_target": str,
+    "engine": str,
     "jit_syntax_level": int,
     "runtime_num_threads": int,
     "compile_cache_path": str,
@@ -61,6 +64,8 @@ _said: set[tuple[str, str]] = set()
 jit_is_off = os.environ.get("MS_JIT") == "0"
 _lock = locks.lock()
 listeners: list[Any] = []
+# Functions that make the choices of options whose values are not known here, or raise an error.
+deciders: dict[str, Callable[[Any], None]] = {}
 
 
 def _check(name: str, value: Any) -> Any:
@@ -75,7 +80,7 @@ def _check(name: str, value: Any) -> Any:
         raise arguments.wrong_type("set_context", name, f"a {kind.__name__}", value)
     if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
         raise ValueError(f"set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), not {value!r}")
-    if name == "device_target" and value != "CPU":
+    if name == "device_target" and value not in ("CPU", "GPU"):
         raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
     if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
         raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
@@ -109,6 +114,26 @@ def memory_size(text: str) -> int:
     return int(float(number) * (1 << 30))
 
 
+def note(name: str, value: Any) -> None:
+    """Keep the value of an option that another choice has decided."""
+    with _lock:
+        _context[name] = value
+
+
+def _decide(chosen: Mapping[str, Any]) -> None:
+    """Make the choices that may fail: all, or none where one does."""
+    made: list[str] = []
+    try:
+        for name in deciders:
+            if name in chosen and chosen[name] != _context[name]:
+                deciders[name](chosen[name])
+                made.append(name)
+    except BaseException:
+        for name in made:
+            deciders[name](_context[name])
+        raise
+
+
 def set_context(**options: Any) -> None:
     """Change settings of the process; either all of those given, or none if one is wrong.
 
@@ -132,6 +157,10 @@ def set_context(**options: Any) -> None:
     processor has units for tiles of bfloat16, which are otherwise used with three such numbers in
     place of each, for the accuracy of float32.
 
+    ``engine="xla"`` has programs compiled by XLA, through jax (``pip install mycel[xla]``), and
+    ``device_target="GPU"`` has them run on a GPU that jax finds. Either is chosen before anything
+    is compiled: later it raises RuntimeError, without jax ImportError (ValueError for a device).
+
     ``max_device_memory="2GB"`` limits the memory that tensors and compiled functions may take from
     the system; beyond it they raise MemoryError. None is no limit.
 
@@ -146,7 +175,9 @@ def set_context(**options: Any) -> None:
     from mycel.base.log import logger
 
     jit_is_off = os.environ.get("MS_JIT") == "0"
-    for name, value in {name: _check(name, value) for name, value in options.items()}.items():
+    chosen = {name: _check(name, value) for name, value in options.items()}
+    _decide(chosen)
+    for name, value in chosen.items():
         if name in OPTIONS and value != OPTIONS[name].default and (name, repr(value)) not in _said:
             _said.add((name, repr(value)))
             level = logger.warning if name in _MISSED else logger.info

@@ -112,10 +112,21 @@ class ParallelSettings:
 
 
 class _Process:
-    """The settings of the process; `given` are the names that the program has set."""
+    """The settings of the process, with their plan; `given` are the names that the program set."""
 
-    settings = ParallelSettings()
     given: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.settings = ParallelSettings()
+
+    @property
+    def settings(self) -> ParallelSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, value: ParallelSettings) -> None:
+        self._settings = value
+        self.plan = None if value.dividing is None else value
 
 
 class _Local(threading.local):
@@ -133,8 +144,10 @@ def current() -> ParallelSettings:
 
 def plan() -> Optional[ParallelSettings]:
     """Return the settings in force in this thread if operators are divided by them, else None."""
-    settings = _local.settings or PROCESS.settings
-    return None if settings.dividing is None else settings
+    own = _local.settings
+    if own is None:
+        return PROCESS.plan
+    return None if own.dividing is None else own
 
 
 @contextmanager

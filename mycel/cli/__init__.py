@@ -23,7 +23,7 @@ _ENVIRONMENT = """environment variables:
                    (default: 2048)
   MYCEL_CPU        make code for a level of x86-64 (x86-64, x86-64-v2, -v3, -v4) instead of
                    this processor, for instance to fill a cache that several machines share
-  MYCEL_ENGINE     native (default), or reference: NumPy, one operation at a time
+  MYCEL_ENGINE     native (default), xla: programs of jax, or reference: NumPy, one operation at a time
   MYCEL_ONEDNN     the oneDNN library to use (default: the installed one)
   MYCEL_LOG        debug, info, warning or error (default: warning)
   OMP_NUM_THREADS  how many threads compute (default: as many as there are usable cores)

@@ -16,11 +16,9 @@ from mycel.base import arguments, parallel_settings
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import DATA, HYBRID, PROCESS, ParallelSettings
+from mycel.base.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
-from mycel.transport.environment import world
-from mycel.transport.place import transport
 
 __all__ = [
     "COMPATIBLE",
@@ -96,6 +94,9 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     'auto_parallel'
     >>> reset_auto_parallel_context()
     """
+    # Other programs need not load what divides.
+    from mycel.distributed.modes import WITH_EFFECT, begin, device_count
+
     function = "set_auto_parallel_context"
     changes: dict[str, Any] = {}
     for name, value in kwargs.items():
@@ -103,37 +104,18 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         if name in _CHOICES and value not in _CHOICES[name]:
             raise ValueError(f"{function}: {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         checked = check_value(function, name, value)
-        if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in _OF_PROCESSES and _several()):
+        if name != "parallel_mode" and checked != _DEFAULTS[name] and not (name in WITH_EFFECT and device_count() > 1):
             without_effect(f"{function}({name}=...)", "work runs on one device")
         _enter(changes, name, copy.deepcopy(checked))
     PROCESS.given = PROCESS.given | set(kwargs)
-    if "device_num" not in PROCESS.given and _several():
-        changes["device_num"] = max(transport().size, world().size)
+    if "device_num" not in PROCESS.given:
+        changes["device_num"] = device_count()
     PROCESS.settings = PROCESS.settings.replaced(**changes)
+    if PROCESS.settings.dividing is not None:
+        begin()
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode != ParallelMode.STAND_ALONE and not _several():
+    if mode != ParallelMode.STAND_ALONE and device_count() == 1:
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
-
-
-# What has an effect where this process is one of several.
-_OF_PROCESSES = (
-    "gradients_mean",
-    "parameter_broadcast",
-    "device_num",
-    "global_rank",
-    "dataset_strategy",
-    "full_batch",
-    "search_mode",
-    "auto_parallel_search_mode",
-    "sharding_propagation",
-    "enable_parallel_optimizer",
-    "parallel_optimizer_config",
-)
-
-
-def _several() -> bool:
-    """Return whether this process is one of several."""
-    return transport().size > 1 or world().size > 1
 
 
 def _enter(changes: dict[str, Any], name: str, value: Any) -> None:

@@ -14,9 +14,12 @@ __all__ = ["Dividing", "dividing"]
 
 
 class Dividing:
-    """`call(jit, args, kwargs)` calls a compiled function divided; None where nobody can."""
+    """`call(jit, args, kwargs)` calls a compiled function divided, and `planned(jit, *args)` gives
+    the version and the rank's graph that such a call would run; None where nobody can.
+    """
 
     call: Optional[Callable[..., Any]] = None
+    planned: Optional[Callable[..., Any]] = None
 
 
 dividing = Dividing()

@@ -5,8 +5,11 @@ places where a function goes back to Python, with the reasons.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel.base.parallel_settings import current
+from mycel.compiled.divided import dividing
 from mycel.engines.select import engine
 from mycel.frontend.segments import Break
 from mycel.frontend.tracebacks import describe_place
@@ -16,6 +19,7 @@ from mycel.transforms.specialize import inner_sizes, specialize
 
 if TYPE_CHECKING:
     from mycel.engines.reports import Account, Footprint
+    from mycel.planner.account import Communication
 
 __all__ = ["Explanation", "explain"]
 
@@ -30,8 +34,11 @@ class Explanation:
     places between them where Python went on: the line, the reason, and what to write instead.
     Without breaks everything is compiled. `memory` has the memory at the peak and the values that
     are alive then, `steps` the work of each kernel, with the loops of operators of `mycel.te`, and
-    the reasons why it stores values; `costs` shows both. `code` has the kernels' code.
+    the reasons why it stores values; `costs` shows both. `code` has the kernels' code. Of a
+    function that ranks compute together, `communication` has what each sends, by line.
     """
+
+    communication: Optional[Communication] = None
 
     def __init__(self, name: str, versions: Any, plans: Any, passed: int = 0) -> None:
         """Make an account of the function `name` from its compiled `versions` and the `plans` of
@@ -125,6 +132,7 @@ class Explanation:
             if guards:
                 lines += ["holds as long as", *[f"  {g}" for g in guards]]
         lines += ["", *[m.text() for m in self.memory]] if self.memory else []
+        lines += ["", self.communication.text()] if self.communication is not None else []
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -141,12 +149,15 @@ def _names(tensors: list[Any]) -> str:
     return ", ".join(f"{t.__dict__.get('name') or 'a tensor'} {t._type}" for t in tensors)
 
 
-def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
+def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Explanation:
     """Compile a function or Cell for arguments like these and give an account of it.
 
     A function that is one graph is not run. One that goes back to Python on the way is called once,
     with all its effects, as what comes after a break depends on the values before it. Without
     arguments, the account is of what has been compiled so far.
+
+    With `parallel` it is divided as the parallel mode in force says, and the account says what each
+    rank sends; ranks need not have been started. Raises ValueError where no such mode is set.
 
     >>> import mycel as ms
     >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
@@ -157,6 +168,22 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     2
     """
 
+    divided = getattr(fn, "planned", None)
+    if divided is None and parallel:
+        if dividing.planned is None or current().dividing is None:
+            raise ValueError(
+                "explain: parallel=True needs a parallel mode of several devices; call set_auto_parallel_context("
+                "parallel_mode='semi_auto_parallel', device_num=8), or pass what `distribute` returns"
+            )
+        divided = partial(dividing.planned, compiled_of(fn)[0])
+        args = compiled_of(fn)[1] + args
+    if divided is not None:
+        from mycel.planner.account import Communication
+
+        version, graph = divided(*args, **kwargs)
+        account = Explanation(graph.name, [version], [])
+        account.communication = Communication(graph)
+        return account
     compiled, bound = compiled_of(fn)
     if not args and not kwargs and (compiled.versions or compiled.lives):
         versions = [v for found in compiled.versions.values() for v in found]

@@ -17,6 +17,7 @@ import numpy as np
 from mycel.base import arguments, config
 from mycel.base.errors import Unsupported
 from mycel.devices import runtime
+from mycel.engines.select import engine
 
 __all__ = [
     "DeviceCtx",
@@ -41,19 +42,24 @@ class DeviceInfo(NamedTuple):
 
 
 def set_device(device_target: str, device_id: Optional[int] = None) -> None:
-    """Choose the device: "CPU", number 0.
+    """Choose the device: "CPU", or "GPU" before anything is compiled; number 0.
 
-    Raises RuntimeError for "GPU" and "Ascend", which this build does not have, ValueError for
-    others.
+    A GPU is one that jax finds (``pip install mycel[xla]``): programs are then the XLA engine's.
+    Raises RuntimeError where there is none, after the first program, and for "Ascend", which this
+    build does not have; ValueError for others.
 
     >>> set_device("CPU")
     """
     arguments.optional("set_device", "device_target", device_target, str)
     arguments.one_of("set_device", "device_target", device_target, ("CPU", "GPU", "Ascend"))
-    if device_target != "CPU":
+    if device_target == "Ascend":
         raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
     if device_id is not None and arguments.integer("set_device", "device_id", device_id) != 0:
-        raise ValueError(f"set_device: there is one CPU device, number 0, not {device_id!r}")
+        raise ValueError(f"set_device: there is one {device_target} device, number 0, not {device_id!r}")
+    try:
+        config.set_context(device_target=device_target)
+    except ValueError as error:
+        raise RuntimeError(str(error).replace("set_context: device_target", "set_device:", 1)) from None
 
 
 class DeviceCtx:
@@ -83,7 +89,7 @@ def get_current_device() -> DeviceInfo:
     >>> get_current_device()
     DeviceInfo(device_target='CPU', device_id=0)
     """
-    return DeviceInfo("CPU", 0)
+    return DeviceInfo(config.get_context("device_target"), 0)
 
 
 def set_deterministic(deterministic: bool) -> None:
@@ -104,7 +110,10 @@ def launch_blocking() -> None:
 
 
 def synchronize() -> None:
-    """Wait for running operations; there are none, as operations are complete when they return."""
+    """Wait for running operations: those of GPUs and of the XLA engine, as others are complete when
+    they return.
+    """
+    engine().synchronize()
 
 
 def dispatch_threads_num(threads_num: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base.log import logger
+from mycel.engines.select import engine
 
 __all__ = [
     "Event",
@@ -68,7 +69,8 @@ class Stream:
         return True
 
     def synchronize(self) -> None:
-        """Wait for the work in the stream, which is complete."""
+        """Wait for the work in the stream, which is complete unless the XLA engine does it."""
+        engine().synchronize()
 
     def record_event(self, event: Optional[Event] = None) -> Event:
         """Record `event`, or a new event, and return it.

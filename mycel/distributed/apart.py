@@ -12,21 +12,23 @@ from typing import Any, NamedTuple, Optional
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
+from mycel.engines.base import Spread
 from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import Sharding, local_type, shard, whole
+from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "buffer_of", "held", "hold", "part_of_value"]
+__all__ = ["Held", "held", "hold"]
 
 
 class Held(NamedTuple):
-    """A rank's part of a tensor: its buffer, and how the tensor is laid out on a mesh.
+    """What there is of a tensor here, and how the tensor is laid out on a mesh.
 
-    In a pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
-    the buffer is None.
+    A `piece` is the buffer of this rank's part, or the parts of all devices of this process. In a
+    pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
+    there is no piece.
     """
 
-    buffer: Any
+    piece: Any
     layout: Sharding
     mesh: Mesh
     homes: tuple[Mesh, ...] = ()
@@ -39,18 +41,24 @@ class Held(NamedTuple):
 
 
 def _joined(tensor: Tensor, own: Held) -> Any:
-    kind = tensor._type
-    if own.buffer is None:
-        place = own.mesh.devices.index(transport().rank)
+    mesh = own.mesh
+    if own.piece is None:
+        place = mesh.devices.index(transport().rank)
         return buffers.from_array(transport().receive(own.homes[0].devices[place], _MOVED))
-    part = buffers.to_array(own.buffer, local_type(kind, own.layout))
-    parts = transport().all_gather_list(part, own.mesh.devices)
-    value = whole(parts, own.layout, own.mesh)
-    if own.homes and own.mesh == own.homes[0]:
-        place = own.mesh.devices.index(transport().rank)
-        for mesh in own.groups:
-            if mesh not in own.homes:
-                transport().send(value, mesh.devices[place], _MOVED)
+    if isinstance(own.piece, Spread):
+        if own.layout.is_whole:
+            return buffers.from_array(own.piece.part(mesh.devices[0]))
+        by_rank = dict(zip(sorted(mesh.devices), own.piece.parts()))
+        parts = [by_rank[rank] for rank in mesh.devices]
+    else:
+        part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
+        parts = transport().all_gather_list(part, mesh.devices)
+    value = whole(parts, own.layout, mesh)
+    if own.homes and mesh == own.homes[0]:
+        place = mesh.devices.index(transport().rank)
+        for other in own.groups:
+            if other not in own.homes:
+                transport().send(value, other.devices[place], _MOVED)
     return buffers.from_array(value)
 
 
@@ -100,35 +108,19 @@ def held(tensor: Tensor) -> Optional[Held]:
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
 
 
-def hold(tensor: Tensor, own: Held) -> None:
-    """Give a tensor a value of which this rank has a part; a whole one is its value at once."""
+def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
+    """Give a tensor a value of which there is a piece here.
+
+    A whole one is its value at once, unless it may be fetched `lazily`.
+    """
     kind = type(tensor)
-    if own.is_everywhere or kind not in (*_CLASSES, *_CLASSES.values()):
-        tensor._buf = own.buffer if own.is_everywhere else _joined(tensor, own)
+    if own.is_everywhere and not lazily:
+        tensor._buf = own.piece
+        return
+    if kind not in (*_CLASSES, *_CLASSES.values()):
+        tensor._buf = _joined(tensor, own)
         return
     if kind in _CLASSES:
         _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     tensor.__dict__["_held"] = own
-
-
-def buffer_of(tensor: Tensor) -> Any:
-    """Return the buffer of a tensor's value as this rank has it."""
-    if tensor._buf is None:
-        tensor._need_value("a divided function")
-    return tensor._buf
-
-
-def part_of_value(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
-    """Return a buffer of this rank's part of a tensor's value in a layout.
-
-    What the ranks have in this layout already is taken as it is; other values are whole on every
-    rank, or become so, and are cut.
-    """
-    own = held(tensor)
-    if own is not None and own.layout == layout and own.mesh == mesh and own.buffer is not None:
-        return own.buffer
-    buffer = buffer_of(tensor)
-    if layout.is_whole:
-        return buffer
-    return buffers.from_array(shard(buffers.to_array(buffer, tensor._type), layout, mesh, transport().rank))

@@ -17,12 +17,12 @@ from mycel.compiled.arguments import describe
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, buffer_of, hold, part_of_value
+from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
-from mycel.engines.select import compile_graph
 from mycel.frontend.micro_batches import cut_into
+from mycel.ir.graph import Graph
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
@@ -30,52 +30,64 @@ __all__ = ["Distributed", "distribute"]
 
 
 class Divided:
-    """One version of a function, with its graph divided among the ranks of a mesh."""
+    """One version of a function, with its graph divided among the ranks of a mesh.
 
-    def __init__(self, version: Version, layouts: Layouts, count: int) -> None:
-        self.version, self.layouts = version, layouts
+    `count` is the number of tensors in the arguments.
+    """
+
+    def __init__(self, version: Version, layouts: Layouts, count: int, executor: Executor) -> None:
+        self.version, self.layouts, self.executor = version, layouts, executor
         graph, captured = version.graph, version.tensors
         inputs: list[Optional[Sharding]] = []
         for k, node in enumerate(graph.inputs):
-            given = k < count
+            own = k < count
             inputs.append(
-                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
+                layouts.of_input(k, node.type) if own else layouts.of_captured(captured[k - count], node.type)
             )
-        writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
-        tied = {place: i for i, place in writes}
+        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
+        tied = {place: i for i, place in self.writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        found, plan = layouts.decided(graph, inputs, outputs, tied)
+        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
         self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
-        self.aliases = version.aliases
-        self._programs: dict[int, Callable[..., Any]] = {}
+        self._entries: dict[int, Entry] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of each rank."""
+        return self.made.graph
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
         """Run on this rank's parts of a call's `tensors`, or on those that are whole."""
-        version, made, mesh = self.version, self.made, self.layouts.mesh
-        buffers = []
-        for k, (layout, t) in enumerate(zip(made.inputs, [*tensors, *version.tensors])):
-            own = self.layouts.parts and k < len(tensors)
-            buffers.append(buffer_of(t) if own else part_of_value(t, layout, mesh))
-        out: list[Any] = []
+        version, made, executor = self.version, self.made, self.executor
+        targets = [*tensors, *version.tensors]
+        own = len(tensors) if self.layouts.parts and executor.is_apart else 0
+        pieces = [
+            value_of(t) if k < own else executor.piece(t, layout)
+            for k, (layout, t) in enumerate(zip(made.inputs, targets))
+        ]
+        found: tuple[Any, ...] = ()
         if version.result_types:
             try:
-                values = self._program()(*buffers)
+                found = self._entry()(*pieces)
             except MemoryError:
                 raise out_of_memory(made.graph) from None
-            values = values if isinstance(values, tuple) else (values,)
-            out = [make(t, v) for t, v in zip(version.result_types, values)]  # type: ignore[arg-type]
-        targets = [*tensors, *version.tensors]
-        writes = [*version.argument_writes, *((len(tensors) + i, place) for i, place in version.writes)]
-        for i, place in writes:
-            hold(targets[i], Held(out[place]._buf, made.outputs[place], mesh))
+        written = {place for _, place in self.writes}
+        for i, place in self.writes:
+            executor.keep(targets[i], found[place], made.outputs[place])
+        out = [
+            make(t, None if k in written else executor.own(piece))  # type: ignore[arg-type]
+            for k, (t, piece) in enumerate(zip(version.result_types, found))
+        ]
+        for i, place in self.writes:
+            out[place] = targets[i]
         version.kept = None
         return version._finish(out, tensors, call)
 
-    def _program(self) -> Callable[..., Any]:
+    def _entry(self) -> Entry:
         rank = transport().rank
-        if rank not in self._programs:
-            self._programs[rank] = compile_graph(self.made.graph, self.aliases)
-        return self._programs[rank]
+        if rank not in self._entries:
+            self._entries[rank] = self.executor.entry(self.made.graph, self.version.aliases)
+        return self._entries[rank]
 
 
 class Distributed:
@@ -105,13 +117,24 @@ class Distributed:
 
     def divided(self, *args: Any, **kwargs: Any) -> Union[Divided, Piped]:
         """Return the program for arguments like these, without running it."""
-        size = transport().size
-        if size < self.size:
+        executor, size = self._executor(), transport().size
+        if executor.is_apart and size < self.size:
             raise CompileError(
                 f"{self.__name__} is divided among {self.size} ranks, but there are {size}; start as many with "
                 "`mycel launch -n`"
             )
-        whole = self._whole(args, kwargs)
+        return self._of(executor, args, kwargs)
+
+    def planned(self, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+        """Return the undivided program for arguments like these, and the graph of each rank.
+
+        Ranks need not have been started.
+        """
+        found = self._of(self._executor(), args, kwargs)
+        return found.version, found.graph
+
+    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[Divided, Piped]:
+        whole = self._whole(args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
@@ -120,7 +143,7 @@ class Distributed:
                 tensors: list[Tensor] = []
                 for value in (*args, *kwargs.values()):
                     describe(value, tensors)
-                self._divided[id(version)] = (version, self._made(version, len(tensors)))
+                self._divided[id(version)] = (version, self._made(version, len(tensors), executor))
             return self._divided[id(version)][1]
 
     def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
@@ -137,9 +160,13 @@ class Distributed:
         assert version is not None
         return version
 
-    def _made(self, version: Version, count: int) -> Union[Divided, Piped]:
+    def _executor(self) -> Executor:
+        mesh = self.layouts.mesh
+        return executor_for(mesh) if self.pipeline is None else OfRanks(mesh)
+
+    def _made(self, version: Version, count: int, executor: Executor) -> Union[Divided, Piped]:
         if self.pipeline is None:
-            return Divided(version, self.layouts, count)
+            return Divided(version, self.layouts, count, executor)
         return Piped(version, self.layouts, count, self.pipeline)
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

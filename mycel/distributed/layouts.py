@@ -17,7 +17,7 @@ __all__ = ["Layouts", "Spec"]
 
 Spec = Sequence[Union[None, str, Sequence[str]]]
 Given = Sequence[Optional[Sharding]]
-Decided = tuple[Given, Mapping[Node, Sharding]]
+Decided = tuple[Graph, Given, Mapping[Node, Sharding]]
 OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
 
 
@@ -44,12 +44,13 @@ class Layouts:
         return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
 
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
-        """Return the layouts of a graph's inputs and the divisions of nodes that are decided.
+        """Return the graph to divide, the layouts of its inputs, and divisions that are decided.
 
-        `inputs` are the layouts asked for, `outputs` those of the graph's outputs, None where they
-        are open; `tied` maps outputs to the inputs that they replace.
+        The graph is `graph` or does the same. `inputs` are the layouts asked for, `outputs` those
+        of the graph's outputs, None where they are open; `tied` maps outputs to the inputs that
+        they replace.
         """
-        return inputs, {}
+        return graph, inputs, {}
 
     def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
         """Return the layout of a tensor from outside: a parameter, or a whole one.

@@ -26,11 +26,13 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import AUTO, ParallelSettings, current
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
 from mycel.distributed.pipelined import Pipeline
 from mycel.distributed.strategies import mesh_of, plan_of
+from mycel.engines.select import engine
 from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
@@ -38,11 +40,29 @@ from mycel.planner.planning import plan
 from mycel.planner.topology import HOST, Topology, load
 from mycel.transforms.partition import WHOLE, Sharding, sharding
 from mycel.transforms.regions import unmarked
+from mycel.transport.environment import world
 from mycel.transport.place import transport
 
-__all__ = ["OfSettings", "call"]
+__all__ = ["WITH_EFFECT", "OfSettings", "begin", "call", "device_count"]
 
 KILOBYTE = 1024
+# The settings that have an effect where there are several devices.
+WITH_EFFECT = (
+    "gradients_mean",
+    "parameter_broadcast",
+    "device_num",
+    "global_rank",
+    "dataset_strategy",
+    "full_batch",
+    "search_mode",
+    "auto_parallel_search_mode",
+    "sharding_propagation",
+    "enable_parallel_optimizer",
+    "parallel_optimizer_config",
+    "pipeline_stages",
+    "pipeline_segments",
+    "pipeline_config",
+)
 
 
 @dataclass(frozen=True)
@@ -75,16 +95,18 @@ class OfSettings(Layouts):
         return tuple(whole)
 
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
-        """Return the layouts of a graph's inputs and the divisions of nodes.
+        """Return the graph, the layouts of its inputs and the divisions of nodes.
 
-        In the automatic mode they are searched, where no operator has a strategy of the program's.
+        In the automatic mode they are searched, where no operator has a strategy of the program's
+        and there is no pipeline.
         """
         marked = plan_of(graph, self.mesh)
-        if self.settings.parallel_mode != AUTO or marked:
-            return inputs, marked
+        if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
+            return graph, inputs, marked
         mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
-        made = plan(unmarked(graph), topology_of(self.mesh), inputs, outputs, tied, mode=mode)
-        return made.inputs, made.divisions
+        graph = unmarked(graph)
+        made = plan(graph, topology_of(self.mesh), inputs, outputs, tied, mode=mode)
+        return graph, made.inputs, made.divisions
 
 
 def topology_of(mesh: Mesh) -> Topology:
@@ -136,6 +158,8 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     settings = current()
     here = transport().size
+    if here == 1 and engine().device_count() >= settings.device_num:
+        here = settings.device_num
     if here == 1:
         what = f"the parallel mode of {settings.device_num} devices"
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
@@ -183,4 +207,18 @@ def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:
     return Pipeline(stages, None, "interleaved" if interleaved else kind, chunks=settings.pipeline_segments)
 
 
-dividing.call = call
+def planned(jit: Jit, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
+    """Return the undivided program of a call, and the graph that each rank would run."""
+    return distributed(jit, current()).planned(*args, **kwargs)
+
+
+def device_count() -> int:
+    """Return how many devices work together: the ranks that there are or that the environment
+    names, or the devices of this process.
+    """
+    return max(transport().size, world().size, engine().device_count())
+
+
+def begin() -> None:
+    """Have calls of compiled functions divided from now on, where settings say so."""
+    dividing.call, dividing.planned = call, planned

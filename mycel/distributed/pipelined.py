@@ -16,11 +16,11 @@ from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, buffer_of, hold, part_of_value
+from mycel.distributed.apart import Held, hold
 from mycel.distributed.balance import balanced
+from mycel.distributed.executing import Entry, OfRanks, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
-from mycel.engines.select import compile_graph
 from mycel.frontend.micro_batches import COMBINED
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
@@ -114,8 +114,8 @@ class Piped:
         tied = {place: i for i, place in self.writes}
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         mesh = layouts.mesh
-        layout, plan = layouts.decided(graph, inputs, outputs, tied)
-        self.made: Partitioned = partition(graph, mesh, layout, outputs, tied, plan, fused_bytes=0)
+        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, mesh, found, outputs, tied, plan, fused_bytes=0)
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
@@ -132,13 +132,19 @@ class Piped:
                 "its Cells, or name them in `cuts`"
             )
         self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
-        self._programs: dict[int, tuple[Stage, Callable[..., Any]]] = {}
+        self._programs: dict[int, tuple[Stage, Entry]] = {}
 
     @property
     def here(self) -> int:
         """The number of this rank's device: of the group of ranks that it is in."""
         rank = transport().rank
         return next(k for k, m in enumerate(self.meshes) if rank in m.devices)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of this rank's stage, or of the first one where this is no rank."""
+        rank = transport().rank
+        return self.stage(next((k for k, m in enumerate(self.meshes) if rank in m.devices), 0)).graph
 
     def stage(self, device: int) -> Stage:
         """Return the graph of one group of ranks."""
@@ -149,34 +155,36 @@ class Piped:
         version, device = self.version, self.here
         stage, program = self._program(device)
         mesh = self.meshes[device]
+        executor = OfRanks(mesh)
         given = [*tensors, *version.tensors]
         buffers = []
         for k in stage.inputs:
             own = self.layouts.parts and k < len(tensors)
-            buffers.append(buffer_of(given[k]) if own else part_of_value(given[k], self.made.inputs[k], mesh))
+            buffers.append(value_of(given[k]) if own else executor.piece(given[k], self.made.inputs[k]))
         try:
             values = program(*buffers)
         except MemoryError:
             raise out_of_memory(stage.graph) from None
-        found = dict(zip(stage.outputs, values if isinstance(values, tuple) else (values,)))
+        found = dict(zip(stage.outputs, values))
         tied = {place for _, place in self.writes}
         out: list[Any] = [None] * len(version.result_types)
         for k, type in enumerate(version.result_types):
             if k not in tied:
                 out[k] = make(type, found[k])  # type: ignore[arg-type]
         for i, place in self.writes:
+            out[place] = given[i]
             homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])
             hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
         version.kept = None
         return version._finish(out, tensors, call)
 
-    def _program(self, device: int) -> tuple[Stage, Callable[..., Any]]:
+    def _program(self, device: int) -> tuple[Stage, Entry]:
         if device not in self._programs:
             stage = self.stage(device)
             place = {k: n for n, k in enumerate(stage.inputs)}
             number = {k: n for n, k in enumerate(stage.outputs)}
             aliases = {number[o]: place[i] for o, i in self.version.aliases.items() if o in number and i in place}
-            self._programs[device] = (stage, compile_graph(stage.graph, aliases))
+            self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, aliases))
         return self._programs[device]
 
 

@@ -21,13 +21,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Optional
 
+from mycel.base.errors import Unsupported
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    import numpy as np
 
     from mycel.engines.known_code import KnownCode
     from mycel.engines.reports import Account, Cost, Footprint
     from mycel.engines.tracing import Trace
     from mycel.ir.graph import Graph, Node
+    from mycel.ir.mesh import Mesh
+
+    Array = np.ndarray[Any, Any]
 
 __all__ = [
     "Engine",
@@ -36,9 +43,12 @@ __all__ = [
     "Repetition",
     "Rounds",
     "Sized",
+    "Spread",
+    "Together",
     "choose",
     "current",
     "known",
+    "program_made",
     "register",
 ]
 
@@ -117,6 +127,34 @@ class Repetition(ABC):
         """
 
 
+class Spread(ABC):
+    """The values of all ranks of a mesh, each on its device."""
+
+    @abstractmethod
+    def parts(self) -> list[Array]:
+        """Return the value of each rank as an array of NumPy's, in the order of ranks."""
+
+    @abstractmethod
+    def part(self, rank: int) -> Array:
+        """Return the value of one rank as an array of NumPy's, without moving the others."""
+
+
+class Together(ABC):
+    """The program of a graph of one rank, for all ranks of a mesh at once."""
+
+    @abstractmethod
+    def entry(self, *given: Spread) -> tuple[Spread, ...]:
+        """Return the outputs of all ranks, given their inputs.
+
+        Those of aliased outputs are the inputs themselves, with new values. Raises what the program
+        of one rank raises, and TypeError for inputs of other types.
+        """
+
+    @abstractmethod
+    def text(self) -> str:
+        """Return the compiled program as text, in which its communication can be counted."""
+
+
 class Engine(ABC):
     """An engine, which turns graphs into programs and reports on them.
 
@@ -125,6 +163,16 @@ class Engine(ABC):
 
     name: ClassVar[str]
     device: ClassVar[str]
+
+    # Whether it is in force.
+
+    def enter(self) -> None:
+        """Get ready to be in force; raise an error where what it needs is missing."""
+        return None
+
+    def leave(self) -> None:
+        """Undo what `enter` did: another engine will be in force."""
+        return None
 
     # Programs.
 
@@ -157,6 +205,36 @@ class Engine(ABC):
         `carried` maps results to the inputs of the next run. Returns None where the entry is not a
         single program of this engine.
         """
+
+    def synchronize(self) -> None:
+        """Wait until all programs that were started are complete, as they are when they return."""
+        return None
+
+    # Several devices.
+
+    def device_count(self) -> int:
+        """Return how many devices one program of this process may use at once."""
+        return 1
+
+    def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
+        """Return the program that runs a graph of one rank on all devices of a mesh at once.
+
+        `aliases` maps outputs to the inputs whose memory they take. Raises Unsupported where the
+        engine computes on one device, or cannot run the graph so, and ValueError where there are
+        fewer devices than the mesh has.
+        """
+        raise Unsupported(
+            f"the {self.name} engine runs a program on one device; set_context(engine='xla') runs one on several, and "
+            "ranks that are processes have one each"
+        )
+
+    def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:
+        """Return the values of all ranks of a mesh, `parts` in the order of ranks, on its devices.
+
+        Raises what `together` raises, and ShapeError where the parts are not as many as the ranks,
+        or differ in shape or element type.
+        """
+        raise Unsupported(f"the {self.name} engine has one device; set_context(engine='xla') may have several")
 
     # Reports.
 
@@ -272,6 +350,7 @@ class Engine(ABC):
 
 _engines: dict[str, Engine] = {}
 _chosen: list[Engine] = []
+_began: list[str] = []
 
 
 def register(engine: Engine) -> None:
@@ -284,16 +363,39 @@ def known() -> Mapping[str, Engine]:
     return _engines
 
 
+def program_made(engine: Engine) -> None:
+    """Note that an engine makes a program, so that no other is chosen from now on."""
+    if not _began:
+        _began.append(engine.name)
+
+
 def choose(name: str) -> Engine:
     """Put an engine in force, before anything is compiled.
 
     Programs are remembered, and no program runs in another engine. Raises ValueError for an unknown
-    name.
+    name, RuntimeError where programs have been made by another engine, and what the engine raises
+    that cannot be in force here.
     """
     if name not in _engines:
         raise ValueError(f"there is no engine {name!r}; there are {', '.join(_engines)}")
-    _chosen[:] = [_engines[name]]
-    return _chosen[0]
+    new = _engines[name]
+    if not _chosen or _chosen[0] is not new:
+        if _began:
+            raise RuntimeError(
+                f"the engine {name!r} is chosen before the first program; one of {_began[0]!r} has been compiled in "
+                f"this process: call set_context(engine={name!r}) at its start, or set MYCEL_ENGINE={name}"
+            )
+        former = _chosen[:]
+        for engine in former:
+            engine.leave()
+        try:
+            new.enter()
+        except BaseException:
+            for engine in former:
+                engine.enter()
+            raise
+        _chosen[:] = [new]
+    return new
 
 
 def current() -> Engine:

@@ -2,8 +2,9 @@
 buffers.
 
 Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one
-that the whole process uses: compiled programs are remembered, and those of two engines must not be
-mixed.
+that the whole process uses, or the option `engine` of `set_context` before anything is compiled:
+compiled programs are remembered, and those of two engines must not be mixed. A `device_target`
+other than the processor is the XLA engine's.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from mycel.base import config
 from mycel.engines import base, nonfinite
 from mycel.engines.alike import shared_program
 from mycel.engines.base import Engine
 from mycel.engines.native.engine import NativeEngine
 from mycel.engines.reference.engine import ReferenceEngine
 from mycel.engines.sizes import programs_of
+from mycel.engines.xla.engine import XlaEngine
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
 from mycel.prims.control import call, sizes_in_call
@@ -27,6 +30,8 @@ __all__ = ["compile_graph", "compile_primitive", "compile_small", "engine", "eng
 
 base.register(NativeEngine())
 base.register(ReferenceEngine())
+_xla = XlaEngine()
+base.register(_xla)
 
 
 def _chosen() -> Engine:
@@ -38,6 +43,33 @@ def _chosen() -> Engine:
 
 
 _chosen()
+
+
+def _decide_engine(name: str) -> None:
+    try:
+        base.choose(name)
+    except ValueError as error:
+        raise ValueError(f"set_context: {error}") from None
+
+
+def _decide_device(target: str) -> None:
+    """Have programs run on a device: a GPU is the XLA engine's."""
+    before = base.current()
+    try:
+        if target != "CPU":
+            base.choose(_xla.name)
+        if base.current() is _xla:
+            try:
+                _xla.use(target)
+            except BaseException:
+                base.choose(before.name)
+                raise
+        config.note("engine", base.current().name)
+    except (ImportError, RuntimeError) as error:
+        raise ValueError(f"set_context: device_target {target!r} is not available here: {error}") from None
+
+
+config.deciders.update(engine=_decide_engine, device_target=_decide_device)
 
 
 def engine() -> Engine:

@@ -8,10 +8,10 @@ as marked tensors, and what the call wrote to these is written to the others. A 
 view of something stays one, without a mark, unless the operator has a strategy: then it is a value
 of its own.
 
-An operator called by another one is part of it. Operators are the objects of `ops`, its functions
-where the user calls them, and Python's operators of tensors. Names are MindSpore's: the attributes
-and classes of the Cells on the way, the operator's kind, and a number, which counts operators as
-they are staged.
+A function that is not one graph has no marks. An operator called by another one is part of it.
+Operators are the objects of `ops`, its functions where the user calls them, and Python's operators
+of tensors. Names are MindSpore's: the attributes and classes of the Cells on the way, the
+operator's kind, and a number, which counts operators as they are staged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from mycel.base.log import logger
-from mycel.base.parallel_settings import current, plan
+from mycel.base.notes import without_effect
+from mycel.base.parallel_settings import plan
 from mycel.base.tree import map_leaves
 from mycel.core.tensor import Tensor, make_staged
+from mycel.core.views import root_of
 from mycel.frontend.cell_scope import micro_batch, pipeline_stage, scope_name
 from mycel.frontend.natives import is_native
 from mycel.frontend.stage import Stage
@@ -77,7 +79,7 @@ def marked_call(
     `kind` is the operator's name, and `holder` the object with its `_strategy`; None for an
     operator that has none. Raises ValueError for a strategy that does not fit the tensors.
     """
-    devices = current().dividing
+    devices = _dividing(stage)
     if devices is None or _local.inside:
         return run(*args, **kwargs)
     if holder is not None:
@@ -91,11 +93,15 @@ def marked_call(
     marks = _Marks(stage, called, devices)
     _local.inside = True
     try:
-        args, kwargs = marks.enter((args, kwargs), wanted.inputs)
-        return marks.leave(run(*args, **kwargs), wanted.results)
+        marked, named = marks.enter((args, kwargs), wanted.inputs)
+        result = run(*marked, **named)
+        if given or not marks.shares(result):
+            return marks.leave(result, wanted.results)
     finally:
         _local.inside = False
         marks.restore()
+    # The result shares elements with a view that was passed, which only the call itself can keep.
+    return run(*args, **kwargs)
 
 
 def is_staged_whole(cell: Any) -> bool:
@@ -118,7 +124,7 @@ def marked_function(stage: Stage, fn: Any, run: Callable[..., Any], args: Any, k
     """
     home = fn.__module__
     is_operator = home.startswith(_FUNCTIONS) and not home.startswith(_OTHERS)
-    if plan() is None or not is_operator or next(_tensors((args, kwargs)), None) is None:
+    if _dividing(stage) is None or not is_operator or next(_tensors((args, kwargs)), None) is None:
         return run(*args, **kwargs)
     words = fn.__name__.strip("_").split("_")
     kind = KINDS.get("".join(words).lower()) or "".join([w[:1].upper() + w[1:] for w in words])
@@ -129,7 +135,7 @@ def marked_operator(stage: Stage, apply: Any, x: Any, y: Any) -> Any:
     """Return ``apply(x, y)``, a binary operator of Python in a stage, marked where it is one of
     tensors.
     """
-    if plan() is None or not (isinstance(x, Tensor) or isinstance(y, Tensor)):
+    if _dividing(stage) is None or not (isinstance(x, Tensor) or isinstance(y, Tensor)):
         return apply(x, y)
     return marked_call(stage, _PYTHON.get(apply, apply.__name__), None, apply, (x, y), {})
 
@@ -143,7 +149,7 @@ def marked_cell(
     Its inputs, its results and the parameters of its plan are marked, and so are the operators that
     it calls. Raises ValueError for a strategy that does not fit.
     """
-    devices = current().dividing
+    devices = _dividing(stage)
     if devices is None:
         return run(*args, **kwargs)
     name = getattr(cell, "__name__", type(cell).__name__)
@@ -166,7 +172,7 @@ def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> 
 
     `kind` is the name of the function that says so. Raises ValueError for one that does not fit.
     """
-    devices = current().dividing
+    devices = _dividing(stage)
     if devices is None:
         return value
     name = f"{scope_name()}/{kind}-op{stage.operators}"
@@ -183,7 +189,7 @@ def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any
 
     Raises ValueError where the layer has no such operation in what it computes.
     """
-    if plan() is None:
+    if _dividing(stage) is None:
         return construct
     held = [(name, v) for name, v in cell.__dict__.items() if hasattr(v, "_strategy") and hasattr(v, "attrs")]
     for _, v in held:
@@ -198,6 +204,20 @@ def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any
             "strategy; give the layer one by shard()"
         )
     return functools.partial(vars(owner)["_by_operators"], cell)
+
+
+def _dividing(stage: Stage) -> Optional[int]:
+    """Return the number of devices among which a stage divides operators; None if it does not.
+
+    A function that is not one graph runs whole, and says so once.
+    """
+    settings = plan()
+    if settings is None:
+        return None
+    if stage.runs_each_time:
+        without_effect(f"parallel_mode={settings.parallel_mode!r} for functions in segments", "one graph is divided")
+        return None
+    return settings.dividing
 
 
 class _Marks:
@@ -244,16 +264,23 @@ class _Marks:
 
     def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
         """Return the results of the call with their marks."""
-        written = {id(t) for t, _, marked in self.kept if self.stage.plain_node_of(t) is not marked}
+        # What was written, and without a strategy each input that is returned, stays itself.
+        strategy = self.called.strategy
+        written = {id(t) for t, _, m in self.kept if not strategy or self.stage.plain_node_of(t) is not m}
         tensors = [t for t in _tensors(result) if id(t) not in self.stage.numbers]
         self._agree([self.stage.node_of(t) for t in tensors])
         self._count("out_strategy", "results", divisions, len(tensors))
-        made: dict[int, Tensor] = {}
+        made = {id(copy): t for t, copy, m in self.copies if self.stage.plain_node_of(copy) is not m}
         for index, t in enumerate(tensors):
-            if id(t) in written or id(t) in made or t._view is not None and not self.called.strategy:
+            if id(t) in written or id(t) in made or t._view is not None and not strategy:
                 continue
             made[id(t)] = self._mark(RESULT, index, divisions[index] if divisions else None, self.marked.get(id(t), t))
         return map_leaves(lambda v: made.get(id(v), v), result)
+
+    def shares(self, result: Any) -> bool:
+        """Return whether a result is, or is a view of, a tensor that was passed for another."""
+        copies = {id(made) for _, made, m in self.copies if self.stage.plain_node_of(made) is m}
+        return bool(copies) and any(id(root_of(t)) in copies for t in _tensors(result))
 
     def restore(self) -> None:
         """Give the inputs their nodes back, and write what the call wrote to them, so that it is

@@ -45,8 +45,8 @@ class Mesh:
 
     @property
     def lasting_text(self) -> str:
-        """What a digest of a graph has of the mesh."""
-        return repr(self)
+        """The text by which graphs with this mesh are known in later processes."""
+        return f"mesh {self.sizes} {self.names} {self.devices}"
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force
 from mycel.cells.cell import Cell
 from mycel.compat.parallel_values import check_value
+from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.layout import Layout
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
@@ -50,17 +51,28 @@ class AutoParallel(Cell):
             dataset_strategy="full_batch",
             full_batch=True,
         )
+        self._in_force = self.settings
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the network; its work is divided where there are several devices."""
+        world = PROCESS.settings
+        count = world.device_num if "device_num" in PROCESS.given else device_count()
+        settings = self.settings.replaced(device_num=count, global_rank=world.global_rank)
+        if settings != self._in_force:
+            self._in_force = settings
+        begin()
+        with in_force(self._in_force):
+            return super().__call__(*args, **kwargs)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the network returns."""
-        world = PROCESS.settings
-        with in_force(self.settings.replaced(device_num=world.device_num, global_rank=world.global_rank)):
-            return self.network(*args, **kwargs)
+        return self.network(*args, **kwargs)
 
     def _keep(self, **settings: Any) -> None:
         self.settings = self.settings.replaced(**settings)
         for name, value in settings.items():
-            without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
+            if device_count() == 1 or name not in WITH_EFFECT:
+                without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
 
     def comm_fusion(self, config: dict[str, dict[str, Any]]) -> None:
         """Keep how communications would be joined, by "allreduce", "allgather", "reducescatter".

@@ -24,8 +24,8 @@ from mycel.planner.model import Link, Problem, fixed
 __all__ = ["eliminated", "nearly", "refined"]
 
 Array = np.ndarray[Any, Any]
-ROUNDS = 4
-LARGEST = 1 << 21  # entries of a table
+ROUNDS = 2
+LARGEST = 1 << 18  # entries of a table
 Table = tuple[tuple[int, ...], Array]
 
 
@@ -94,7 +94,7 @@ def nearly(problem: Problem) -> list[int]:
 
 
 def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
-    """Return an assignment that is no dearer: the best of many that agree with `choices` in part."""
+    """Return an assignment that is no dearer: the best that agree with `choices` in part."""
     made = list(choices)
     near: list[set[int]] = [set() for _ in problem.items]
     for link in problem.links:
@@ -187,4 +187,5 @@ def _spread(table: Table, scope: tuple[int, ...]) -> Array:
     shape = [1] * len(scope)
     for k, i in enumerate(own):
         shape[scope.index(i)] = values.shape[k]
-    return values.transpose(axes).reshape(shape)
+    made: Array = values.transpose(axes).reshape(shape)
+    return made

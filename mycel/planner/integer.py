@@ -51,6 +51,7 @@ class _Rows:
     upper: list[float] = field(default_factory=list)
 
     def add(self, columns: Any, values: Any, lower: float, upper: float) -> None:
+        """Add a constraint: `values` times the variables `columns` lie from `lower` to `upper`."""
         columns = np.asarray(columns, np.int64)
         self.rows.append(np.full(len(columns), len(self.lower)))
         self.columns.append(columns)
@@ -79,7 +80,8 @@ class _Program:
         first = self.variables
         self.costs.append(costs.ravel())
         self.variables += costs.size
-        return first + np.arange(costs.size).reshape(costs.shape)
+        made: Array = first + np.arange(costs.size).reshape(costs.shape)
+        return made
 
     def _link(self, link: Link) -> tuple[Array, Array, Array]:
         """Add the flows of a link; return pairs' variables, and the groups of rows and columns."""
@@ -180,7 +182,7 @@ class _Program:
 
 
 def solve(problem: Problem, gap: float = 0.0, seconds: float = 60.0, moments: Sequence[int] = ()) -> Found:
-    """Return the cheapest assignment within the limit, up to the relative `gap`.
+    """Return the cheapest assignment of `problem` within its limit, up to the relative `gap`.
 
     `seconds` limits each call of the solver, whose result is then the best that it has. `moments`
     are those whose constraints are there from the beginning.

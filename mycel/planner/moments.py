@@ -2,9 +2,9 @@
 
 Nodes that are fused are one kernel (`work.tasks_of`): a value that no other kernel needs is never
 stored. Kernels run in the order of the graph, except that one whose operands are there runs at once
-if it frees as many bytes as it takes, alone or with those that it makes ready. So weights' gradients
-and the updates that consume them do not wait for the end, as in programs of the native engine. The
-sizes are those of the graph as a whole: every rank of a mesh has about the same share of all.
+if it frees as many bytes as it takes, alone or with those that it makes ready. So gradients of
+weights and the updates that consume them do not wait for the end, as in programs of the native
+engine. The sizes are those of the graph as a whole: every rank has about the same share of all.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def _ordered(tasks: list[_Task]) -> list[int]:
             for u in tasks[k].users:
                 waiting[u] -= 1
                 near.add(u)
-            for u in sorted(near, reverse=True):
-                if not done[u] and not waiting[u] and gain(u, DEPTH, {}, {}) >= 0:
-                    stack.append(u)
+            ready = [u for u in near if not done[u] and not waiting[u] and gain(u, DEPTH, {}, {}) >= 0]
+            # What takes the least is first.
+            stack += sorted(ready, key=lambda u: (-tasks[u].bytes, -u))
 
     for k in range(len(tasks)):
         if not done[k]:

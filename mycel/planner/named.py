@@ -88,7 +88,7 @@ def _number(posed: Posed, k: int, names: Sequence[str], axes: Sequence[int]) -> 
         if axis < type.rank:
             spec: list[Optional[Sequence[str]]] = [None] * type.rank
             spec[axis] = tuple(names)
-            found = alternatives.get(sharding(posed.mesh, type.shape, spec))  # type: ignore[arg-type]
+            found = alternatives.get(sharding(posed.mesh, type.shape, spec))
             if found is not None:
                 return found
     return 0

@@ -116,10 +116,10 @@ class Plan:
         for link in problem.links:
             known: set[int] = set()
             for user, wants in zip(link.users, link.wants):
-                layout = int(wants[choices[user]])
-                if layout not in known:
-                    moving[user] += float(link.seconds[choices[link.source], layout])
-                known.add(layout)
+                wanted = int(wants[choices[user]])
+                if wanted not in known:
+                    moving[user] += float(link.seconds[choices[link.source], wanted])
+                known.add(wanted)
         result = []
         for k, (item, node) in enumerate(zip(problem.items, self.posed.nodes)):
             where = "" if node.where is None else f"{Path(node.where.file).name}:{node.where.line}"
@@ -241,7 +241,7 @@ def load_plan(
     topology: Topology,
     aliases: Optional[Mapping[int, int]] = None,
 ) -> Plan:
-    """Read a plan that `Plan.save` wrote, for the same graph.
+    """Read a plan that `Plan.save` wrote to `path`, for the same graph.
 
     `graph`, `topology` and `aliases` are as for `plan`. Raises ValueError for a file that is none,
     and where the mesh, the entries or their types differ from those of the graph.

@@ -116,6 +116,8 @@ def pose(
 
 
 class _Posing:
+    """What a problem is made of: items, their alternatives and the layouts that these imply."""
+
     def __init__(
         self,
         graph: Graph,
@@ -125,6 +127,7 @@ class _Posing:
         aliases: Mapping[int, int],
         limit: Optional[float],
     ) -> None:
+        """Take `graph`, `topology`, `inputs`, `outputs`, `aliases` and `limit` as `pose` does."""
         self.graph, self.topology, self.limit, self.mesh = graph, topology, limit, topology.mesh
         self.inputs = list(inputs or [None] * len(graph.inputs))
         self.outputs = list(outputs or [None] * len(graph.outputs))
@@ -169,7 +172,7 @@ class _Posing:
         )
 
     def value(self, node: Node) -> Optional[Value]:
-        """Return the node that makes a value, and which of its results it is; None for constants."""
+        """Return the node that makes a value, and the number of the result; None for constants."""
         index = 0
         if node.prim is GET_ITEM:
             node, index = node.inputs[0], node.params["index"]
@@ -202,7 +205,7 @@ class _Posing:
         self._known(found)
 
     def _known(self, found: Any) -> None:
-        """Enter the alternatives of an item, the layouts that each wants and those that it gives."""
+        """Enter the alternatives of an item, and the layouts that each wants and gives."""
         self.alternatives.append(found[0])
         self.wanted.append(found[1])
         self.given.append(found[2])

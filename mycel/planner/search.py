@@ -8,9 +8,9 @@ In large problems items that are tied, and those of repeated blocks (`repeats`),
 is left is solved by `elimination`. Where the result does not fit,
 bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
 price is the best of all assignments that hold as little, and the lowest price is wanted that makes
-it fit. Then the same is done for each of the *starts*, as data parallelism, in which some items are
-fixed, and the cheapest is the answer, so it is never dearer than any of them. Last, it is improved
-item by item without ties.
+it fit. Then the same prices are tried for each of the *starts*, as data parallelism, in which some
+items are fixed, and the cheapest is the answer, so it is never dearer than these. Last, it is
+improved item by item without ties.
 
 Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
 decides one axis of the mesh after the other, what was decided of earlier ones being fixed.
@@ -35,6 +35,7 @@ from mycel.planner.repeats import classes, quotient
 __all__ = ["MODES", "Answer", "improved", "search"]
 
 Array = np.ndarray[Any, Any]
+Prices = tuple[tuple[int, ...], float]  # moments, and the seconds that a byte costs at each
 MODES = ("dynamic_programming", "recursive_programming", "sharding_propagation")
 SMALL = 60  # items up to which a problem is solved exactly
 CLASSES = 600
@@ -91,23 +92,27 @@ def search(
 
 def _searched(problem: Problem, way: _Way) -> Answer:
     if len(problem.items) <= way.small:
-        found = _exact(problem)
-        if found is not None:
-            return _answer(problem, found, True)
+        proved = _exact(problem)
+        if proved is not None:
+            return _answer(problem, proved, True)
     numbers: dict[int, int] = {}
     tied = [numbers.setdefault(t, len(numbers)) for t in way.ties]
     smaller = quotient(problem, tied)
     alike = classes(smaller, way.most)
     classes_of = [alike[t] for t in tied]
     smaller = quotient(smaller, alike)
-    known = [_within(smaller)]
-    if smaller.limit is not None and not smaller.fits(_cheapest(smaller)):
-        for start in way.starts:
-            allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
-            for item, choice in start.items():
-                allowed[classes_of[item]] = [choice]
-            one = _within(fixed(smaller, allowed))
-            known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
+    first, prices = _within(smaller)
+    known = [first]
+    for start in way.starts:
+        allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
+        for item, choice in start.items():
+            allowed[classes_of[item]] = [choice]
+        part = fixed(smaller, allowed)
+        for moments, price in (((), 0.0), prices) if prices else ():
+            one = _cheapest(_priced(part, moments, price), rough=True)
+            if part.fits(one):
+                known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
+                break
     found = [[c[k] for k in classes_of] for c in known]
     fitting = [c for c in found if problem.fits(c)]
     if not fitting:
@@ -141,15 +146,17 @@ def _exact(problem: Problem) -> Optional[list[int]]:
 # Large problems.
 
 
-def _cheapest(problem: Problem) -> list[int]:
-    """Return the best assignment without a limit, or nearly the best."""
+def _cheapest(problem: Problem, rough: bool = False) -> list[int]:
+    """Return the best assignment without a limit, or nearly the best; less nearly if `rough`."""
     core, whole = reduced(problem, False)
     choices = eliminated(core)
     if choices is not None:
         return whole(choices)
     apart = _apart(core)
     choices = eliminated(apart)
-    return whole(refined(core, nearly(apart) if choices is None else choices))
+    if choices is None:
+        choices = nearly(apart)
+    return whole(choices if rough else refined(core, choices))
 
 
 def _apart(problem: Problem) -> Problem:
@@ -158,11 +165,14 @@ def _apart(problem: Problem) -> Problem:
     return Problem(problem.items, tuple(links), problem.limit)
 
 
-def _within(problem: Problem) -> list[int]:
-    """Return a good assignment that fits; where none was found, one that does not."""
+def _within(problem: Problem) -> tuple[list[int], Optional[Prices]]:
+    """Return a good assignment that fits, and the prices of bytes by which it was found, if any.
+
+    Where none was found, return one that does not fit.
+    """
     choices = _cheapest(problem)
     if problem.fits(choices):
-        return choices
+        return choices, None
     assert problem.limit is not None
     moments = [problem.memory(choices)[1]]
     least, low, price = choices, 0.0, problem.seconds(choices) / problem.limit
@@ -177,20 +187,18 @@ def _within(problem: Problem) -> list[int]:
         if moment not in moments:
             moments.append(moment)
         low, price = price, price * 8
-    if best is None:
-        return least
     high = price
-    for _ in range(PRICES):
+    for _ in range(PRICES if best is not None else 0):
         price = (low * high) ** 0.5 if low else high / 8
         choices = _cheapest(_priced(problem, moments, price))
         if problem.fits(choices):
             high = price
-            best = min(best, choices, key=problem.seconds)
+            best = min(best or choices, choices, key=problem.seconds)
         else:
             low = price
         if high < 1.4 * low:
             break
-    return best
+    return (least if best is None else best), (tuple(moments), high)
 
 
 def _priced(problem: Problem, moments: Sequence[int], price: float) -> Problem:
@@ -218,7 +226,7 @@ def _by_links(problem: Problem) -> Problem:
 
 
 def _recursive(problem: Problem, way: _Way) -> Answer:
-    """Decide axis after axis: at each, alternatives differ from those chosen along that axis only."""
+    """Decide axis after axis: what was chosen along the axes before stays."""
     parts = [i.parts or ((),) * i.count for i in problem.items]
     axes = max((len(p) for one in parts for p in one), default=0)
     allowed = [list(range(i.count)) for i in problem.items]

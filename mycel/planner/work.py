@@ -7,7 +7,8 @@ An engine fuses. Here it is taken into account roughly, for any device:
 * Arithmetic, elementary functions and reductions join the last kernel of their operands if they
   pass over as many elements and need nothing out of its reductions. The kernels of their other
   operands join as well, if nothing in between needs them.
-* A kernel reads once what it takes from outside, and writes what is used outside.
+* A kernel reads once what it takes from outside, and writes what is used outside. What gathers
+  elements by indices reads as much as it gives.
 
 A node that calls a graph is the nodes of that graph. Of a branch the costlier side counts, of a
 loop one round. Where an engine accounts for its own steps, `seconds_of` takes these instead.
@@ -280,12 +281,14 @@ class _Walk:
         """Note what a task reads for a node, and that it computes the node's results."""
         task = self.task(place)
         task.nodes.append(node)
+        gathers = _gathers(node)
         for operand in node.inputs:
             for value in self.values[operand].leaves():
                 if value.task == _FREE or self.now(value.task) == place:
                     continue
                 key = (value.task, value.number)
-                task.uses[key] = max(value.nbytes, task.uses.get(key, 0))
+                nbytes = nbytes_of(node.type) if gathers and operand is node.inputs[0] else value.nbytes
+                task.uses[key] = max(nbytes, task.uses.get(key, 0))
                 if value.task >= 0:
                     self.readers[self.now(value.task)].add(place)
         self.values[node] = self.placed(task, place, node.type)
@@ -335,6 +338,14 @@ class _Walk:
             if place >= 0:
                 tasks[place].stored.add(number)
         return tasks, ends
+
+
+def _gathers(node: Node) -> bool:
+    """Return whether a node takes a few elements of its first operand, which indices choose."""
+    if node.prim is None or node.prim.cost is not Cost.HEAVY or node.prim.work is not None or len(node.inputs) < 2:
+        return False
+    indices = [i.type.dtype.kind in "iu" for i in node.inputs[1:] if isinstance(i.type, TensorType)]
+    return any(indices) and nbytes_of(node.type) < nbytes_of(node.inputs[0].type)
 
 
 def _elements(node: Node) -> int:

@@ -151,9 +151,9 @@ def _cpu() -> str:
 
 
 def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
-    """Measure this machine on 1, 2, 4, ... and all threads."""
+    """Measure this machine on 1, 2, 4, ... and all threads; on all if the engine has no choice."""
     most = engine().default_threads()
-    counts = sorted({*(1 << k for k in range(most.bit_length()) if 1 << k <= most), most})
+    counts = _counts(most)
     bandwidth: dict[int, tuple[float, ...]] = {}
     peak: dict[int, float] = {}
     with _threads() as use:
@@ -163,11 +163,20 @@ def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
             before = bandwidth[max(bandwidth)] if bandwidth else (0.0,) * len(sizes)
             bandwidth[count] = tuple([max(_bandwidth(size), old) for size, old in zip(sizes, before)])
             peak[count] = max(_arithmetic(dense), *peak.values(), 0.0)
-        use(1)
+        use(counts[0])
         overhead = _overhead()
         use(most)
         shared = overhead + _sharing(most)
     return Machine(_cpu(), most, tuple(sizes), bandwidth, peak, 1e9 * overhead, 1e9 * max(shared, overhead))
+
+
+def _counts(most: int) -> list[int]:
+    try:
+        with _threads() as use:
+            use(1)
+    except ValueError:
+        return [most]
+    return sorted({*(1 << k for k in range(most.bit_length()) if 1 << k <= most), most})
 
 
 @contextmanager

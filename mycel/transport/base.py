@@ -74,13 +74,12 @@ class Transport(ABC):
         return np.concatenate(self.all_gather_list(array, ranks), axis)
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
-        """Return this rank's part, along `axis`, of the `array` of all `ranks` combined by `op`."""
+        """Return this rank's part along `axis` of the `array` of all `ranks`, combined by `op`."""
         return reduced(self.exchange(np.split(array, len(ranks), axis), ranks), op)
 
     def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
-        """Return the parts of `array` along `split` that `ranks` have for this one.
-
-        They are joined along `concat`.
+        """Return the parts of each rank's `array` along `split` that are for this one of `ranks`,
+        joined along `concat`.
         """
         return np.concatenate(self.exchange(np.split(array, len(ranks), split), ranks), concat)
 

@@ -9,8 +9,10 @@ A message is a header (tag, number, what it is for, element type, shape) and the
 of a collective carry a number that both sides count for each group of ranks, so that ranks that
 meet in different collectives get an error, and never each other's arrays.
 
-Reductions of large arrays go in two rounds: each rank combines one part of all arrays, in the order
-of ranks, and sends the result to all. The bits are those of combining whole arrays in this order.
+Reductions of large arrays go through memory that the ranks of one machine share
+(`mycel.transport.windows`). Where there is none they go in two rounds: each rank combines one part
+of all arrays, in the order of ranks, and sends the result to all. The bits are those of combining
+whole arrays in this order.
 
 A connection that ends makes every wait for its rank an error that names the rank and, where it had
 time to say so, its reason. A forked child is no rank: it closes its copies of the connections.
@@ -39,6 +41,7 @@ from mycel.base.dtype import from_any
 from mycel.transport import watch
 from mycel.transport.base import Array, Transport, reduced
 from mycel.transport.store import TCPStore
+from mycel.transport.windows import LEAST, Windows, opened
 
 __all__ = ["LostRank", "Sockets"]
 
@@ -80,12 +83,15 @@ class Sockets(Transport):
         self._targets: dict[tuple[int, int], Array] = {}
         self._connections: dict[int, socket.socket] = {}
         self._sending = {k: locks.lock() for k in range(size)}
+        self._windows: dict[tuple[int, ...], Optional[Windows]] = {}
         self._open = True
         try:
             self._meet(store, name)
         except BaseException:
             self.abandon()
             raise
+        unix = getattr(socket, "AF_UNIX", None)
+        self._near = {peer for peer, made in self._connections.items() if made.family == unix}
         for peer in self._connections:
             threading.Thread(target=self._read, args=(peer,), name=f"mycel-from-{peer}", daemon=True).start()
         _all.add(self)
@@ -323,6 +329,13 @@ class Sockets(Transport):
         if array.nbytes <= SMALL or count == 1:
             return reduced(self._alike(kind, self._round(kind, [array] * count, ranks), ranks), op)
         flat = np.ascontiguousarray(array).reshape(-1)
+        if array.nbytes >= LEAST:
+            self._compare(kind, array, ranks)
+            windows = self._shared(kind, ranks)
+            if windows is not None:
+                meet = lambda sent: self._round(kind, [sent] * count, ranks)
+                shared: Array = windows.all_reduce(flat, op, meet).reshape(array.shape)
+                return shared
         ends = [flat.size * k // count for k in range(count + 1)]
         parts = [flat[a:b] for a, b in zip(ends, ends[1:])]
         own = reduced(self._alike(kind, self._round(kind, parts, ranks), ranks), op)
@@ -330,6 +343,25 @@ class Sockets(Transport):
         self._round(kind, [own] * count, ranks, [result[a:b] for a, b in zip(ends, ends[1:])])
         whole: Array = result.reshape(array.shape)
         return whole
+
+    def _shared(self, kind: str, ranks: Sequence[int]) -> Optional[Windows]:
+        """Return the memory that some ranks of one machine share; None where they share none."""
+        members = tuple(ranks)
+        if members not in self._windows:
+            near = all(r == self.rank or r in self._near for r in members)
+            meet = lambda sent: self._round(kind, [sent] * len(members), members)
+            self._windows[members] = opened(members.index(self.rank), meet) if near else None
+        return self._windows[members]
+
+    def _compare(self, kind: str, array: Array, ranks: Sequence[int]) -> None:
+        """Raise ValueError unless all ranks have arrays of one type and shape."""
+        head = np.array([array.nbytes, zlib.crc32(f"{array.dtype.name}{array.shape}".encode())])
+        for found, rank in zip(self._round(kind, [head] * len(ranks), ranks), ranks):
+            if not np.array_equal(found, head):
+                raise ValueError(
+                    f"{kind}: rank {rank} has another array than rank {self.rank}, which has {array.dtype.name} "
+                    f"{array.shape}; all must be alike"
+                )
 
     def all_gather_list(self, array: Array, ranks: Sequence[int]) -> list[Array]:
         return self._round("all_gather", [array] * len(ranks), ranks)
@@ -343,10 +375,14 @@ class Sockets(Transport):
         return whole
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
+        """Return this rank's part along `axis` of the `array` of all `ranks`, combined by `op`."""
         kind = f"reduce_scatter {op}"
         return reduced(self._alike(kind, self._round(kind, np.split(array, len(ranks), axis), ranks), ranks), op)
 
     def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
+        """Return the parts of each rank's `array` along `split` that are for this one of `ranks`,
+        joined along `concat`.
+        """
         return np.concatenate(self._round("all_to_all", np.split(array, len(ranks), split), ranks), concat)
 
     def barrier(self, ranks: Sequence[int]) -> None:

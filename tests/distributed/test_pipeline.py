@@ -12,7 +12,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import CompileError, ShapeError
-from mycel.distributed import Layouts, Pipeline, distribute, modes
+from mycel.distributed import Layouts, Pipeline, distribute
 from mycel.engines.select import engine
 from mycel.frontend.micro_batches import cut_into
 from mycel.ir.mesh import Mesh
@@ -20,7 +20,6 @@ from mycel.parallel.auto_parallel import AutoParallel
 from mycel.prims.messages import messages
 from mycel.transport import threads
 
-assert modes.call is not None  # compiled functions are divided
 _making = threading.Lock()
 _random = np.random.default_rng(5)
 BATCHES = [(_random.normal(size=(16, 6)).astype("f4"), _random.integers(0, 3, 16).astype("i4")) for _ in range(4)]

@@ -407,3 +407,29 @@ def test_a_layer_that_computes_otherwise() -> None:
     conv.conv2d.shard(((2, 1, 1, 1), (4, 1, 1, 1)))
     np.testing.assert_allclose(ms.jit(conv)(image).asnumpy(), want, rtol=1e-4, atol=1e-5)
     assert list(strategies_of(graph_of(conv, image))) == ["Default/Conv2D-op0"]
+
+
+def test_names_in_a_training_step_are_those_of_mindspore() -> None:
+    net, x, y = Stages(), values(16, 32), values(16, 16)
+    ms.set_auto_parallel_context(pipeline_stages=4)
+    loss = nn.PipelineCell(nn.WithLossCell(net, nn.MSELoss()), 2, {"_backbone.second": 3}, {"_backbone.second.0": 1})
+    assert net.second.pipeline_stage == 3 and net.second[0].pipeline_segment == 1
+    with pytest.raises(ValueError, match="is to be on stage 4, and pipeline_stages is 4"):
+        nn.PipelineCell(net, 2, {"second": 4})
+    step = nn.TrainOneStepCell(loss, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    net.construct = lambda v: net.second(net.first(v))
+    step.compile(x, y)
+    said = parallel_info(step)
+    prefix = "Default/network-PipelineCell/network-WithLossCell/_backbone-Stages/first-Net/"
+    assert [name for name in said if name.startswith(prefix)][:2] == [f"{prefix}MatMul-op0", f"{prefix}ReLU-op1"]
+
+
+def test_what_is_not_one_graph_has_no_marks() -> None:
+    marked: Any = ops.Mul().shard(((2,), (4,)))
+
+    def function(x: Any) -> Any:
+        y = marked(x, x)
+        return y * 2 if float(y.sum()) > 0 else y
+
+    x = values(4)
+    assert ms.jit(function)(x).tolist() == function(x).tolist()

@@ -1,9 +1,12 @@
 """Training divided among ranks, compared with training on one device.
 
     mycel launch -n 4 --plain tests/parallel/compare.py [--tasks lenet,bert] [--ways data,zero3]
+    NPROC=8 MYCEL_ENGINE=xla XLA_FLAGS=--xla_force_host_platform_device_count=8 \
+        python tests/parallel/compare.py --devices 8
 
-Every rank trains each network undivided and then divided in each way, and compares the losses and
-the parameters. Rank 0 prints a line for each; the exit status says whether all agree.
+Every rank, or the one process of several devices, trains each network undivided and then divided in
+each way, and compares the losses and the parameters. Rank 0 prints a line for each; the exit status
+says whether all agree.
 """
 
 from __future__ import annotations
@@ -40,9 +43,11 @@ def main():
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--devices", type=int, default=0, help="so many devices of this process, in place of ranks")
     asked = parser.parse_args()
-    ms.communication.init()
-    wrong, count = 0, transport().size
+    if not asked.devices:
+        ms.communication.init()
+    wrong, count = 0, asked.devices or transport().size
     for name in asked.tasks.split(","):
         losses, states = trained(name, asked.steps, lambda task: ms.jit(task.step))
         for way in asked.ways.split(","):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import CompileError
 from mycel.common.initializer import Zero
+from mycel.engines import buffers
+from mycel.engines.select import engines
 from mycel.parallel.simulation import (
     A100,
     WHOLE,
@@ -26,6 +29,9 @@ from mycel.parallel.simulation import (
 )
 from mycel.planner.account import Communication
 from mycel.transforms.partition import Sharding
+from mycel.transport import threads
+from mycel.transport.counted import Counted
+from mycel.transport.place import transport, within
 
 WIDTH, HEADS, LENGTH = 256, 8, 64
 
@@ -105,6 +111,28 @@ def test_a_step_with_tensor_and_data_parallel_layers():
     assert many.devices == 4096 and many.memory == small.memory
     assert many.seconds > small.seconds
     assert many.classes[0].compute == pytest.approx(small.classes[0].compute)
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_a_partitioned_step_sends_the_bytes_that_were_predicted(name: str) -> None:
+    found, mesh = _step(1, 4), Mesh((2, 2), ("data", "model"))
+    local = partition(found.graph, mesh, _layouts(found, mesh), None, found.aliases).graph
+
+    def program(rank: int) -> int:
+        entry, counted = engines()[name].compile(local), Counted(transport())
+        given = [np.ones(n.type.shape, n.type.dtype.numpy) for n in local.inputs]
+        with within(counted):
+            entry(*[buffers.from_array(a) for a in given])
+        return counted.sent
+
+    predicted = [Communication(local, rank=rank).sent for rank in range(4)]
+    assert threads.run(4, program) == predicted and min(predicted) > 0
+
+
+def test_memory_is_about_what_an_engine_lays_out() -> None:
+    found = _step(2, 16)
+    alone = simulate(found.graph, A100.topology(Mesh((1,), ("data",))), found.aliases)
+    assert alone.memory == pytest.approx(engines()["native"].footprint(found.graph, found.aliases).total, rel=0.3)
 
 
 def test_stages_of_layers_in_a_pipeline():

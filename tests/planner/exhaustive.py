@@ -11,7 +11,7 @@ from mycel.planner.model import Problem
 
 
 def best(problem: Problem, below: float = np.inf):
-    """Return the least seconds within the limit, if less than `below`, and an assignment or None."""
+    """Return the least seconds that fit, if less than `below`, and an assignment or None."""
     count = len(problem.items)
     ready = [[] for _ in range(count)]
     for k in problem.links:

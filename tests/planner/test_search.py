@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from mycel.planner.model import Hold, Item, Link, Problem
+from mycel.planner.elimination import eliminated, nearly, refined
+from mycel.planner.model import Hold, Item, Link, Problem, quotient
+from mycel.planner.repeats import classes
 from mycel.planner.search import search
 from tests.planner.exhaustive import best
 
@@ -41,3 +43,67 @@ def test_the_search_finds_the_best_assignment(first, memory):
         answer = search(problem)
         assert answer.exact and problem.fits(answer.choices)
         assert answer.seconds == pytest.approx(seconds, abs=1e-6), seed
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_elimination_finds_the_best_assignment_without_a_limit(seed):
+    problem = random_problem(seed, memory=False)
+    seconds, _ = best(problem)
+    assert problem.seconds(eliminated(problem)) == pytest.approx(seconds, abs=1e-9)
+    again = refined(problem, [0] * len(problem.items))
+    assert seconds - 1e-9 <= problem.seconds(again) <= problem.seconds([0] * len(problem.items))
+
+
+def test_where_tables_are_too_large_some_links_are_left_out(monkeypatch):
+    monkeypatch.setattr("mycel.planner.elimination.LARGEST", 30)
+    rough = 0
+    for seed in range(20):
+        problem = random_problem(seed, memory=False)
+        apart = Problem(
+            problem.items,
+            tuple(Link(k.source, (u,), (w,), k.seconds) for k in problem.links for u, w in zip(k.users, k.wants)),
+        )
+        seconds, _ = best(apart)
+        found = refined(apart, nearly(apart))
+        assert apart.seconds(found) >= seconds - 1e-9
+        rough += apart.seconds(found) > seconds * 1.1 + 1e-9
+    assert rough <= 5
+
+
+def stack(layers: int) -> Problem:
+    """Layers of three items each, of which the middle ones hold what they compute."""
+    rng = np.random.default_rng(0)
+    tables = [rng.integers(0, 20, (4, 4)).astype(float) for _ in range(3)]
+    seconds = [rng.integers(0, 20, 4).astype(float) for _ in range(3)]
+    held = np.array([8.0, 4.0, 2.0, 1.0])
+    items, links = [], []
+    for k in range(3 * layers):
+        holds = (Hold(held, k, 3 * layers),) if k % 3 == 1 else ()
+        items.append(Item(f"v{k}", seconds[k % 3], holds))
+        if k:
+            links.append(Link(k - 1, (k,), (np.arange(4),), tables[k % 3]))
+    return Problem(tuple(items), tuple(links))
+
+
+def test_repeated_layers_choose_alike_at_no_cost():
+    problem = stack(40)
+    found = classes(problem, 30)
+    assert max(found) < 30 and found[60] == found[63] == found[57] and found[0] != found[3]
+    smaller = quotient(problem, found)
+    choices = [k % 4 for k in range(len(smaller.items))]
+    whole = [choices[c] for c in found]
+    assert smaller.seconds(choices) == pytest.approx(problem.seconds(whole))
+    assert smaller.memory(choices) == pytest.approx(problem.memory(whole))
+    assert search(problem).seconds == pytest.approx(search(problem, small=1000).seconds)
+
+
+def test_large_problems_keep_to_their_limit():
+    free = stack(40)
+    most = search(free).bytes
+    for share in (0.95, 0.9):
+        problem = Problem(free.items, free.links, most * share)
+        large, exact = search(problem), search(problem, small=1000)
+        assert large.bytes <= most * share and exact.exact
+        assert exact.seconds - 1e-6 <= large.seconds <= exact.seconds * 1.15
+    with pytest.raises(ValueError, match="no plan holds at most .* bytes on each device; the least"):
+        search(Problem(free.items, free.links, 10.0))

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from mycel.base.dtype import bool_, float32
+from mycel.base.dtype import bool_, float32, int32
 from mycel.base.errors import CompileError, ShapeError
+from mycel.engines.select import engines
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import tensor_type
 from mycel.planner.simulation import Pipeline, Simulation, Stage, simulate
 from mycel.planner.streams import run_graph
 from mycel.planner.topology import Device, Link, Topology
-from mycel.planner.work import tasks_of
+from mycel.planner.work import seconds_of, tasks_of
 from mycel.prims import elementwise as E
 from mycel.prims.collectives import all_gather, all_reduce
 from mycel.prims.control import cond
+from mycel.prims.index import take
 from mycel.prims.linalg import matmul
 
 MESH = Mesh((4,), ("data",))
@@ -93,6 +95,21 @@ def test_kernels_are_fused_and_views_are_free() -> None:
         (["matmul"], 8_000_000, 4_000_000),
     ]
     assert ends == [(1, 0)]
+
+
+def test_gathers_read_what_they_give() -> None:
+    table, words = input_node(tensor_type((100_000, 64), float32)), input_node(tensor_type((10,), int32))
+    tasks, _ = tasks_of(Graph([table, words], [take(table, words, axis=0)]))
+    assert (tasks[-1].read, tasks[-1].written) == (10 * 64 * 4 + 10 * 4, 10 * 64 * 4)
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_seconds_of_an_engines_own_steps(name: str) -> None:
+    x, w = _square(), _square()
+    graph = Graph([x, w], [E.exp(matmul(x, w))])
+    slow = Device("slow", {"float32": 1e9, "elementwise float32": 1e18}, bandwidth=1e18, memory=1 << 30)
+    assert seconds_of(engines()[name].account(graph), slow) == pytest.approx(2)
+    assert seconds_of(graph, slow) == pytest.approx(2)
 
 
 def test_other_meshes_and_collectives_in_branches_are_refused() -> None:

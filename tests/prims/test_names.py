@@ -24,6 +24,7 @@ RULE_FILES = (
     "engines/native/lowering/step_rules.py",
     "engines/native/lowering/view_rules.py",
     "engines/native/math/library.py",
+    "engines/xla/rules",
     "prims",
     "train/graph_check.py",
     "train/mindspore_export.py",

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from mycel.base.dtype import ALL
-from mycel.transport import threads
+from mycel.transport import threads, windows
 from mycel.transport.alone import Alone
 from mycel.transport.base import REDUCTIONS, Transport, reduced
 from mycel.transport.environment import world
 from mycel.transport.place import transport
 from mycel.transport.sockets import SMALL, LostRank, Sockets
 from mycel.transport.store import TCPStore
+from mycel.transport.windows import LEAST
 
 Program = Callable[[Transport], Any]
 
@@ -155,6 +156,28 @@ def test_results_are_new_arrays_and_operands_stay(op: str) -> None:
     connected(2, program)
 
 
+@pytest.mark.parametrize("near", [True, False])
+def test_large_reductions_with_and_without_shared_memory(near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "SIZE", 1 << 20)
+    if not near:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    sizes = [(LEAST // 4 + 1, "float32"), (200_001, "float64"), (LEAST // 2, "float16"), (LEAST + 5, "int8")]
+
+    def program(way: Transport) -> None:
+        for ranks in ((0, 1, 2), (2, 0)):
+            for case, (size, kind) in enumerate(sizes):
+                if way.rank in ranks:
+                    values = [drawn((case, r), (size,), kind) for r in ranks]
+                    with np.errstate(all="ignore"):
+                        same(way.all_reduce(values[ranks.index(way.rank)], "sum", ranks), reduced(values, "sum"))
+        assert isinstance(way, Sockets)
+        assert all((shared is not None) == (near and sys.platform == "linux") for shared in way._windows.values())
+        with pytest.raises(ValueError, match="must be alike"):
+            way.all_reduce(np.ones(LEAST + way.rank), "sum", (0, 1, 2))
+
+    connected(3, program)
+
+
 def test_ranks_that_differ_are_told() -> None:
     def shapes(way: Transport) -> None:
         way.all_reduce(np.ones(2 + way.rank), "sum", (0, 1))
@@ -202,6 +225,7 @@ import os, signal, sys
 import numpy as np
 from mycel.transport.sockets import Sockets
 from mycel.transport.store import TCPStore
+from mycel.transport.windows import LEAST
 way = Sockets(1, 2, TCPStore("127.0.0.1", int(sys.argv[1])))
 if os.fork() == 0:
     # A child of a rank is none, and keeps nobody waiting.

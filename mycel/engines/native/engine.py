@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from mycel.engines.base import Entry, Repetition, Sized
+from mycel.engines.base import Entry, Repetition, Sized, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
 from mycel.ir.graph import Graph, Node
@@ -39,11 +39,13 @@ class NativeEngine(HostEngine):
         return prepared(graph)
 
     def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+        program_made(self)
         from mycel.engines.native.program.compiling import compile_native
 
         return compile_native(graph, aliases).entry
 
     def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+        program_made(self)
         from mycel.engines.native.program.instances import Instances
 
         return Instances(graph, aliases)

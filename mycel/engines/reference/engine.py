@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 import numpy as np
 
-from mycel.engines.base import Entry, Repetition, Sized
+from mycel.engines.base import Entry, Repetition, Sized, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
 from mycel.engines.sizes import Specialized
@@ -40,11 +40,13 @@ class ReferenceEngine(HostEngine):
         return graph
 
     def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+        program_made(self)
         from mycel.engines.reference.program import Program
 
         return Program(graph, aliases or {}).entry
 
     def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+        program_made(self)
         return Specialized(self, graph, aliases)
 
     def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base.spans import timed
 from mycel.engines import buffers
-from mycel.engines.base import Entry, Repetition, Rounds
+from mycel.engines.base import Entry, Repetition
 from mycel.engines.capacity import check_needs
 from mycel.engines.reference.evaluation import evaluate
 from mycel.engines.reference.reports import footprint
 from mycel.engines.reference.trace import ReferenceProgram, Watching, active
+from mycel.engines.rounds import Repeated
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 
 __all__ = ["Program", "repetition"]
-
-_ALIGNED = 64
 
 
 class Program:
@@ -63,55 +62,4 @@ class Program:
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
     """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = getattr(entry, "__self__", None)
-    return _Repetition(found, carried) if isinstance(found, Program) else None
-
-
-class _Rounds(Rounds):
-    def __init__(self, count: int, last: Sequence[Any], kept: Sequence[Mapping[int, Any]]) -> None:
-        self.count, self.last, self.kept = count, last, kept
-
-    def row(self, k: int) -> tuple[Any, ...]:
-        k = k % self.count
-        return tuple([self.at(j, k) if self.keeps(j) else found for j, found in enumerate(self.last)])
-
-    def keeps(self, j: int) -> bool:
-        return bool(self.kept) and j in self.kept[0]
-
-    def at(self, j: int, k: int) -> Any:
-        return self.kept[k][j]
-
-
-class _Repetition(Repetition):
-    def __init__(self, program: Program, carried: Mapping[int, int]) -> None:
-        self.program, self.carried = program, dict(carried)
-
-    def run(
-        self,
-        stay: Sequence[Any],
-        rounds: Sequence[Sequence[Any]],
-        keep: bool = False,
-        restore: Optional[Callable[[int, Any], None]] = None,
-    ) -> Rounds:
-        """Run the program for each of `rounds`.
-
-        `stay`, `keep` and `restore` are as `Repetition.run` says.
-        """
-        program, state, moving = self.program, list(stay), len(rounds[0])
-        own = [j for j in range(len(program.outputs)) if j not in program.aliases and j not in self.carried]
-        size = sum(-(-max(int(program.outputs[j].nbytes), 1) // _ALIGNED) * _ALIGNED for j in own)
-        keep = keep or len(rounds) * size <= self.KEPT
-        kept: list[dict[int, Any]] = []
-        values: tuple[Any, ...] = ()
-        for batch in rounds:
-            try:
-                found = program.entry(*batch, *state)
-            except BaseException:
-                for i in self.carried.values() if restore is not None else ():
-                    restore(i, state[i - moving])  # type: ignore[misc]
-                raise
-            values = found if type(found) is tuple else (found,)
-            if keep:
-                kept.append({j: values[j] for j in own})
-            for j, i in self.carried.items():
-                state[i - moving] = values[j]
-        return _Rounds(len(rounds), values, kept)
+    return Repeated(found, carried) if isinstance(found, Program) else None

@@ -18,10 +18,11 @@ user wants each operand as its own division implies it, and where nothing divide
 users want its result. The second run hears the wishes: they decide how pending values are settled,
 and divide what no operand divides, as random numbers or updates of weights, if all users agree.
 
-Softmax and moments that have an operand divided along what they combine are opened to simpler
-primitives, whose reductions can be combined; of other nodes an operand that is divided where they
-have no factor is gathered. Calls of graphs are replaced by what the graphs do. The graphs of loops
-and conditions stay as they are, and run whole on every rank.
+Additions by index into a pending value are taken apart from it, so that both are added up while
+they are pending. Softmax and moments that have an operand divided along what they combine are
+opened to simpler primitives, whose reductions can be combined; of other nodes an operand that is
+divided where they have no factor is gathered. Calls of graphs are replaced by what the graphs do.
+The graphs of loops and conditions stay as they are, and run whole on every rank.
 """
 
 from __future__ import annotations
@@ -41,10 +42,18 @@ from mycel.prims.custom import custom, kept_call
 from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
 from mycel.prims.recompute import recompute
-from mycel.transforms.partition.division import allowed, factor_part, factors_at, implied, result_types, tensor_part
+from mycel.transforms.partition.division import (
+    allowed,
+    factor_part,
+    factors_at,
+    implied,
+    need_division,
+    result_types,
+    tensor_part,
+)
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
-from mycel.transforms.partition.sums import terms_beside
+from mycel.transforms.partition.sums import adds_into, terms_beside
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Choice", "choose"]
@@ -183,6 +192,7 @@ class _Chooser:
         flows: tuple[int, ...] = ()
         if node in self.plan:
             division = self.plan[node]
+            need_division(node, division, self.mesh)
             if division.pending:
                 flows = tuple(k for k, v in enumerate(node.inputs) if self.pending(v))
         else:
@@ -224,7 +234,8 @@ class _Chooser:
                     claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
-        if (lost and node.prim in OPENED) or (node.prim in CALLS and not _calls_itself(node)):
+        into_pending = adds_into(node) and bool(self.pending(node.inputs[0]))
+        if (lost and node.prim in OPENED) or into_pending or (node.prim in CALLS and not _calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
         found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]

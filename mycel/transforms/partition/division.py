@@ -29,7 +29,17 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import constant, outputs_of
 from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
-from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_size, local_type, part_of, static, view_of
+from mycel.transforms.partition.layouts import (
+    WHOLE,
+    Part,
+    Sharding,
+    local_size,
+    local_type,
+    need_fit,
+    part_of,
+    static,
+    view_of,
+)
 from mycel.transforms.partition.moves import first_index
 
 __all__ = ["allowed", "divisions_of", "factor_part", "factors_at", "implied", "local_outputs", "tensor_part"]
@@ -88,6 +98,21 @@ def allowed(node: Node, factors: Sequence[Factor], part: Part, division: Shardin
             return False
     ops = {factors[p.axis].combine for p in (*division.parts, part)} - {""}
     return len(ops) <= 1 and division.fits(part)
+
+
+def need_division(node: Node, division: Sharding, mesh: Mesh) -> None:
+    """Raise ShapeError unless a node can be divided so on `mesh`."""
+    factors, done = factors_at(node), WHOLE
+    place = f" at {node.where}" if node.where is not None else ""
+    what = f"the division of {node.op}{place}"
+    need_fit(division, [int(f.size) for f in factors], mesh, what)
+    for part in division.parts:
+        if not allowed(node, factors, part, done):
+            raise ShapeError(
+                f"{what}: factor {part.axis} of {factors[part.axis].size} cannot be divided as in {division}; "
+                f"possible on this mesh are {', '.join(map(str, divisions_of(node, mesh)))}"
+            )
+        done = Sharding((*done.parts, part))
 
 
 def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:

@@ -6,9 +6,9 @@ other, so they are joined in the order of the graph, up to a number of bytes: ma
 concatenated, sent at once, and cut apart. The next kind sees the graph with these joined, so no
 cycle can arise.
 
-All-reduces and reduce-scatters are joined wherever they are. Gathers are only at the end of the
-graph, where they make outputs: those before it would have all gathered values wait for each other,
-and be in memory together.
+All-reduces and reduce-scatters are joined wherever they are. Gathers are at the end of the graph,
+where they make outputs. Those before it would have all gathered values wait for each other, and be
+in memory together; so only small ones are joined there, as those of biases.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mycel.prims import shape as S
 __all__ = ["MOST_BYTES", "fuse"]
 
 MOST_BYTES = 32 << 20
+# Of gathers before the end of a graph: each, and together.
+SMALL_BYTES, FEW_BYTES = 64 << 10, 1 << 20
 _JOINED = (C.all_reduce, C.reduce_scatter, C.all_gather)
 
 
@@ -51,18 +53,20 @@ def _kind(node: Node) -> Any:
 
 def _groups(graph: Graph, kind: Any, most: int) -> list[list[Node]]:
     depth: dict[Node, int] = {}
-    open_: dict[int, list[Node]] = {}
+    open_: dict[tuple[int, bool], list[Node]] = {}
     groups: list[list[Node]] = []
-    last = _last(graph) if kind[0] is C.all_gather else None
+    last = _last(graph) if kind[0] is C.all_gather else set(graph.nodes)
     for node in graph.nodes:
         below = max([depth.get(i, 0) for i in node.inputs], default=0)
         depth[node] = below
-        if node.prim is not kind[0] or _kind(node) != kind or (last is not None and node not in last):
+        is_early = node not in last
+        if node.prim is not kind[0] or _kind(node) != kind or (is_early and _bytes(node) > SMALL_BYTES):
             continue
         depth[node] = below + 1
-        group = open_.get(below)
-        if group is None or sum(_bytes(n) for n in group) + _bytes(node) > most:
-            group = open_[below] = []
+        group = open_.get((below, is_early))
+        room = min(most, FEW_BYTES) if is_early else most
+        if group is None or sum(_bytes(n) for n in group) + _bytes(node) > room:
+            group = open_[below, is_early] = []
             groups.append(group)
         group.append(node)
     return [g for g in groups if len(g) > 1]

@@ -194,6 +194,16 @@ def static(type: TensorType) -> tuple[int, ...]:
     return type.shape  # type: ignore[return-value]
 
 
+def need_fit(layout: Sharding, sizes: Sequence[int], mesh: Mesh, what: str) -> None:
+    """Raise ShapeError, with `what` in front, unless a layout on `mesh` divides axes of `sizes`."""
+    for p in layout.parts:
+        if p.axis >= len(sizes) or p.before * p.size * p.after != sizes[p.axis]:
+            found = f"axis {p.axis} as {p.before} * {p.size} * {p.after}"
+            raise ShapeError(f"{what}: the layout {layout} divides {found}, the sizes are {tuple(sizes)}")
+        if p.count != mesh.count(p.mesh_axes):
+            raise ShapeError(f"{what}: the layout {layout} was made for another mesh than that of sizes {mesh.sizes}")
+
+
 def view_of(part: Part, layout: Sharding) -> tuple[int, int]:
     """Return what comes before and after a part in its axis as a rank has it.
 

@@ -3,7 +3,8 @@
 All ranks run the same graph; where a rank's place matters, the node `mesh_position` says it. First
 `choose` finds a division of every node. Then nodes are made in the order of the graph: operands are
 brought into the layouts that the division implies, each layout of a value once, along the route
-that sends least from a layout that is there already. Nodes without factors, as loops, conditions
+that sends least from a layout that is there already; of a view it is rather what it is of that is
+moved, which others may use. Nodes without factors, as loops, conditions
 and effects, run whole on every rank, with whole operands.
 
 The result depends on the graph and the layouts only, so that every rank finds the same one.
@@ -27,11 +28,11 @@ from mycel.prims.recompute import after
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
 from mycel.transforms.partition.choice import Choice, Layout, choose
-from mycel.transforms.partition.division import Local, check_static, implied, local_outputs
+from mycel.transforms.partition.division import Local, check_static, factor_part, factors_at, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
-from mycel.transforms.partition.layouts import WHOLE, Sharding, local_type
+from mycel.transforms.partition.layouts import WHOLE, Sharding, elements, local_type, need_fit, static
 from mycel.transforms.partition.moves import Move, apply, route
-from mycel.transforms.partition.sums import regrouped
+from mycel.transforms.partition.sums import adds_into, regrouped, taken_apart
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Message", "Partitioned", "partition"]
@@ -95,8 +96,9 @@ def partition(
     has that of the parameter. `plan` has the divisions (layouts over factors) of nodes for which
     they are decided. All-reduces that do not depend on each other are joined up to `fused_bytes`.
 
-    Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs,
-    and for inputs that are pending.
+    Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs or
+    do not fit them, for inputs that are pending, and for divisions of nodes that cannot have them
+    or are not in the graph.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.types import tensor_type
@@ -119,7 +121,19 @@ def partition(
     check_static([n.type for n in (*graph.inputs, *graph.nodes)])
     if any(layout is not None and layout.pending for layout in inputs):
         raise ShapeError(f"partition: inputs cannot be pending, as one of {', '.join(map(str, inputs))} is")
+    for kind, nodes, given in (("input", graph.inputs, inputs), ("output", graph.outputs, outputs)):
+        for k, (node, layout) in enumerate(zip(nodes, given)):
+            if layout is not None and layout.parts:
+                sizes = static(node.type) if isinstance(node.type, TensorType) else ()
+                need_fit(layout, sizes, mesh, f"partition: {kind} {k} ({node.params.get('name', node.op)})")
     plan = dict(plan or {})
+    if unknown := set(plan) - set(graph.nodes):
+        raise ShapeError(
+            f"partition: the plan divides {len(unknown)} nodes, as {min(map(repr, unknown))}, that the graph has not; "
+            "make the plan of the graph that is divided"
+        )
+    if not plan:
+        graph = eliminate_common_subexpressions(graph)
     while True:
         choice = choose(graph, mesh, inputs, outputs, tied, plan)
         sums = {} if choice.opened else regrouped(graph, choice.layouts)
@@ -151,7 +165,8 @@ def _rewritten(
         if node in gone:
             assert node.prim is not None
             with at(node.where):
-                results[node] = expanded(node.prim, operands, node.params)
+                apart = adds_into(node)
+                results[node] = taken_apart(node, operands) if apart else expanded(node.prim, operands, node.params)
             if not isinstance(node.type, tuple):
                 image[node] = results[node][0]
         elif node in sums:
@@ -183,6 +198,31 @@ def _element(x: Node) -> Node:
     """Return one element of a rank's tensor."""
     rank = x.type.rank
     return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ())
+
+
+def _sent(moves: Sequence[Move]) -> float:
+    return sum(m.sent for m in moves)
+
+
+def _behind_view(value: Node, layout: Sharding) -> Optional[tuple[Node, Sharding, Sharding]]:
+    """Return what a view is of, the layout it must have, and the division of the view.
+
+    The view is made in `layout` then. None where `value` is no view, or is of something larger.
+    """
+    if value.prim is None or not value.prim.view or len(value.inputs) != 1:
+        return None
+    (base,) = value.inputs
+    factors = factors_at(value)
+    parts = [factor_part(p, factors, [f.results[0] for f in factors]) for p in layout.parts]
+    division = Sharding(tuple([p for p in parts if p is not None]))
+    operands, results = implied(value, division)
+    if (
+        len(division.parts) < len(parts)
+        or results[0] != layout
+        or elements(static(base.type), WHOLE) > elements(static(value.type), WHOLE)
+    ):
+        return None
+    return base, operands[0], division
 
 
 @dataclass(frozen=True)
@@ -277,10 +317,25 @@ class _Maker:
                 self.move(value, native, route(native, settled, value.type, self.mesh), user)
             if layout in found:
                 return found[layout]
+        start, moves = self.way(value, layout)
+        behind = None if native.pending or not _sent(moves) else _behind_view(value, layout)
+        if behind is not None:
+            base, wanted, division = behind
+            if wanted in self.found[base] or _sent(self.way(base, wanted)[1]) <= _sent(moves):
+                operand = self.get(base, wanted, user)
+                with at(value.where or user):
+                    made = local_outputs(value, division, [operand], self.mesh)
+                assert isinstance(made, Node)
+                found[layout] = made
+                return made
+        return self.move(value, start, moves, user)
+
+    def way(self, value: Node, layout: Sharding) -> tuple[Sharding, list[Move]]:
+        """Return the layout from which a value gets into another with the fewest bytes, and how."""
+        found = self.found[value]
         starts = [s for s in found if not s.pending] or list(found)
         ways = [(s, route(s, layout, value.type, self.mesh)) for s in starts]
-        start, moves = min(ways, key=lambda w: sum(m.sent for m in w[1]))
-        return self.move(value, start, moves, user)
+        return min(ways, key=lambda w: _sent(w[1]))
 
     def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
         """Return a `value` after `moves` from the layout `start`; note them.

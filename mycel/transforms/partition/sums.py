@@ -8,16 +8,17 @@ of the graph, first those with nothing pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 from mycel.ir.graph import Graph, Node
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
+from mycel.prims.index import scatter_nd
 from mycel.transforms.partition.layouts import WHOLE, Sharding
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["regrouped", "terms_beside"]
+__all__ = ["adds_into", "regrouped", "taken_apart", "terms_beside"]
 
 Pending = tuple[tuple[str, str], ...]
 Layout = Union[Sharding, tuple[Sharding, ...]]
@@ -62,6 +63,17 @@ def terms_beside(graph: Graph) -> dict[Node, int]:
             if all(t.prim is S.PAD for t in terms):
                 found.update(dict.fromkeys(terms, len(terms)))
     return found
+
+
+def adds_into(node: Node) -> bool:
+    """Return whether a node adds values into its first operand, at indices."""
+    return node.prim is scatter_nd and node.params["mode"] == "add"
+
+
+def taken_apart(node: Node, operands: Sequence[Node]) -> tuple[Node, ...]:
+    """Return the sum of what a node adds into and of what it adds, as a tuple of one node."""
+    into, *rest = operands
+    return (E.add(into, scatter_nd(S.full(into.shape, 0, into.dtype), *rest, **node.params)),)
 
 
 def _inner(graph: Graph) -> set[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -70,3 +71,14 @@ def kinds(made: Partitioned) -> dict[str, int]:
         if node.prim in COLLECTIVES:
             result[node.op] = result.get(node.op, 0) + 1
     return result
+
+
+def bytes_sent(made: Partitioned) -> float:
+    """What the collectives of a rank's graph send, from the nodes themselves."""
+    total = 0.0
+    for node in made.graph.nodes:
+        if node.prim in COLLECTIVES:
+            n = made.mesh.count(node.params["axes"])
+            size = max(math.prod(v.shape) for v in (node, *node.inputs)) * node.dtype.itemsize
+            total += size * {"all_reduce": 2 * (n - 1) / n, "permute": 1}.get(node.op, (n - 1) / n)
+    return total

@@ -17,7 +17,7 @@ from tests.prims.cases import Case, apply_node, nodes_for
 from tests.prims.test_factors import _chosen
 from tests.transforms.partition.support import close, run_ranks
 
-MESHES = (Mesh((2,), ("x",)), Mesh((3,), ("x",)), Mesh((2, 2), ("x", "y")))
+MESHES = (Mesh((3,), ("x",)), Mesh((2, 2), ("x", "y")))
 TOLERANCE = {"float16": 5e-3, "bfloat16": 5e-2}
 
 
@@ -39,7 +39,7 @@ def test_divisions(name: str) -> None:
             expected = evaluate(graph, arrays)
         for mesh in MESHES:
             divisions = divisions_of(node, mesh)[1:]
-            for k in rng.permutation(len(divisions))[:2]:
+            for k in rng.permutation(len(divisions))[:1]:
                 made = partition(graph, mesh, [WHOLE] * len(arrays), [WHOLE] * len(expected), plan={node: divisions[k]})
                 with np.errstate(all="ignore"):
                     found = run_ranks(made, arrays)

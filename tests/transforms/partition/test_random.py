@@ -22,7 +22,7 @@ from mycel.prims.normalization import log_softmax, softmax
 from mycel.prims.random import random_bits
 from mycel.transforms.partition import Part, Sharding, divisions_of, part_of, partition
 from mycel.transforms.partition.division import factors_at
-from tests.transforms.partition.support import close, run_ranks
+from tests.transforms.partition.support import bytes_sent, close, run_ranks
 from tests.transforms.random_graphs import Generator
 from tests.transforms.support import random_inputs
 
@@ -117,6 +117,7 @@ def trial(seed: int, dtype: DType, mesh: Mesh, planned: bool) -> None:
     again = partition(graph, mesh, [*inputs, Sharding()], outputs, plan=plan)
     assert [n.op for n in made.graph.nodes] == [n.op for n in again.graph.nodes]
     assert all(o is None or o == m for o, m in zip(outputs, made.outputs))
+    assert planned or made.sent == pytest.approx(bytes_sent(made))
     with np.errstate(all="ignore"):
         close(run_ranks(made, arrays), evaluate(graph, arrays), 3e-5)
 

@@ -86,7 +86,7 @@ class Fusion:
         if is_view(node) or node.op in NUMBERS or node.prim is GET_ITEM:
             return
         if isinstance(node.type, TensorType) and node.type.size == 0 and node.prim is not take_add:
-            if not node.prim.effect:
+            if node.prim is None or not node.prim.effect:
                 return
         empty = any(isinstance(i.type, TensorType) and i.type.size == 0 for i in node.inputs)
         if not empty and not is_dense(node) and is_fusible(node):

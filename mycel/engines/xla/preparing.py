@@ -1,0 +1,118 @@
+"""From a graph to one whose every node XLA computes, or the host does.
+
+Primitives without a rule open through `expand`, and calls are inlined. What remains without a rule
+has only a `reference`: a *host step*, which runs in NumPy between two programs of XLA. Inside of
+control flow there is no between, so there it is refused, and so is recursion anywhere.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Optional
+
+from mycel.base.errors import Unsupported
+from mycel.engines.xla.rules import RULES, SCOPED
+from mycel.ir.graph import Graph, Node, at, toposort
+from mycel.ir.places import excerpt
+from mycel.prims.base import GET_ITEM
+from mycel.prims.collectives import COLLECTIVES, mesh_position
+from mycel.prims.recursion import recur, recursion
+from mycel.transforms.passes import optimize
+
+__all__ = ["is_claimed", "is_host_step", "opened", "prepared", "why_on_host"]
+
+_RECURSIVE = (recursion, recur)
+_EXCHANGES = (*COLLECTIVES, mesh_position)
+
+
+def is_claimed(node: Node) -> bool:
+    """Return whether XLA computes a node as it is, on one device."""
+    if node.prim in _EXCHANGES:
+        return False
+    return node.prim is GET_ITEM or node.op in RULES or node.op in SCOPED
+
+
+def is_host_step(node: Node) -> bool:
+    """Return whether a node of an opened graph is left to the host on one device."""
+    return node.prim is not None and not is_claimed(node)
+
+
+def why_on_host(node: Node) -> str:
+    """Return the reason why a node is left to the host."""
+    if node.prim in _EXCHANGES:
+        return f"{node.op} goes through the transport of this process"
+    return f"XLA has no {node.op}"
+
+
+def prepared(graph: Graph, exchanges: bool = False) -> Graph:
+    """Return the graph as it is run: opened and optimised.
+
+    With `exchanges`, collectives are computed as they stand, as under `shard_map`. Raises
+    Unsupported for what XLA cannot have.
+    """
+    found = opened(graph)
+    if len(found.nodes) > 1:
+        found = optimize(found)
+    _check(found, exchanges, False)
+    return found
+
+
+def opened(graph: Graph) -> Graph:
+    """Return the graph with each primitive that has no rule replaced by its definition."""
+    image: dict[Node, Node] = {}
+    several: dict[Node, tuple[Node, ...]] = {}
+    given = set(graph.inputs)
+    for node in toposort((*graph.inputs, *graph.outputs), stop=given):
+        if node.prim is None or node in given:
+            image[node] = node
+            continue
+        inputs = tuple([image[i] for i in node.inputs])
+        if node.prim is GET_ITEM and node.inputs[0] in several:
+            image[node] = several[node.inputs[0]][node.params["index"]]
+            continue
+        found = None if is_claimed(node) and not node.prim.opens else _open(node, inputs)
+        if found is not None:
+            image[node] = node if isinstance(node.type, tuple) else found[0]
+            if isinstance(node.type, tuple):
+                several[node] = found
+            continue
+        params = node.params
+        if any(isinstance(v, Graph) for v in params.values()):
+            params = {k: opened(v) if isinstance(v, Graph) else v for k, v in params.items()}
+        same = params is node.params and all(a is b for a, b in zip(inputs, node.inputs))
+        image[node] = node if same else Node(node.prim, inputs, params, node.type, node.where)
+    return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
+
+
+def _open(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+    """Return the outputs of a node by its definition; None where it has none."""
+    if node.prim is None or node.prim.expand is None:
+        return None
+    # Graphs of eager operations are made without positions.
+    with nullcontext() if node.where is None else at(node.where):
+        result = node.prim.expand(*inputs, **node.params)
+    if result is None:
+        return None
+    return opened(Graph(inputs, result if isinstance(result, tuple) else (result,))).outputs
+
+
+def _check(graph: Graph, exchanges: bool, nested: bool) -> None:
+    """Raise Unsupported for what XLA cannot have."""
+    for node in graph.nodes:
+        if node.prim in _RECURSIVE:
+            raise _refused(node, "recursion, which XLA cannot have; write a loop, or use the native engine")
+        if node.prim in _EXCHANGES and exchanges:
+            continue
+        if is_host_step(node) and (nested or exchanges):
+            place = "inside of control flow" if nested else "in a program for several devices"
+            raise _refused(
+                node, f"{node.op} {place}: XLA has no such operation, and the host runs it only between programs"
+            )
+        for value in node.params.values():
+            if isinstance(value, Graph):
+                _check(value, exchanges, True)
+
+
+def _refused(node: Node, what: str) -> Unsupported:
+    text = f"the XLA engine cannot run {what}"
+    return Unsupported(text if node.where is None else f"{text}\n{excerpt(node.where)}")

@@ -1,0 +1,164 @@
+"""Programs that run on all devices of a mesh at once.
+
+The graph is that of one rank, which its collectives join with the others. XLA runs it under
+`shard_map`, and its rules for collectives exchange values between the devices. So there is one call
+and one program for all ranks, without processes or a transport.
+
+The values of one input on all devices are a `Spread`: one array of jax's whose first axis counts
+the mesh's devices, each of which has its own row. They stay on their devices from call to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.base.errors import ShapeError
+from mycel.engines import base
+from mycel.engines.xla.binding import devices, jax, jnp
+from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
+from mycel.engines.xla.preparing import prepared
+from mycel.engines.xla.program import options, raise_noted
+from mycel.engines.xla.rules.collectives import AXIS
+from mycel.ir.dims import InconclusiveDimension
+from mycel.ir.graph import Graph
+from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
+
+__all__ = ["DeviceSpread", "DeviceTogether", "placement", "spread"]
+
+
+class DeviceSpread(base.Spread):
+    """The values of all ranks of a mesh: `found` is jax's array, whose rows are the devices'."""
+
+    __slots__ = ("mesh", "found")
+
+    def __init__(self, mesh: Mesh, found: Any) -> None:
+        self.mesh, self.found = mesh, found
+
+    def parts(self) -> list[np.ndarray[Any, Any]]:
+        """Return the value of each rank as an array of NumPy's, in the order of ranks."""
+        rows = np.asarray(self.found)
+        return [np.array(rows[place]) for _, place in sorted((r, p) for p, r in enumerate(self.mesh.devices))]
+
+    def part(self, rank: int) -> np.ndarray[Any, Any]:
+        """Return the value of one rank as an array of NumPy's, without the others' values."""
+        place = self.mesh.devices.index(rank)
+        for shard in self.found.addressable_shards:
+            if (shard.index[0].start or 0) == place:
+                found: np.ndarray[Any, Any] = np.array(shard.data)[0]
+                return found
+        raise ValueError(f"rank {rank} is not a device of this process")
+
+
+def placement(mesh: Mesh) -> Any:
+    """Return jax's sharding of a `Spread`; raise ValueError where there are too few devices."""
+    found = devices()
+    if len(found) <= max(mesh.devices):
+        raise ValueError(
+            f"a mesh of the ranks {min(mesh.devices)} to {max(mesh.devices)} needs as many devices, but jax has "
+            f"{len(found)}: set XLA_FLAGS=--xla_force_host_platform_device_count={max(mesh.devices) + 1} before the "
+            "first program for so many on the processor"
+        )
+    line = jax.sharding.Mesh(np.array([found[rank] for rank in mesh.devices]), (AXIS,))
+    return jax.sharding.NamedSharding(line, jax.sharding.PartitionSpec(AXIS))
+
+
+def spread(mesh: Mesh, parts: Sequence[Any]) -> DeviceSpread:
+    """Return the values of all ranks on their devices.
+
+    `parts` has an array for each rank, in the order of ranks.
+
+    Raises ShapeError where they are not as many as the ranks, or differ in shape or element type.
+    """
+    arrays = [np.asarray(p) for p in parts]
+    if len(arrays) != mesh.size or len({(a.shape, a.dtype) for a in arrays}) != 1:
+        shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
+        raise ShapeError(f"spread: {mesh.size} ranks need as many arrays of one type, not {shown}")
+    order = sorted(mesh.devices)
+    rows = np.stack([arrays[order.index(rank)] for rank in mesh.devices])
+    return DeviceSpread(mesh, jax.device_put(rows, placement(mesh)))
+
+
+class DeviceTogether(base.Together):
+    """The program of a graph of one rank, for all ranks of a mesh.
+
+    `aliases` maps outputs to the inputs whose memory they take; those `Spread`s have the results
+    afterwards. Raises Unsupported for what XLA cannot have, host steps included, and ValueError
+    where the mesh has more devices than jax.
+    """
+
+    def __init__(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int]) -> None:
+        for kind in graph.input_types:
+            if isinstance(kind, TensorType) and not kind.is_static:
+                raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
+        self.mesh, self.aliases = mesh, dict(aliases)
+        self.graph = prepared(graph, exchanges=True)
+        self.types: list[Any] = list(graph.input_types)
+        self.sites: list[Site] = []
+        self.stops = may_stop(self.graph)
+        sharding = placement(mesh)
+        self.donated = sorted(set(self.aliases.values()))
+        self.kept = [i for i in range(len(graph.inputs)) if i not in set(self.donated)]
+        rows = sharding.spec
+        mapped = jax.shard_map(self._of_one, mesh=sharding.mesh, in_specs=(rows, rows), out_specs=rows, check_vma=False)
+        self.function = jax.jit(mapped, donate_argnums=(0,), compiler_options=options())
+
+    def _of_one(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+        """Return the rows of one device's results, and of its note, given those of its inputs."""
+        arrays: list[Any] = [None] * len(self.types)
+        for places, values in ((self.donated, donated), (self.kept, kept)):
+            for i, value in zip(places, values):
+                arrays[i] = value[0]
+        sites: list[Site] = []
+        scope = Scope(sites, self.mesh.devices)
+        results = evaluate(self.graph, arrays, scope)
+        if self.stops:
+            # What stops one device stops all.
+            note = jax.lax.all_gather(scope.noted(), AXIS)
+            first = note[jnp.argmax(note[:, 0] != 0)]
+            for j, i in self.aliases.items():
+                results[j] = jnp.where(first[0] == 0, results[j], arrays[i])
+            results.append(first)
+            self.sites = sites
+        return [r[None] for r in results]
+
+    def entry(self, *given: Any) -> tuple[DeviceSpread, ...]:
+        """Return the outputs of all ranks, given their inputs.
+
+        Raises what the program of one rank raises, and TypeError for inputs of other types.
+        """
+        if len(given) != len(self.types):
+            raise TypeError(f"{self.graph.name} takes {len(self.types)} inputs, {len(given)} were given")
+        arrays = [g.found for g in given]
+        for array, kind in zip(arrays, self.types):
+            if array.shape[1:] != kind.shape or array.dtype != kind.dtype.numpy or len(array) != self.mesh.size:
+                raise TypeError(
+                    f"{self.graph.name} takes {kind} on {self.mesh.size} devices, not {array.dtype}{array.shape}"
+                )
+        for i in self.donated:
+            if sum(a is arrays[i] for a in arrays) > 1:
+                arrays[i] = jnp.copy(arrays[i])
+        found = self.function([arrays[i] for i in self.donated], [arrays[i] for i in self.kept])
+        seen = {id(a) for a in arrays}
+        results: list[DeviceSpread] = []
+        for j, value in enumerate(found[: len(self.graph.outputs)]):
+            if id(value) in seen:
+                value = jnp.copy(value)
+            seen.add(id(value))
+            if j in self.aliases:
+                given[self.aliases[j]].found = value
+                results.append(given[self.aliases[j]])
+            else:
+                results.append(DeviceSpread(self.mesh, value))
+        if self.stops:
+            raise_noted(self.sites, np.asarray(found[-1])[0])
+        return tuple(results)
+
+    def text(self) -> str:
+        """Return the program as XLA compiled it, in which its communication can be counted."""
+        rows = [jax.ShapeDtypeStruct((self.mesh.size, *t.shape), t.dtype.numpy) for t in self.types]
+        lowered = self.function.lower([rows[i] for i in self.donated], [rows[i] for i in self.kept])
+        return str(lowered.compile().as_text())
