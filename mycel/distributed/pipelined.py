@@ -102,6 +102,9 @@ class Piped:
     """One version of a function as a pipeline; a rank runs the graph of its stage."""
 
     def __init__(self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline) -> None:
+        """Divide and cut the graph of `version`, of which `count` inputs are arguments, by the
+        `layouts` inside of a stage and the `pipeline`.
+        """
         self.version, self.layouts, self.pipeline = version, layouts, pipeline
         graph, captured = version.graph, version.tensors
         inputs: list[Optional[Sharding]] = []

@@ -55,9 +55,10 @@ def cut_into(count: int, combined: str = "mean") -> Iterator[None]:
 
 
 def invoked(context: Differentiating, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a function that a context differentiates, of micro-batches where they
+    """Return ``fn(*args, **kwargs)``, which a context differentiates, of micro-batches where they
     are in force.
 
+    A call has `args` and `kwargs` of the whole batch, and `fn` is called with those of its parts.
     Raises ValueError for a batch that does not divide, and for arguments and results whose rows are
     not those of the batch.
     """

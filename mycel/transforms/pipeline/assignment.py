@@ -83,6 +83,9 @@ class _Assigner:
     """Assigns units in passes over the graph, until the stages of operators stay."""
 
     def __init__(self, graph: Graph, batch: frozenset[Node], stage_of: StageOf, count: int) -> None:
+        """Begin without any unit; `graph`, `batch` and `stage_of` are those of `assign`, `count` is
+        the number of stages.
+        """
         self.graph, self.batch, self.stage_of, self.count = graph, batch, stage_of, count
         self.stages: dict[Operator, int] = {}
         self.units: dict[Node, Unit] = {}

@@ -98,7 +98,9 @@ class Pipe:
         meshes: Sequence[Mesh],
         tied: Mapping[int, int],
     ) -> None:
-        """Find the messages of all devices; the arguments are those of `cut`."""
+        """Find the messages of all devices; `graph`, `made`, `orders`, `base`, `meshes` and `tied`
+        are those of `cut`.
+        """
         self.base, self.meshes, self.count = base, meshes, len(meshes)
         self.place = {u: k for order in orders for k, u in enumerate(order)}
         self.last = [len(order) for order in orders]
