@@ -17,6 +17,7 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.communication.exchanges import Alone, Exchanges, Several
+from mycel.core import eager
 from mycel.transport import environment, watch
 from mycel.transport.alone import Alone as AloneWay
 from mycel.transport.base import Transport
@@ -112,8 +113,26 @@ class _Joined:
     times: int = 0
 
 
+class _Known:
+    """What compiled functions have read of the world and of groups: an attribute for each."""
+
+    world = "0 of 1"
+
+
 _joined = _Joined()
+_known = _Known()
 _groups: dict[str, Group] = {}
+
+
+def _read(name: str) -> None:
+    """Note that a staged graph is valid while a group, or the world, is what it is."""
+    staging = eager.local.staging if eager.active else None
+    if staging is not None:
+        staging.following.guard_attribute(_known, name, getattr(_known, name))
+
+
+def _note(name: str, value: str) -> None:
+    setattr(_known, name, sys.intern(value))
 
 
 def check_joined(function: str) -> None:
@@ -141,9 +160,11 @@ def find_group(function: str, group: Optional[str]) -> Group:
     arguments.optional(function, "group", group, str)
     check_joined(function)
     if group is None or group in WORLDS.values():
+        _read("world")
         return Group("world", tuple(range(transport().size)))
     if group not in _groups:
         raise ValueError(f"{function}: there is no group {group!r}; create_group or new_group makes one")
+    _read(f"group {group}")
     return _groups[group]
 
 
@@ -203,6 +224,7 @@ def _join(found: environment.World, store: Optional[TCPStore]) -> None:
     _joined.way, _joined.store = environment.connect(found, store, f"ranks-{_joined.times}")
     _joined.found = found
     put(_joined.way)
+    _note("world", f"{_joined.way.rank} of {found.size}")
     logger.info("communication: this process is rank %d of %d", _joined.way.rank, found.size)
 
 
@@ -211,6 +233,7 @@ def _leave() -> None:
     way, _joined.way = _joined.way, None
     if way is not None:
         put(AloneWay())
+        _note("world", "0 of 1")
         way.close()
     if _joined.store is not None:
         _joined.store.close()
@@ -224,6 +247,8 @@ def release() -> None:
     """
     _leave()
     GlobalComm.INITED = False
+    for name in _groups:
+        _note(f"group {name}", "none")
     _groups.clear()
 
 
@@ -341,6 +366,7 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
     if known(group):
         raise ValueError(f"create_group: there is a group {group!r} already")
     _groups[group] = Group(group, tuple(ranks))
+    _note(f"group {group}", str(ranks))
 
 
 def destroy_group(group: str) -> None:
@@ -355,3 +381,4 @@ def destroy_group(group: str) -> None:
     if group not in _groups:
         raise ValueError(f"destroy_group: there is no group {group!r} that create_group made")
     del _groups[group]
+    _note(f"group {group}", "none")

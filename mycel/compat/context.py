@@ -19,6 +19,7 @@ from mycel.base.notes import without_effect
 from mycel.base.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.ir.layout import Layout
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
 
 __all__ = [
     "COMPATIBLE",

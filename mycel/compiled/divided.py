@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base.parallel_settings import plan
+from mycel.engines.select import engine
+from mycel.transport.place import transport
+
 __all__ = ["Dividing", "dividing"]
 
 
@@ -20,6 +24,18 @@ class Dividing:
 
     call: Optional[Callable[..., Any]] = None
     planned: Optional[Callable[..., Any]] = None
+
+    @property
+    def now(self) -> bool:
+        """Whether calls of compiled functions are divided among ranks or devices."""
+        if self.call is None or plan() is None:
+            return False
+        return transport().size > 1 or engine().device_count() > 1
+
+    @property
+    def apart(self) -> bool:
+        """Whether they are divided among ranks, of which each has its part of the data."""
+        return self.call is not None and plan() is not None and transport().size > 1
 
 
 dividing = Dividing()

@@ -102,6 +102,11 @@ class Jit:
             return self._run_plain(args, kwargs)
         if dividing.call is not None and context is None and current().dividing is not None:
             return dividing.call(self, args, kwargs)
+        if context is not None and dividing.apart:
+            raise RuntimeError(
+                f"{self.__qualname__}: it is divided among ranks, and so is only a whole compiled step; compute "
+                "gradients inside of the compiled function, not around it"
+            )
         return self.run_here(args, kwargs, context)
 
     def run_here(self, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any = None) -> Any:

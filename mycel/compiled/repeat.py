@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from mycel.base import config
 from mycel.base.log import logger
 from mycel.base.tree import map_leaves
+from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core import eager
@@ -189,6 +190,8 @@ class Repeater:
         """
         if (eager.active and eager.local.context is not None) or config.jit_is_off:
             return None
+        if dividing.now:
+            return self._tell("it is divided among ranks")
         version = self._version(group[0])
         if version is None:
             # Why it is not one graph was logged when that was found.

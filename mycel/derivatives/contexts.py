@@ -9,8 +9,10 @@ from typing import Any, Optional
 
 from mycel.base import config, garbage
 from mycel.base.errors import IndexRangeError
+from mycel.base.parallel_settings import current
 from mycel.base.tree import LEAF, flatten, unflatten
 from mycel.cells.cell import Cell
+from mycel.compiled.divided import dividing
 from mycel.core import eager
 from mycel.core.context import Differentiating
 from mycel.core.earlier_calls import EarlierCall, take_recorded
@@ -126,6 +128,12 @@ class Transformed:
 
                 self._compiled = jit(self._derive)
             return self._compiled(self._constants(args, kwargs), *args, **kwargs)
+        if dividing.apart and eager.current_context() is None:
+            raise RuntimeError(
+                f"{getattr(self.fn, '__name__', type(self.fn).__name__)}: in the mode {current().parallel_mode!r} the "
+                "ranks divide what is compiled, and this gradient would be of one rank's data alone; compile the "
+                "training step with jit, set mode=GRAPH_MODE, or train with Model"
+            )
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

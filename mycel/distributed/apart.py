@@ -7,7 +7,10 @@ place, as the parts are gathered from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
+
+import numpy as np
 
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -17,7 +20,7 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold"]
+__all__ = ["GivenParts", "Held", "held", "hold", "joined", "whole_value"]
 
 
 class Held(NamedTuple):
@@ -40,14 +43,14 @@ class Held(NamedTuple):
         return self.layout.is_whole and self.homes == self.groups
 
 
-def _joined(tensor: Tensor, own: Held) -> Any:
+def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
     mesh = own.mesh
     if own.piece is None:
         place = mesh.devices.index(transport().rank)
-        return buffers.from_array(transport().receive(own.homes[0].devices[place], _MOVED))
+        return transport().receive(own.homes[0].devices[place], _MOVED)
     if isinstance(own.piece, Spread):
         if own.layout.is_whole:
-            return buffers.from_array(own.piece.part(mesh.devices[0]))
+            return np.asarray(own.piece.part(mesh.devices[0]))
         by_rank = dict(zip(sorted(mesh.devices), own.piece.parts()))
         parts = [by_rank[rank] for rank in mesh.devices]
     else:
@@ -59,7 +62,11 @@ def _joined(tensor: Tensor, own: Held) -> Any:
         for other in own.groups:
             if other not in own.homes:
                 transport().send(value, other.devices[place], _MOVED)
-    return buffers.from_array(value)
+    return value
+
+
+def _joined(tensor: Tensor, own: Held) -> Any:
+    return buffers.from_array(_gathered(tensor, own))
 
 
 _MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others
@@ -108,6 +115,21 @@ def held(tensor: Tensor) -> Optional[Held]:
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
 
 
+def joined(part: Tensor, layout: Sharding, mesh: Mesh) -> Tensor:
+    """Return the tensor of which every rank gives its `part`."""
+    parts = transport().all_gather_list(buffers.to_array(part._buf, part._type), mesh.devices)
+    return Tensor.from_numpy(whole(parts, layout, mesh))
+
+
+def whole_value(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Return all of a tensor's value as an array.
+
+    Where the ranks have it apart all of them have to ask, and it stays divided.
+    """
+    own = held(tensor)
+    return tensor.asnumpy() if own is None else _gathered(tensor, own)
+
+
 def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
     """Give a tensor a value of which there is a piece here.
 
@@ -124,3 +146,15 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
         _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     tensor.__dict__["_held"] = own
+
+
+class GivenParts(list[Any]):
+    """The tensors of a call of which ranks give parts; one that is a result is joined."""
+
+    def __init__(self, tensors: list[Tensor], layouts: Sequence[Sharding], mesh: Mesh) -> None:
+        super().__init__(tensors)
+        self.layouts, self.mesh = layouts, mesh
+
+    def __getitem__(self, k: Any) -> Any:
+        tensor = super().__getitem__(k)
+        return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)

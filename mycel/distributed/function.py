@@ -16,10 +16,12 @@ from mycel.base.parallel_settings import in_force
 from mycel.compiled.arguments import describe
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
+from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
+from mycel.distributed.apart import GivenParts
 from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
 from mycel.distributed.layouts import Layouts
-from mycel.distributed.pipelined import Piped, Pipeline, settings_for
+from mycel.distributed.pipelined import Piped, Pipeline, check_parts, settings_for
 from mycel.engines.failures import out_of_memory
 from mycel.frontend.micro_batches import cut_into
 from mycel.ir.graph import Graph
@@ -30,12 +32,13 @@ __all__ = ["Distributed", "distribute"]
 
 
 class Divided:
-    """One version of a function, with its graph divided among the ranks of a mesh.
-
-    `count` is the number of tensors in the arguments.
-    """
+    """One version of a function, with its graph divided among the ranks of a mesh."""
 
     def __init__(self, version: Version, layouts: Layouts, count: int, executor: Executor) -> None:
+        """Divide the graph of `version` by `layouts`, for `executor` to run.
+
+        `count` is the number of tensors in the arguments.
+        """
         self.version, self.layouts, self.executor = version, layouts, executor
         graph, captured = version.graph, version.tensors
         inputs: list[Optional[Sharding]] = []
@@ -49,6 +52,11 @@ class Divided:
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
         self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
+        if layouts.parts and executor.is_apart:
+            check_parts(version, self.made.inputs[:count])
+        layouts.divided(
+            {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
+        )
         self._entries: dict[int, Entry] = {}
 
     @property
@@ -81,7 +89,8 @@ class Divided:
         for i, place in self.writes:
             out[place] = targets[i]
         version.kept = None
-        return version._finish(out, tensors, call)
+        given = GivenParts(tensors, made.inputs, self.layouts.mesh) if own else tensors
+        return version._finish(out, given, call)
 
     def _entry(self) -> Entry:
         rank = transport().rank

@@ -52,6 +52,9 @@ class Layouts:
         """
         return graph, inputs, {}
 
+    def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
+        """Take note of the layouts that a divided program has given its parameters, by name."""
+
     def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
         """Return the layout of a tensor from outside: a parameter, or a whole one.
 

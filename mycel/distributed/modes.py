@@ -17,7 +17,7 @@ A process that is alone runs the function as it is, whatever the number of devic
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -43,7 +43,7 @@ from mycel.transforms.regions import unmarked
 from mycel.transport.environment import world
 from mycel.transport.place import transport
 
-__all__ = ["WITH_EFFECT", "OfSettings", "begin", "call", "device_count"]
+__all__ = ["WITH_EFFECT", "OfSettings", "Saving", "begin", "call", "device_count", "saving"]
 
 KILOBYTE = 1024
 # The settings that have an effect where there are several devices.
@@ -62,7 +62,21 @@ WITH_EFFECT = (
     "pipeline_stages",
     "pipeline_segments",
     "pipeline_config",
+    "strategy_ckpt_save_file",
+    "strategy_ckpt_config",
 )
+
+
+class Saving:
+    """What writes strategy files, which the room of checkpoints puts here.
+
+    `write` takes settings, parameters by name with their layouts, and the mesh.
+    """
+
+    write: Optional[Callable[[ParallelSettings, Mapping[str, tuple[Parameter, Sharding]], Mesh], None]] = None
+
+
+saving = Saving()
 
 
 @dataclass(frozen=True)
@@ -94,11 +108,17 @@ class OfSettings(Layouts):
             whole[axis] *= 1 if names is None else self.mesh.count((names,) if isinstance(names, str) else names)
         return tuple(whole)
 
+    def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
+        """Write the strategy file that the settings name, where the program changes parameters."""
+        asked = self.settings.strategy_ckpt_config["save_file"] or self.settings.strategy_ckpt_save_file
+        if asked and saving.write is not None:
+            saving.write(self.settings, parameters, self.mesh)
+
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
         """Return the graph, the layouts of its inputs and the divisions of nodes.
 
         In the automatic mode they are searched, where no operator has a strategy of the program's
-        and there is no pipeline.
+        and there is no pipeline. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
         marked = plan_of(graph, self.mesh)
         if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
@@ -161,10 +181,10 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if here == 1 and engine().device_count() >= settings.device_num:
         here = settings.device_num
     if here == 1:
-        what = f"the parallel mode of {settings.device_num} devices"
+        what = f"the parallel mode of {settings.dividing} devices"
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
         return jit.run_here(args, kwargs)
-    if settings.device_num != here:
+    if settings.dividing != here:
         raise ValueError(
             f"device_num is {settings.device_num}, and {here} ranks were started; set device_num={here}, or start "
             f"{settings.device_num} ranks"
@@ -175,10 +195,10 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     """Return the divided form of a compiled function under settings."""
     known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
-    if known is None or known[0] is not settings:
+    if known is None or (known[0] is not settings and known[0] != settings):
         parts = settings.dataset_strategy != "full_batch"
         pipeline = pipeline_of(settings)
-        mesh = mesh_of(settings.device_num // settings.pipeline_stages)
+        mesh = mesh_of((settings.dividing or 1) // (1 if pipeline is None else pipeline.stages))
         layouts = OfSettings(mesh, parts=parts, settings=settings)
         known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts, pipeline))
     return known[1]
@@ -195,6 +215,8 @@ def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:
         return None
     if settings.device_num % stages:
         raise ValueError(f"pipeline_stages: {settings.device_num} devices do not divide into {stages} stages")
+    if settings.strategy_ckpt_config["save_file"] or settings.strategy_ckpt_save_file:
+        without_effect("strategy_ckpt_save_file", "strategies of pipelines are not written")
     kind = settings.pipeline_config["pipeline_scheduler"]
     if kind not in ("1f1b", "gpipe"):
         raise ValueError(f"pipeline_scheduler: {kind!r} has no schedule here; '1f1b' and 'gpipe' have")

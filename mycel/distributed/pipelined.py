@@ -16,7 +16,7 @@ from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import Held, hold
+from mycel.distributed.apart import GivenParts, Held, hold
 from mycel.distributed.balance import balanced
 from mycel.distributed.executing import Entry, OfRanks, value_of
 from mycel.distributed.layouts import Layouts
@@ -98,6 +98,19 @@ def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
     return [replace(mesh, devices=tuple([s * mesh.size + d for d in mesh.devices])) for s in range(stages)]
 
 
+def check_parts(version: Version, arguments: Sequence[Sharding]) -> None:
+    """Raise CompileError where a function would change or return what ranks have parts of.
+
+    `arguments` are the layouts of the tensors in its arguments.
+    """
+    changed = [i for i, _ in version.argument_writes if not arguments[i].is_whole]
+    if changed or (version.returns_given and any(not s.is_whole for s in arguments)):
+        raise CompileError(
+            f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of which "
+            "each rank has a part; return new tensors"
+        )
+
+
 class Piped:
     """One version of a function as a pipeline; a rank runs the graph of its stage."""
 
@@ -119,6 +132,8 @@ class Piped:
         mesh = layouts.mesh
         graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
         self.made: Partitioned = partition(graph, mesh, found, outputs, tied, plan, fused_bytes=0)
+        if layouts.parts:
+            check_parts(version, self.made.inputs[:count])
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
@@ -179,7 +194,8 @@ class Piped:
             homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])
             hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
         version.kept = None
-        return version._finish(out, tensors, call)
+        parts = GivenParts(tensors, self.made.inputs, mesh) if self.layouts.parts else tensors
+        return version._finish(out, parts, call)
 
     def _program(self, device: int) -> tuple[Stage, Entry]:
         if device not in self._programs:

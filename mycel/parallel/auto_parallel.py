@@ -12,17 +12,29 @@ from typing import Any, Optional, Union
 
 from mycel.base import arguments
 from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force
+from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
 from mycel.cells.cell import Cell
+from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value
 from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.layout import Layout
+from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
+from mycel.transport.place import transport
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
 
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 _LEVELS = ("level1", "level2", "level3")
+
+
+@constexpr
+def _check_division() -> None:
+    if transport().size > 1 and plan() is None:
+        raise RuntimeError(
+            "AutoParallel: its network would not be divided here; on several ranks call the AutoParallel network "
+            "itself in GRAPH_MODE, or around the whole training step, or give it to Model"
+        )
 
 
 class AutoParallel(Cell):
@@ -51,21 +63,34 @@ class AutoParallel(Cell):
             dataset_strategy="full_batch",
             full_batch=True,
         )
-        self._in_force = self.settings
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the network; its work is divided where there are several devices."""
+    @property
+    def settings_in_force(self) -> ParallelSettings:
+        """The settings while the network is called, with the number of devices that there are."""
+        begin()
         world = PROCESS.settings
         count = world.device_num if "device_num" in PROCESS.given else device_count()
-        settings = self.settings.replaced(device_num=count, global_rank=world.global_rank)
-        if settings != self._in_force:
-            self._in_force = settings
-        begin()
-        with in_force(self._in_force):
-            return super().__call__(*args, **kwargs)
+        made: ParallelSettings = self.settings.replaced(device_num=count, global_rank=world.global_rank)
+        known: Optional[ParallelSettings] = self.__dict__.get("_in_force")
+        if known is None or made != known:
+            known = self.__dict__["_in_force"] = made
+        return known
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with in_force(self.settings_in_force):
+            return super()._call_compiled(args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the network for arguments of these types without running it."""
+        with in_force(self.settings_in_force):
+            super().compile(*args, **kwargs)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the network returns."""
+        """Return what the network returns.
+
+        Raises RuntimeError on several ranks where what is called does not divide the work.
+        """
+        _check_division()
         return self.network(*args, **kwargs)
 
     def _keep(self, **settings: Any) -> None:

@@ -38,6 +38,7 @@ from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer
 from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
+from mycel.train._calls import FunctionLoss, called, settings_of
 from mycel.train._interrupt import DeferredInterrupt
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
 from mycel.train.metrics import Loss, get_metrics
@@ -48,18 +49,6 @@ __all__ = ["Model"]
 _OPTIONS = ("loss_scale_manager", "keep_batchnorm_fp32", "boost_config_dict", "acc_level")
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 _BOOSTS = ("O0", "O1", "O2")
-
-
-class _FunctionLoss(Cell):
-    """A loss given as a plain function of (prediction, label)."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def construct(self, *arguments: Any) -> Any:
-        """Return the loss."""
-        return self.function(*arguments)
 
 
 @contextlib.contextmanager
@@ -125,7 +114,7 @@ class Model:
         arguments.instance("Model", "network", network, Cell)
         if loss_fn is not None and not isinstance(loss_fn, Cell):
             arguments.function("Model", "loss_fn", loss_fn, "a Cell or a function")
-            loss_fn = _FunctionLoss(loss_fn)
+            loss_fn = FunctionLoss(loss_fn)
         if optimizer is not None:
             arguments.instance("Model", "optimizer", optimizer, Optimizer)
         if eval_network is not None:
@@ -221,16 +210,10 @@ class Model:
             raise TypeError("Model.train: give train_dataset or dataset, which mean the same, not both")
         if isinstance(epoch, Tensor) and isinstance(train_dataset, Tensor):
             epoch, train_dataset = 1, OneBatch(epoch, train_dataset)
-        self._run_training(
-            "train",
-            epoch,
-            train_dataset,
-            callbacks,
-            dataset_sink_mode,
-            sink_size,
-            initial_epoch,
-            lambda *_: None,
-        )
+        with settings_of(self._network):
+            self._run_training(
+                "train", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, lambda *_: None
+            )
 
     def fit(
         self,
@@ -272,9 +255,10 @@ class Model:
                 params["eval_results"], params["metrics"] = known["eval_results"], known["metrics"]
                 self._train_network.set_train(True)
 
-        self._run_training(
-            "fit", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, validate
-        )
+        with settings_of(self._network):
+            self._run_training(
+                "fit", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, validate
+            )
 
     def _run_training(
         self,
@@ -403,7 +387,7 @@ class Model:
             params["cur_step_num"] += 1
             callback_list.on_train_step_begin(context)
             params["step_running"] = True
-            params["net_outputs"] = self._train_network(*batch)
+            params["net_outputs"] = called(self._train_network, batch)
             params["step_running"] = False
             callback_list.on_train_step_end(context)
             if context.get_stop_requested() or interrupt.requested:
@@ -420,7 +404,7 @@ class Model:
         self._need_metrics("Model.eval")
         later = Later()
         callback_list = CallbackList(callbacks, later)
-        with _closing(None, later), callback_list:
+        with settings_of(self._network), _closing(None, later), callback_list:
             results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
             return results
 
@@ -478,7 +462,7 @@ class Model:
                     params["cur_step_num"] += 1
                     params["eval_dataset_element"] = batches[0]
                     callback_list.on_eval_step_begin(context)
-                    params["net_outputs"] = network(*batches[0])
+                    params["net_outputs"] = called(network, batches[0])
                     callback_list.on_eval_step_end(context)
                     results = [held(params["net_outputs"])]
                 updates(self._update_metrics, results, mean_loss)
@@ -529,7 +513,8 @@ class Model:
         if config is not None:
             without_effect("Model.predict(config=...)", "it is of the backend 'lite', which is not here")
         self._network.set_train(False)
-        return self._network(*predict_data)
+        with settings_of(self._network):
+            return called(self._network, predict_data)
 
     def build(
         self,

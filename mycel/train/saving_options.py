@@ -33,7 +33,7 @@ def check_saving(
         raise arguments.wrong_type(function, "async_save", "a bool, 'thread' or 'process'", async_save)
     arguments.flag(function, "crc_check", crc_check, error=ValueError)
     if arguments.flag(function, "remove_redundancy", remove_redundancy, error=ValueError):
-        without_effect(f"{function}(remove_redundancy=True)", "one device holds nothing twice")
+        without_effect(f"{function}(remove_redundancy=True)", "what is saved is all that a rank has")
     if not isinstance(enc_mode, str):
         raise arguments.wrong_type(function, "enc_mode", "a string", enc_mode, ValueError)
     for name, value in others.items():

@@ -33,8 +33,10 @@ from mycel.train.checkpoint_format import (
     write_safetensors,
 )
 from mycel.train.encryption import check_key
+from mycel.train.rank_parts import entry_of, fits_part, put_part
 from mycel.train.saving_options import check_saving
 from mycel.train.shards import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
+from mycel.transport.place import transport
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -76,7 +78,9 @@ def save_checkpoint(
     ``{"name": ..., "data": ...}``. The suffix of `format` ("ckpt" or "safetensors") is added to a
     `ckpt_file_name` without it. `choice_func` says by name which parameters to save. `append_dict`
     adds numbers, booleans, tensors, generators' states and, in ckpt files, strings; these replace
-    entries of `save_obj` with the same names. `integrated_save`, `incremental`,
+    entries of `save_obj` with the same names. Parameters that the ranks of a launch have apart are
+    joined, for which all ranks have to save at the same place, each a file of its own; without
+    `integrated_save` each saves its parts, which strategy files explain. `incremental`,
     `remove_redundancy` and `global_step_num` have no effect, which is logged. `async_save` (True,
     "thread" or "process") returns at once and writes in the background. `crc_check` adds a
     checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
@@ -101,7 +105,7 @@ def save_checkpoint(
     most = kwargs.pop("max_shard_size", None)
     redundant = kwargs.pop("remove_redundancy", False)
     check_saving("save_checkpoint", async_save, crc_check, redundant, enc_mode, kwargs)
-    if not arguments.flag("save_checkpoint", "integrated_save", integrated_save):
+    if not arguments.flag("save_checkpoint", "integrated_save", integrated_save) and transport().size == 1:
         without_effect("save_checkpoint(integrated_save=False)", "parameters are whole on one device")
     if most is not None and format != "safetensors":
         raise ValueError("save_checkpoint: max_shard_size is for format='safetensors'; ckpt files are always whole")
@@ -114,7 +118,7 @@ def save_checkpoint(
     tensors = _collected(save_obj)
     if choice_func is not None:
         tensors = {name: tensor for name, tensor in tensors.items() if choice_func(name)}
-    entries: dict[str, Entry] = {name: tensor.asnumpy() for name, tensor in tensors.items()}
+    entries: dict[str, Entry] = {name: entry_of(tensor, integrated_save) for name, tensor in tensors.items()}
     for name, value in (append_dict or {}).items():
         entries[name] = _appended(name, value)
     _background.raise_failure()
@@ -245,7 +249,10 @@ def load_param_into_net(
             for name, found in source.items()
         }
         for name, value in values.items():
-            own[name].set_data(Tensor.from_numpy(value))
+            if value.shape != tuple(own[name].shape):
+                put_part(own[name], value)
+            else:
+                own[name].set_data(Tensor.from_numpy(value))
     missing = [name for name in own if name not in source]
     if missing:
         logger.warning(
@@ -544,12 +551,13 @@ def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, st
 def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell: bool = True) -> NDArray[Any]:
     """Return the array for the parameter `own`: `value`, of type `found`, in its shape and type."""
     shape, wanted = tuple(own.shape), own.dtype
-    if value.shape != shape:
+    if value.shape != shape and not fits_part(own, value):
         if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:
             raise RuntimeError(
                 f"load_param_into_net: parameter {own.name!r} has shape {shape} in the network and {value.shape} in "
                 "the "
-                "checkpoint; the checkpoint is of another network or another configuration of it"
+                "checkpoint; the checkpoint is of another network or another configuration of it, or has the part "
+                "of a rank, which merge_sliced_parameter and transform_checkpoints join with the others"
             )
         value = value.reshape(shape)
     if wanted is found:

@@ -13,6 +13,7 @@ import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import CompileError, ShapeError
 from mycel.distributed import Layouts, Pipeline, distribute
+from mycel.distributed.apart import held
 from mycel.engines.select import engine
 from mycel.frontend.micro_batches import cut_into
 from mycel.ir.mesh import Mesh
@@ -30,7 +31,9 @@ Result = tuple[list[float], dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def _settings() -> Iterator[None]:
+    mode = ms.get_context("mode")
     yield
+    ms.set_context(mode=mode)
     ms.reset_auto_parallel_context()
 
 
@@ -189,7 +192,7 @@ def in_mode(net: Callable[[], nn.Cell], full: Any = nn.PipelineCell, wrap: Any =
             ms.set_seed(1)
             cell = net()
             step = wrap(nn.TrainOneStepCell(full(WithLoss(cell), 4), nn.Momentum(cell.trainable_params(), 0.02, 0.9)))
-            call = ms.jit(step)
+            call = step if isinstance(step, AutoParallel) else ms.jit(step)
         return [float(call(*map(ms.Tensor, batch))) for batch in BATCHES]
 
     return run
@@ -294,11 +297,18 @@ def test_what_does_not_fit_is_refused(run: Callable[[], Any], kind: type[Excepti
 def test_a_network_under_auto_parallel() -> None:
     expected = in_mode(Net)(0)
 
+    pipelines: list[Any] = []
+
     def divided(step: nn.Cell) -> nn.Cell:
         net = AutoParallel(step)
+        pipelines.append(net)
         net.pipeline(stages=2, scheduler="1f1b")
         return net
 
+    ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_auto_parallel_context(device_num=2)
     found = threads.run(2, in_mode(Staged, wrap=divided))
     np.testing.assert_allclose(found, [expected] * 2, rtol=1e-5)
+    for net in pipelines:  # each rank has the parameters of its stage only
+        known = [held(p) for p in net.trainable_params()]
+        assert {h is not None and h.piece is None for h in known} == {True, False}

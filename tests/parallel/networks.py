@@ -258,8 +258,11 @@ def layouts(task: Task, way: str, count: int) -> Any:
         return Layouts(Mesh((count,), ("sp",)), task.tokens)
     mesh = Mesh((count,), ("dp",))
 
+    # Optimizers' states want gradients as what they are copies of does, so names tell them apart.
+    weights = {p.name for p in task.network.get_parameters()}
+
     def states(p: Any) -> Any:
-        return ("dp",) if not p.requires_grad and p.ndim and p.size > 8 else None
+        return ("dp",) if p.name not in weights and p.ndim and p.size > 8 else None
 
     def everything(p: Any) -> Any:
         return ("dp",) if p.ndim and p.size > 8 else None

@@ -185,7 +185,7 @@ def test_arguments_without_effect_are_told(tmp_path, caplog, monkeypatch):
             save_checkpoint(Linear(), tmp_path / "x.ckpt", incremental=True, remove_redundancy=True)
         save_checkpoint(Linear(), tmp_path / "x.ckpt", integrated_save=False, encryption=True)
     assert list(dict.fromkeys(record.getMessage() for record in caplog.records)) == [
-        "save_checkpoint(remove_redundancy=True) has no effect: one device holds nothing twice",
+        "save_checkpoint(remove_redundancy=True) has no effect: what is saved is all that a rank has",
         "save_checkpoint(incremental=True) has no effect: a checkpoint always has everything",
         "save_checkpoint: there is no argument 'encryption'; it has no effect",
         "save_checkpoint(integrated_save=False) has no effect: parameters are whole on one device",

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.base import config
+from mycel.base.parallel_settings import ParallelSettings, current, in_force
 from mycel.cells.cell import Cell
+from mycel.compiled.divided import dividing
 from mycel.core import eager
 from mycel.core.rows import Rows, bytes_in_rows, in_parts, whole
 
@@ -29,6 +31,10 @@ class Stepping(Cell):
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if dividing.apart and not eager.active:
+            # Gradients that are given are whole, however batches are.
+            with in_force(self._of_whole()):
+                return self._call_compiled(args, kwargs)
         if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
             return super().__call__(*args, **kwargs)
         # The count is kept in the instance dictionary, which guards do not check.
@@ -39,6 +45,15 @@ class Stepping(Cell):
         if (taken < COMPILED_FROM and in_rows < MUCH) or self._is_foreign():
             return super().__call__(*args, **kwargs)
         return self._call_compiled((in_parts(given), *args[1:]) if in_rows else args, kwargs)
+
+    def _of_whole(self) -> ParallelSettings:
+        """Return the settings in force for arguments that every rank has whole."""
+        settings = current()
+        known = self.__dict__.get("_divided_settings")
+        if known is None or known[0] is not settings:
+            known = (settings, settings.replaced(dataset_strategy="full_batch", full_batch=True))
+            self.__dict__["_divided_settings"] = known
+        return known[1]
 
     def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None

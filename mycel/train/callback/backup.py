@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from mycel.base import arguments
@@ -54,4 +55,5 @@ class BackupAndRestore(Callback):
     def on_train_end(self, run_context: RunContext) -> None:
         """Remove the backup, unless the run was stopped."""
         if self.delete_checkpoint and os.path.isfile(self.backup_file) and not run_context.get_stop_requested():
-            os.remove(self.backup_file)
+            with suppress(FileNotFoundError):  # another rank may have been here first
+                os.remove(self.backup_file)

@@ -37,10 +37,10 @@ class CheckpointConfig:
     or None, the newest and one for every `keep_checkpoint_per_n_minutes`. `saved_network` is saved
     in place of the training network. `append_info` lists additions: "epoch_num", "step_num", and
     dicts of numbers, strings, tensors and generators, whose values are read at each save.
-    `exception_save` saves a ``_breakpoint`` when training fails. `format`, `async_save`,
-    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. `integrated_save`,
-    `remove_redundancy` and further arguments have no effect, which is logged. Raises ValueError or
-    TypeError for values that do not fit.
+    `exception_save` saves a ``_breakpoint`` when training fails, of a divided network the rank's
+    parts. `format`, `async_save`, `integrated_save`, `crc_check`, `enc_key` and `enc_mode` are
+    those of `save_checkpoint`. `remove_redundancy` and further arguments have no effect, which is
+    logged. Raises ValueError or TypeError for values that do not fit.
 
     >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
     3
@@ -244,7 +244,8 @@ class ModelCheckpoint(Callback):
         save_checkpoint(
             config.saved_network or params.train_network,
             path,
-            config.integrated_save,
+            # A rank that fails does so alone, so that nobody would join parts with it.
+            config.integrated_save and not ending,
             config.async_save,
             added,
             config.enc_key,
@@ -285,6 +286,8 @@ def _remove(old_files: list[str], successor: str) -> None:
     for old in old_files:
         try:
             os.remove(old)
+        except FileNotFoundError:
+            logger.info("ModelCheckpoint: the old checkpoint %s was removed already, as ranks do that share it", old)
         except OSError as error:
             logger.warning("ModelCheckpoint: the old checkpoint %s cannot be removed: %s", old, error.strerror)
 

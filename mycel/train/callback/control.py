@@ -1,7 +1,8 @@
 """Callbacks that control training by a watched quantity: early stopping and learning rates.
 
 The watched quantity is ``loss`` (the loss of the epoch's last step), ``eval_loss`` (the mean loss
-of the epoch's validation in Model.fit) or the name of a metric of that validation.
+of the epoch's validation in Model.fit) or the name of a metric of that validation. Data parallel
+ranks watch the mean of theirs.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base.log import logger
+from mycel.base.parallel_settings import DATA, HYBRID, current
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
+from mycel.transport.place import transport
 
 __all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"]
 
@@ -70,7 +73,15 @@ class _Watcher(Callback):
                     "%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor, ", ".join(values)
                 )
             return None
-        return float(np.mean(value))
+        return _of_all(float(np.mean(value)))
+
+
+def _of_all(value: float) -> float:
+    """Return the mean of a value over data parallel ranks, so that all of them decide alike."""
+    way = transport()
+    if way.size == 1 or current().parallel_mode not in (DATA, HYBRID):
+        return value
+    return float(way.all_reduce(np.array([value]), "sum", range(way.size))[0]) / way.size
 
 
 class EarlyStopping(_Watcher):

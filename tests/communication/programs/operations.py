@@ -227,6 +227,12 @@ def groups():
         ops.AllReduce(group="even" if RANK % 2 else odd)(Tensor(MINE))
     with pytest.raises(ValueError, match="the ranks are 0 to 3"):
         ms.communication.create_group("none", [4])
+    # Compiled functions notice that a name stands for other ranks.
+    summed = ms.jit(lambda x: ops.AllReduce(group="changing")(x))
+    for members in ([0, 1, 2, 3], [0, 1] if RANK < 2 else [2, 3]):
+        ms.communication.create_group("changing", members)
+        same(summed(Tensor(MINE)), sum(ALL[m] for m in members))
+        ms.communication.destroy_group("changing")
     alone = mint.distributed.new_group([RANK])
     same(ops.AllReduce(group=alone)(Tensor(MINE)), MINE)
     ms.communication.destroy_group("even")

@@ -1,0 +1,104 @@
+"""Programs on several processes compute what they compute on one: `Model` in every mode, the dense
+network of the slides, and programs as they are written for MindSpore.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import compat
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(autouse=True)
+def mindspore() -> Iterator[None]:
+    before = ms.get_context("mode")
+    compat.install()
+    yield
+    compat.uninstall()
+    ms.reset_auto_parallel_context()
+    ms.set_context(mode=before)
+
+
+def launched(count: int, name: str, *arguments: object, fails: bool = False) -> str:
+    options = ("--standstill", 2) if fails else ()
+    command = [sys.executable, "-m", "mycel", "launch", "-n", count, *options, PROGRAMS / name, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    found = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment, cwd=ROOT, timeout=200)
+    assert (found.returncode != 0) == fails, found.stdout + found.stderr
+    return found.stderr if fails else found.stdout
+
+
+def alone(name: str, folder: Path) -> None:
+    runpy.run_path(str(PROGRAMS / name))["main"](str(folder))
+
+
+def same(path: Path, other: Path, near: float) -> None:
+    found, wanted = ms.load_checkpoint(str(path)), ms.load_checkpoint(str(other))
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name].asnumpy(), value.asnumpy(), atol=near, err_msg=name)
+
+
+def test_features_of_model_in_every_mode() -> None:
+    out = launched(2, "model.py", "sink overflow,clipped,fit", "data,semi data,semi full,optimizer")
+    assert out.count(" agrees") == 24
+
+
+def test_the_dense_network_of_the_slides() -> None:
+    assert launched(4, "dense_net.py").count(" agrees") == 8
+
+
+def test_lenet_by_data_parallelism(tmp_path: Path) -> None:
+    launched(2, "lenet_data_parallel.py", tmp_path / "two")
+    alone("lenet_data_parallel.py", tmp_path / "one")
+    for rank in (0, 1):
+        same(tmp_path / "two" / f"ckpt_{rank}" / "lenet-2_4.ckpt", tmp_path / "one" / "ckpt_0" / "lenet-2_4.ckpt", 1e-6)
+
+
+def test_products_with_strategies_and_their_parts(tmp_path: Path) -> None:
+    four, one = tmp_path / "four", tmp_path / "one"
+    four.mkdir()
+    one.mkdir()
+    launched(4, "matmul_semi_auto.py", four)
+    alone("matmul_semi_auto.py", one)
+    np.testing.assert_allclose(np.load(four / "losses.npy"), np.load(one / "losses.npy"), rtol=1e-5)
+    for rank in range(4):
+        same(four / f"whole_{rank}" / "whole-2_4.ckpt", one / "whole_0" / "whole-2_4.ckpt", 5e-5)
+    strategy = str(four / "strategy" / "strategy_0.ckpt")
+    layouts = ms.build_searched_strategy(strategy)
+    assert layouts["weight1"].tensor_map[0].dim != [-1, -1] and "moment1.weight2" in layouts
+    own = ms.load_checkpoint(str(four / "rank_1" / "parts-2_4.ckpt"))
+    assert own["weight1"].shape == (16, 16) and own["moment1.weight2"].shape == (16, 8)
+    ms.transform_checkpoints(str(four), str(tmp_path / "to"), "net", strategy, None)
+    joined = ms.load_checkpoint(str(tmp_path / "to" / "rank_0" / "net0.ckpt"))
+    for name, value in ms.load_checkpoint(str(four / "whole_0" / "whole-2_4.ckpt")).items():
+        np.testing.assert_array_equal(joined[name].asnumpy(), value.asnumpy(), err_msg=name)
+    net = ms.nn.Cell()
+    for name, value in joined.items():
+        net.insert_param_to_cell(name, ms.Parameter(ms.ops.zeros_like(value), name=name), False)
+    files = [str(four / f"rank_{k}" / "parts-2_4.ckpt") for k in range(4)]
+    ms.load_distributed_checkpoint(net, files, None, strategy)
+    for p in net.get_parameters():
+        np.testing.assert_array_equal(p.asnumpy(), joined[p.name].asnumpy(), err_msg=p.name)
+
+
+def test_one_rank_that_joins_alone_is_named() -> None:
+    error = launched(2, "joins_alone.py", fails=True)
+    line = (PROGRAMS / "joins_alone.py").read_text().splitlines().index(
+        '    ms.save_checkpoint(step, "never.ckpt")'
+    ) + 1
+    assert "rank 1 stands still" in error and f"joins_alone.py:{line} (in" in error, error
