@@ -257,7 +257,8 @@ class CellExtras:
 
     @property
     def pipeline_segment(self) -> int:
-        """The segment of a pipeline's stage that was set, which has no effect on one device.
+        """The segment of a pipeline's stages that was set, as stages may be in turn on the same
+        devices; it has no effect on one device.
 
         Raises AttributeError where none was set.
         """
@@ -309,6 +310,8 @@ class CellExtras:
         """Do nothing: one device has no parameters of other devices."""
 
     _pipeline_stage: Optional[int] = None
+    _pipeline_segment: Optional[int] = None
+    _micro_batch: Optional[int] = None
     _strategy: Optional[Strategy] = None
     # How a layer of the library computes by the operations that are its attributes.
     _by_operators: Optional[Callable[..., Any]] = None

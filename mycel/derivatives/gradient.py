@@ -32,6 +32,7 @@ from mycel.derivatives.contexts import (
     split_aux,
     weights_of,
 )
+from mycel.frontend.micro_batches import invoked
 from mycel.ir.graph import Node
 from mycel.prims.elementwise import stop_gradient as STOP
 from mycel.prims.reduce import reduce_sum as REDUCE_SUM
@@ -104,9 +105,8 @@ class Gradient(Transformed):
             else:
                 inputs = mark_arguments(context, "grad", arguments, keys)
                 with context.marked_weights(distinct) as weight_nodes:
-                    out = context.invoke(
-                        self.fn, tuple([arguments[i] for i in range(len(args))]), {k: arguments[k] for k in kwargs}
-                    )
+                    given = tuple([arguments[i] for i in range(len(args))])
+                    out = invoked(context, self.fn, given, {k: arguments[k] for k in kwargs})
                     result = self._gradients(context, out, inputs, distinct, weight_nodes, sens)
             likes: list[Tensor] = [*[t for m in inputs for t in m.tensors], *distinct]
             sources: list[Tensor] = [*[t for m in inputs for t in m.given], *distinct]

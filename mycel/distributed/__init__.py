@@ -2,5 +2,6 @@
 
 from mycel.distributed.function import Distributed, distribute
 from mycel.distributed.layouts import Layouts
+from mycel.distributed.pipelined import Pipeline
 
-__all__ = ["Distributed", "Layouts", "distribute"]
+__all__ = ["Distributed", "Layouts", "Pipeline", "distribute"]

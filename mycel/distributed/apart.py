@@ -7,6 +7,7 @@ place, as the parts are gathered from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -19,22 +20,34 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["Held", "held", "hold", "joined", "whole_value"]
+__all__ = ["GivenParts", "Held", "held", "hold", "joined", "whole_value"]
 
 
 class Held(NamedTuple):
     """What there is of a tensor here, and how the tensor is laid out on a mesh.
 
-    A `piece` is the buffer of this rank's part, or the parts of all devices of this process.
+    A `piece` is the buffer of this rank's part, or the parts of all devices of this process. In a
+    pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
+    there is no piece.
     """
 
     piece: Any
     layout: Sharding
     mesh: Mesh
+    homes: tuple[Mesh, ...] = ()
+    groups: tuple[Mesh, ...] = ()
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether every rank has all of the tensor."""
+        return self.layout.is_whole and self.homes == self.groups
 
 
 def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
     mesh = own.mesh
+    if own.piece is None:
+        place = mesh.devices.index(transport().rank)
+        return transport().receive(own.homes[0].devices[place], _MOVED)
     if isinstance(own.piece, Spread):
         if own.layout.is_whole:
             return np.asarray(own.piece.part(mesh.devices[0]))
@@ -43,11 +56,20 @@ def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
     else:
         part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
         parts = transport().all_gather_list(part, mesh.devices)
-    return whole(parts, own.layout, mesh)
+    value = whole(parts, own.layout, mesh)
+    if own.homes and mesh == own.homes[0]:
+        place = mesh.devices.index(transport().rank)
+        for other in own.groups:
+            if other not in own.homes:
+                transport().send(value, other.devices[place], _MOVED)
+    return value
 
 
 def _joined(tensor: Tensor, own: Held) -> Any:
     return buffers.from_array(_gathered(tensor, own))
+
+
+_MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others
 
 
 class _Apart:
@@ -114,7 +136,7 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
     A whole one is its value at once, unless it may be fetched `lazily`.
     """
     kind = type(tensor)
-    if own.layout.is_whole and not lazily:
+    if own.is_everywhere and not lazily:
         tensor._buf = own.piece
         return
     if kind not in (*_CLASSES, *_CLASSES.values()):
@@ -124,3 +146,15 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
         _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     tensor.__dict__["_held"] = own
+
+
+class GivenParts(list[Any]):
+    """The tensors of a call of which ranks give parts; one that is a result is joined."""
+
+    def __init__(self, tensors: list[Tensor], layouts: Sequence[Sharding], mesh: Mesh) -> None:
+        super().__init__(tensors)
+        self.layouts, self.mesh = layouts, mesh
+
+    def __getitem__(self, k: Any) -> Any:
+        tensor = super().__getitem__(k)
+        return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)

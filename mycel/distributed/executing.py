@@ -55,7 +55,7 @@ class Executor(ABC):
         so, and are cut.
         """
         known = held(tensor)
-        if known is not None and known.layout == layout and known.mesh == self.mesh:
+        if known is not None and known.layout == layout and known.mesh == self.mesh and known.piece is not None:
             return known.piece
         return self.cut(tensor, layout)
 

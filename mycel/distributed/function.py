@@ -7,22 +7,24 @@ results are whole on every rank. What the function writes into parameters stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from collections.abc import Callable
+from typing import Any, Optional, Union
 
 from mycel.base import arguments, locks
 from mycel.base.errors import CompileError
+from mycel.base.parallel_settings import in_force
 from mycel.compiled.arguments import describe
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import joined
-from mycel.distributed.executing import Entry, Executor, executor_for, value_of
+from mycel.distributed.apart import GivenParts
+from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
 from mycel.distributed.layouts import Layouts
+from mycel.distributed.pipelined import Piped, Pipeline, check_parts, settings_for
 from mycel.engines.failures import out_of_memory
+from mycel.frontend.micro_batches import cut_into
 from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
@@ -50,17 +52,17 @@ class Divided:
         outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
         self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
-        if layouts.parts and executor.is_apart and any(not s.is_whole for s in self.made.inputs[:count]):
-            changed = [i for i, _ in version.argument_writes if not self.made.inputs[i].is_whole]
-            if changed or version.returns_given:
-                raise CompileError(
-                    f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of "
-                    "which each rank has a part; return new tensors"
-                )
+        if layouts.parts and executor.is_apart:
+            check_parts(version, self.made.inputs[:count])
         layouts.divided(
             {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
         )
         self._entries: dict[int, Entry] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of each rank."""
+        return self.made.graph
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
         """Run on this rank's parts of a call's `tensors`, or on those that are whole."""
@@ -87,7 +89,7 @@ class Divided:
         for i, place in self.writes:
             out[place] = targets[i]
         version.kept = None
-        given = _Given(tensors, made.inputs, self.layouts.mesh) if own else tensors
+        given = GivenParts(tensors, made.inputs, self.layouts.mesh) if own else tensors
         return version._finish(out, given, call)
 
     def _entry(self) -> Entry:
@@ -100,12 +102,12 @@ class Divided:
 class Distributed:
     """A function whose calls the ranks of a mesh compute together, each its part."""
 
-    def __init__(self, function: Any, layouts: Layouts) -> None:
-        self.__wrapped__, self.layouts = function, layouts
+    def __init__(self, function: Any, layouts: Layouts, pipeline: Optional[Pipeline] = None) -> None:
+        self.__wrapped__, self.layouts, self.pipeline = function, layouts, pipeline
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         # One for each tuple of types, so that no size becomes a symbol.
         self._compiled: dict[Any, Jit] = {}
-        self._divided: dict[int, tuple[Version, Divided]] = {}
+        self._divided: dict[int, tuple[Version, Union[Divided, Piped]]] = {}
         self._lock = locks.reentrant()
 
     def __repr__(self) -> str:
@@ -117,13 +119,18 @@ class Distributed:
             describe(value, tensors)
         return self.divided(*args, **kwargs).run(tensors, (args, kwargs))
 
-    def divided(self, *args: Any, **kwargs: Any) -> Divided:
+    @property
+    def size(self) -> int:
+        """The number of ranks that compute the function."""
+        return self.layouts.mesh.size * (1 if self.pipeline is None else self.pipeline.stages)
+
+    def divided(self, *args: Any, **kwargs: Any) -> Union[Divided, Piped]:
         """Return the program for arguments like these, without running it."""
-        executor, size = executor_for(self.layouts.mesh), transport().size
-        if executor.is_apart and size < self.layouts.mesh.size:
+        executor, size = self._executor(), transport().size
+        if executor.is_apart and size < self.size:
             raise CompileError(
-                f"{self.__name__} is divided among {self.layouts.mesh.size} ranks, but there are {size}; start as many "
-                "with `mycel launch -n`"
+                f"{self.__name__} is divided among {self.size} ranks, but there are {size}; start as many with "
+                "`mycel launch -n`"
             )
         return self._of(executor, args, kwargs)
 
@@ -132,22 +139,44 @@ class Distributed:
 
         Ranks need not have been started.
         """
-        found = self._of(executor_for(self.layouts.mesh), args, kwargs)
-        return found.version, found.made.graph
+        found = self._of(self._executor(), args, kwargs)
+        return found.version, found.graph
 
-    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Divided:
+    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[Divided, Piped]:
         whole = self._whole(args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
-            version, _ = jit.look(*whole)
-            assert version is not None
+            version = self._version(jit, whole)
             if id(version) not in self._divided:
                 tensors: list[Tensor] = []
                 for value in (*args, *kwargs.values()):
                     describe(value, tensors)
-                self._divided[id(version)] = (version, Divided(version, self.layouts, len(tensors), executor))
+                self._divided[id(version)] = (version, self._made(version, len(tensors), executor))
             return self._divided[id(version)][1]
+
+    def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
+        pipeline = self.pipeline
+        if pipeline is None:
+            version, _ = jit.look(*whole)
+        elif pipeline.micro_batches is None:
+            with cut_into(1):
+                version, _ = jit.look(*whole)
+        else:
+            settings = settings_for(pipeline, self.layouts.mesh)
+            with in_force(settings), cut_into(pipeline.micro_batches, pipeline.combined):
+                version, _ = jit.look(*whole)
+        assert version is not None
+        return version
+
+    def _executor(self) -> Executor:
+        mesh = self.layouts.mesh
+        return executor_for(mesh) if self.pipeline is None else OfRanks(mesh)
+
+    def _made(self, version: Version, count: int, executor: Executor) -> Union[Divided, Piped]:
+        if self.pipeline is None:
+            return Divided(version, self.layouts, count, executor)
+        return Piped(version, self.layouts, count, self.pipeline)
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of the whole tensors' types, for staging."""
@@ -170,26 +199,16 @@ class Distributed:
         return tuple(placed(a) for a in args), {k: placed(v) for k, v in kwargs.items()}
 
 
-class _Given(list[Any]):
-    """The tensors of a call of which ranks give parts; one that is a result is joined."""
-
-    def __init__(self, tensors: list[Tensor], layouts: Sequence[Sharding], mesh: Mesh) -> None:
-        super().__init__(tensors)
-        self.layouts, self.mesh = layouts, mesh
-
-    def __getitem__(self, k: Any) -> Any:
-        tensor = super().__getitem__(k)
-        return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)
-
-
-def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:
+def distribute(function: Callable[..., Any], layouts: Layouts, pipeline: Optional[Pipeline] = None) -> Distributed:
     """Return `function` as one that the ranks of a mesh compute together.
 
     It computes what the function computes on one device. Every rank calls it in the same order,
     with the same arguments, or with `Layouts.parts` each with its parts. Parameters have the same
     values on all ranks when it is first called, and are divided from then on as `layouts` says.
-    Raises TypeError for other arguments; calls raise CompileError where there are fewer ranks than
-    the mesh has, and where the function is not one graph.
+    With `pipeline` it is a training step, whose gradient is taken of micro-batches; `layouts` are
+    those inside of a stage, and the ranks of stage s are those of its mesh behind the s meshes of
+    the stages before. Raises TypeError for other arguments; calls raise CompileError where there
+    are fewer ranks than that, and where the function is not one graph.
 
     >>> import mycel as ms
     >>> from mycel.ir.mesh import Mesh
@@ -199,4 +218,5 @@ def distribute(function: Callable[..., Any], layouts: Layouts) -> Distributed:
     """
     arguments.function("distribute", "function", function, "a function, a method or a Cell")
     arguments.instance("distribute", "layouts", layouts, Layouts)
-    return Distributed(function, layouts)
+    arguments.optional("distribute", "pipeline", pipeline, Pipeline)
+    return Distributed(function, layouts, pipeline)

@@ -7,6 +7,10 @@ Marked operators are divided as their strategies say, parameters as their first 
 and the rest follows by least communication. With `enable_parallel_optimizer` parameters and states
 that are whole are divided along their first axis.
 
+With `pipeline_stages` the ranks are that many groups, among which operators are divided by the
+stages of their Cells, or where these have none by what operators cost; `nn.PipelineCell` makes the
+micro-batches.
+
 A process that is alone runs the function as it is, whatever the number of devices set.
 """
 
@@ -26,6 +30,7 @@ from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
+from mycel.distributed.pipelined import Pipeline
 from mycel.distributed.strategies import mesh_of, plan_of
 from mycel.engines.select import engine
 from mycel.ir.graph import Graph
@@ -54,6 +59,9 @@ WITH_EFFECT = (
     "sharding_propagation",
     "enable_parallel_optimizer",
     "parallel_optimizer_config",
+    "pipeline_stages",
+    "pipeline_segments",
+    "pipeline_config",
     "strategy_ckpt_save_file",
     "strategy_ckpt_config",
 )
@@ -109,11 +117,11 @@ class OfSettings(Layouts):
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
         """Return the graph, the layouts of its inputs and the divisions of nodes.
 
-        In the automatic mode they are searched, where no operator has a strategy of the program's.
-        `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
+        In the automatic mode they are searched, where no operator has a strategy of the program's
+        and there is no pipeline. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
         marked = plan_of(graph, self.mesh)
-        if self.settings.parallel_mode != AUTO or marked:
+        if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
             return graph, inputs, marked
         mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
         graph = unmarked(graph)
@@ -189,9 +197,36 @@ def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
     if known is None or (known[0] is not settings and known[0] != settings):
         parts = settings.dataset_strategy != "full_batch"
-        layouts = OfSettings(mesh_of(settings.dividing or 1), parts=parts, settings=settings)
-        known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts))
+        pipeline = pipeline_of(settings)
+        mesh = mesh_of((settings.dividing or 1) // (1 if pipeline is None else pipeline.stages))
+        layouts = OfSettings(mesh, parts=parts, settings=settings)
+        known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts, pipeline))
     return known[1]
+
+
+def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:
+    """Return the pipeline that settings ask for, None for one stage.
+
+    Raises ValueError where the devices do not divide into the stages, and for a schedule that is
+    not known.
+    """
+    stages = settings.pipeline_stages
+    if stages == 1:
+        return None
+    if settings.device_num % stages:
+        raise ValueError(f"pipeline_stages: {settings.device_num} devices do not divide into {stages} stages")
+    if settings.strategy_ckpt_config["save_file"] or settings.strategy_ckpt_save_file:
+        without_effect("strategy_ckpt_save_file", "strategies of pipelines are not written")
+    kind = settings.pipeline_config["pipeline_scheduler"]
+    if kind not in ("1f1b", "gpipe"):
+        raise ValueError(f"pipeline_scheduler: {kind!r} has no schedule here; '1f1b' and 'gpipe' have")
+    interleaved = settings.pipeline_config["pipeline_interleave"] and kind == "1f1b"
+    if settings.pipeline_segments > 1 and not interleaved:
+        raise ValueError(
+            f"pipeline_segments: {settings.pipeline_segments} segments need pipeline_interleave with the scheduler "
+            "'1f1b'"
+        )
+    return Pipeline(stages, None, "interleaved" if interleaved else kind, chunks=settings.pipeline_segments)
 
 
 def planned(jit: Jit, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mycel.base.parallel_settings import current
 from mycel.ir.graph import current_cell, set_cell
 
-__all__ = ["inside_cell", "path_in", "pipeline_stage", "scope_name"]
+__all__ = ["inside_cell", "inside_micro_batch", "micro_batch", "path_in", "pipeline_stage", "scope_name"]
 
 
 class _Local(threading.local):
     cells: tuple[Any, ...] = ()
+    micro: int = -1
 
 
 _local = _Local()
@@ -46,7 +48,8 @@ def path_in(path: str, outer: Any, cell: Any) -> str:
 def inside_cell(cell: Any) -> Iterator[str]:
     """Return a context manager that gives nodes the path of a Cell, and yields that path."""
     before, cells = current_cell(), _local.cells
-    path = path_in(before, cells[-1] if cells else None, cell)
+    outer = next((c for c in reversed(cells) if c._micro_batch is None), None)
+    path = before if cell._micro_batch is not None else path_in(before, outer, cell)
     _local.cells = (*cells, cell)
     set_cell(path)
     try:
@@ -59,7 +62,8 @@ def inside_cell(cell: Any) -> Iterator[str]:
 def scope_name() -> str:
     """Return the path of the present Cell in MindSpore's form."""
     parts = ["Default"]
-    for outer, cell in zip(_local.cells, _local.cells[1:]):
+    cells = [c for c in _local.cells if c._micro_batch is None]
+    for outer, cell in zip(cells, cells[1:]):
         name = next((n for n, c in outer._cells.items() if c is cell), "")
         if not name:
             name = next((n for n, c in outer.cells_and_names() if c is cell and n), "").replace(".", "/")
@@ -71,5 +75,26 @@ def scope_name() -> str:
 def pipeline_stage() -> int:
     """Return the stage of a pipeline that the innermost Cell with a `pipeline_stage` has; -1 if
     none of the present Cells has one.
+
+    The stages of segment k of the innermost Cell with a `pipeline_segment` come behind those of the
+    k segments before.
     """
-    return next((c._pipeline_stage for c in reversed(_local.cells) if c._pipeline_stage is not None), -1)
+    stage = next((c._pipeline_stage for c in reversed(_local.cells) if c._pipeline_stage is not None), -1)
+    segment = next((c._pipeline_segment for c in reversed(_local.cells) if c._pipeline_segment is not None), 0)
+    return stage + segment * current().pipeline_stages if stage >= 0 else stage
+
+
+def micro_batch() -> int:
+    """Return the number of the micro-batch that is being staged, -1 outside of micro-batches."""
+    found = next((c._micro_batch for c in reversed(_local.cells) if c._micro_batch is not None), -1)
+    return _local.micro if found < 0 else found
+
+
+@contextmanager
+def inside_micro_batch(number: int) -> Iterator[None]:
+    """Have the operators of a block work on one micro-batch."""
+    before, _local.micro = _local.micro, number
+    try:
+        yield
+    finally:
+        _local.micro = before

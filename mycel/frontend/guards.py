@@ -35,7 +35,7 @@ MISSING: Any = object()
 _UNSEEN_IN_CELLS = frozenset(
     {"_compiled_call", "_param_prefix", "_inputs_declared", "_parameters_known", "_recorded_call", "_taken"}
 )
-_CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to", "_strategy", "_pipeline_stage")
+_CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to", "_strategy", "_pipeline_stage", "_pipeline_segment")
 _OF_BUILTINS = frozenset((types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType))
 _Guard = tuple[Any, str, Any, Any]
 _Reach = Callable[[], Any]

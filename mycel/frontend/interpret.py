@@ -31,7 +31,13 @@ from mycel.frontend.guards import lookup
 from mycel.frontend.join import Choice
 from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.natives import MUTATED, flags_of, follows_users, is_jit, is_native
-from mycel.frontend.operator_marks import construct_by_operators, marked_cell, marked_function
+from mycel.frontend.operator_marks import (
+    construct_by_operators,
+    is_staged_whole,
+    marked_call,
+    marked_cell,
+    marked_function,
+)
 from mycel.frontend.scopes import scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -172,6 +178,10 @@ class Interpreter(Stage):
             return remember(self, cell, lambda: self._call_cell(cell, args, kwargs), args)
 
     def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if cell._strategy is None and is_staged_whole(cell):
+            return marked_call(
+                self, type(cell).__name__, None, lambda *a, **k: self._call_whole(cell, a, k), args, kwargs
+            )
         if cell._strategy is None:
             return self._call_whole(cell, args, kwargs)
         return marked_cell(self, cell, cell._strategy, lambda *a, **k: self._call_whole(cell, a, k), args, kwargs)

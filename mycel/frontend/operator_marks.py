@@ -28,7 +28,8 @@ from mycel.base.parallel_settings import plan
 from mycel.base.tree import map_leaves
 from mycel.core.tensor import Tensor, make_staged
 from mycel.core.views import root_of
-from mycel.frontend.cell_scope import pipeline_stage, scope_name
+from mycel.frontend.cell_scope import micro_batch, pipeline_stage, scope_name
+from mycel.frontend.natives import is_native
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
 from mycel.ir.graph import Node, current_where, toposort
@@ -38,8 +39,9 @@ from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrai
 from mycel.prims.factors import factors_of
 
 __all__ = [
-    "construct_by_operators",
     "KINDS",
+    "construct_by_operators",
+    "is_staged_whole",
     "marked_call",
     "marked_cell",
     "marked_function",
@@ -85,7 +87,8 @@ def marked_call(
     wanted = _OPEN if holder is None or holder._strategy is None else holder._strategy
     pipeline = wanted.stage if wanted.stage >= 0 else pipeline_stage()
     given = wanted.inputs is not None or wanted.results is not None
-    called = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), given, pipeline)
+    name = f"{scope_name()}/{kind}-op{stage.operators}"
+    called = Operator(name, kind, current_where(), given, pipeline, micro_batch())
     stage.operators += 1
     marks = _Marks(stage, called, devices)
     _local.inside = True
@@ -99,6 +102,19 @@ def marked_call(
         marks.restore()
     # The result shares elements with a view that was passed, which only the call itself can keep.
     return run(*args, **kwargs)
+
+
+def is_staged_whole(cell: Any) -> bool:
+    """Return whether a Cell of the library is marked as one operator, for a pipeline."""
+    settings = plan()
+    if settings is None or settings.pipeline_stages == 1 or not is_native(type(cell).construct):
+        return False
+    if cell._micro_batch is not None:
+        return False
+    if any(hasattr(v, "attrs") and getattr(v, "_strategy", None) is not None for v in cell.__dict__.values()):
+        return False
+    inner = [c for _, c in cell.cells_and_names() if c is not cell]
+    return not any(c._params or c._pipeline_stage is not None for c in inner)
 
 
 def marked_function(stage: Stage, fn: Any, run: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -137,7 +153,9 @@ def marked_cell(
     if devices is None:
         return run(*args, **kwargs)
     name = getattr(cell, "__name__", type(cell).__name__)
-    called = Operator(f"{scope_name()}/{name}-op{stage.operators}", name, current_where(), True)
+    called = Operator(
+        f"{scope_name()}/{name}-op{stage.operators}", name, current_where(), True, pipeline_stage(), micro_batch()
+    )
     stage.operators += 1
     marks = _Marks(stage, called, devices)
     try:
@@ -157,7 +175,8 @@ def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> 
     devices = _dividing(stage)
     if devices is None:
         return value
-    called = Operator(f"{scope_name()}/{kind}-op{stage.operators}", kind, current_where(), True)
+    name = f"{scope_name()}/{kind}-op{stage.operators}"
+    called = Operator(name, kind, current_where(), True, pipeline_stage(), micro_batch())
     stage.operators += 1
     _check(called, "the tensor", division, value, devices)
     made: Tensor = stage.emit(constrain, (value,), {"mark": Mark(called, VALUE, 0, division)})

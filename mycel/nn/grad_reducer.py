@@ -12,6 +12,7 @@ from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
+from mycel.nn.optim.adasum import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapCell
 
 __all__ = ["DistributedGradReducer", "PipelineGradReducer", "broadcast_parameters", "reducer_in_force"]
 
@@ -71,13 +72,19 @@ def joined_reduction(reduce: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-def reducer_in_force(parameters: Iterable[Any]) -> Optional[DistributedGradReducer]:
+def reducer_in_force(parameters: Iterable[Any], optimizer: Any = None) -> Optional[DistributedGradReducer]:
     """Return what sums the gradients of several processes where the mode of parallel training asks
     for it (data_parallel, hybrid_parallel); None where it does not, or the process is alone.
+
+    An `optimizer` that combines servers by AdaSum has them summed inside of each server only.
     """
     settings = current()
     if settings.parallel_mode not in (DATA, HYBRID) or get_group_size() == 1:
         return None
+    if isinstance(optimizer, (AdaSumByGradWrapCell, AdaSumByDeltaWeightWrapCell)):
+        if optimizer.server_size == 1:
+            return None
+        return DistributedGradReducer(parameters, settings.gradients_mean, group=optimizer.server_group())
     degree = settings.device_num if settings.device_num > 1 else None
     return DistributedGradReducer(parameters, settings.gradients_mean, degree)
 

@@ -1,4 +1,4 @@
-"""Cells that divide a batch into micro-batches, in one process.
+"""Cells that divide a batch into micro-batches, one after another, or as a pipeline of ranks.
 
 A network f of a batch x, whose parts along axis 0 are x_1, ..., x_n, becomes f(x_1) + ... + f(x_n):
 the sum, as in MindSpore, so that its gradient is the sum of the gradients of the parts. A loss that
@@ -20,16 +20,17 @@ __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "Vir
 
 
 class _MicroBatch(Cell):
-    """Part `index` of `count` of every tensor along axis 0; scalars and other inputs stay as they
-    are.
+    """A network on part `index` of `count` of every tensor along axis 0; scalars and other inputs
+    stay as they are.
     """
 
     def __init__(self, owner: str, index: int, count: int) -> None:
         super().__init__()
         self.owner, self.index, self.count = owner, index, count
+        self._micro_batch = index
 
-    def construct(self, *inputs: Any) -> tuple[Any, ...]:
-        """Return the parts."""
+    def construct(self, network: Any, *inputs: Any) -> Any:
+        """Return the network's result for the parts."""
         parts = []
         for x in inputs:
             if isinstance(x, Tensor) and x.ndim:
@@ -41,7 +42,7 @@ class _MicroBatch(Cell):
                     )
                 x = x[self.index * size : (self.index + 1) * size]
             parts.append(x)
-        return tuple(parts)
+        return network(*parts)
 
 
 class _Parts(Cell):
@@ -62,7 +63,7 @@ class _Parts(Cell):
     def _sum(self, parts: CellList, inputs: tuple[Any, ...]) -> Any:
         total: Any = None
         for part in parts:
-            found = self.network(*part(*inputs))
+            found = part(self.network, *inputs)
             total = found if total is None else total + found
         return total
 

@@ -201,7 +201,7 @@ class TrainOneStepCell(Cell):
         self.grad = ops.GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = ops.GradOperation(get_by_list=True)
         self.hyper_map = ops.HyperMap()
-        reducer = reducer_in_force(self.weights)
+        reducer = reducer_in_force(self.weights, self.optimizer)
         self.reducer_flag = reducer is not None
         self.grad_reducer: Cell = Identity() if reducer is None else reducer
 

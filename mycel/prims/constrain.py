@@ -37,7 +37,8 @@ class Operator:
 
     `name` is its path as MindSpore writes it, "Default/network-Net/MatMul-op0", `kind` the
     operator's own name, `where` the user's line. `strategy` says whether the user gave a division
-    of some of its inputs or results; `stage` is the stage of a pipeline that the user chose, or -1.
+    of some of its inputs or results; `stage` is the stage of a pipeline that the user chose, or -1,
+    and `micro` the number of the micro-batch that it works on, or -1 for all of them.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Operator:
     where: Optional[Where] = dataclasses.field(default=None, compare=False)
     strategy: bool = False
     stage: int = -1
+    micro: int = -1
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Mark:
     def lasting_text(self) -> str:
         """The text that stands for the mark in digests of graphs."""
         o = self.operator
-        return repr((o.name, o.kind, o.strategy, o.stage, self.role, self.index, self.division, self.gradient))
+        return repr((o.name, o.kind, o.strategy, o.stage, o.micro, self.role, self.index, self.division, self.gradient))
 
     def __repr__(self) -> str:
         said = "" if self.division is None else f" {self.division}"

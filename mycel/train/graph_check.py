@@ -44,6 +44,7 @@ from mycel.prims.control import call, while_loop
 from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.index_bounds import BOUNDS
 from mycel.prims.loop_gradient import while_grad
+from mycel.prims.messages import awaiting, messages
 from mycel.prims.positions import positions
 from mycel.prims.recompute import recompute
 from mycel.prims.recursion import recur, recursion
@@ -135,7 +136,7 @@ _bounded = {"bounds": _one_of(*BOUNDS)}
 _OPTIONAL = frozenset((*_bounded, "factor"))
 
 # Primitives that files never hold: exports take marks out, and refuse what only ranks can run.
-NEVER_IN_FILES = frozenset(("constrain", mesh_position.name, *(p.name for p in COLLECTIVES)))
+NEVER_IN_FILES = frozenset(("constrain", *(p.name for p in (mesh_position, messages, awaiting, *COLLECTIVES))))
 # The parameters of the primitives that files may hold; those that are not here take none.
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},

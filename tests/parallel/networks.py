@@ -201,7 +201,8 @@ def recommender(steps: int) -> Task:
     ]
 
     def loss(n: Any, dense: Any, sparse: Any, clicks: Any) -> Any:
-        return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, ops.ones(ROWS), ops.ones(ROWS))
+        one = ops.ones_like(clicks)
+        return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, one, one)
 
     operators = {f"tables.{k}.embedding_table": ("tp",) for k in range(3)}
     return Task(net, training(net, loss, adam), batches, operators)
@@ -266,7 +267,30 @@ def layouts(task: Task, way: str, count: int) -> Any:
     def everything(p: Any) -> Any:
         return ("dp",) if p.ndim and p.size > 8 else None
 
-    return Layouts(mesh, rows, {"data": None, "zero1": states, "zero3": everything}[way])
+    return Layouts(mesh, rows, {"data": None, "recompute": None, "zero1": states, "zero3": everything}[way])
+
+
+# Ways in which the batch is cut into micro-batches: the schedule and the stages of each device.
+PIPELINES = {"pipeline-gpipe": ("gpipe", 1), "pipeline-1f1b": ("1f1b", 1), "pipeline-interleaved": ("interleaved", 2)}
+MICRO_BATCHES = 4
+
+
+def pipeline(way: str, count: int) -> Any:
+    """The layouts inside of a stage, and the pipeline: two stages, or one rank after another."""
+    from mycel.distributed import Layouts, Pipeline
+    from mycel.ir.mesh import Mesh
+
+    stages = 1 if way == "accumulation" else 2
+    schedule, chunks = PIPELINES.get(way, ("gpipe", 1))
+    rows = [("dp",)] * 3
+    return Layouts(Mesh((count // stages,), ("dp",)), rows), Pipeline(stages, MICRO_BATCHES, schedule, chunks=chunks)
+
+
+def recomputed(task: Task) -> None:
+    """Have a network compute its layers anew for their gradients."""
+    for cell in task.network.cells():
+        cell.recompute()
 
 
 WAYS = ("data", "operators", "both", "tokens", "zero1", "zero3")
+MORE_WAYS = ("recompute", "accumulation", *PIPELINES)

@@ -12,9 +12,7 @@ from mycel import Tensor, nn
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.parallel.nn import GradAccumulation, MicroBatchInterleaved, Pipeline, PipelineGradReducer
 
-CHECKED = dict.fromkeys(
-    ("nn.AdaSumByDeltaWeightWrapCell", "nn.AdaSumByGradWrapCell", "nn.PipelineGradReducer"), "MindSpore"
-)
+CHECKED = dict.fromkeys(("nn.PipelineGradReducer",), "MindSpore")
 # What MindSpore 2.10 refuses, and how.
 REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
     ("comm_fusion", (3,), TypeError),

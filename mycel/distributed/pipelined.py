@@ -1,0 +1,242 @@
+"""Functions whose work is a pipeline: stages on groups of ranks, micro-batches one after another.
+
+A call is staged with the batch cut into micro-batches, for the settings under which operators have
+marks. The graph is divided on the mesh of one stage, as all have the same form, and then cut into
+one graph for each stage's ranks (`mycel.transforms.pipeline`), of which a rank runs its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Optional
+
+from mycel.base import arguments
+from mycel.base.errors import CompileError
+from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
+from mycel.compiled.version import Version
+from mycel.core.tensor import Tensor, make
+from mycel.distributed.apart import GivenParts, Held, hold
+from mycel.distributed.balance import balanced
+from mycel.distributed.executing import Entry, OfRanks, value_of
+from mycel.distributed.layouts import Layouts
+from mycel.engines.failures import out_of_memory
+from mycel.frontend.micro_batches import COMBINED
+from mycel.ir.graph import Graph, Node
+from mycel.ir.mesh import Mesh
+from mycel.planner.stages import schedule
+from mycel.prims.constrain import Operator, constrain
+from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
+from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
+from mycel.transforms.pipeline.cutting import Pipe
+from mycel.transport.place import transport
+
+__all__ = ["Pipeline", "Piped", "settings_for"]
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a training step becomes a pipeline.
+
+    `stages` groups of ranks work on `micro_batches` parts of the batch (None: those that
+    `nn.PipelineCell` makes), in the order that `schedule` names: "gpipe" (all forwards first),
+    "1f1b" (a forward and a backward in turn), or "interleaved", in which each group has `chunks`
+    stages. `cuts` has the paths of the Cells with which the stages after the first begin, as
+    ``"layers.2"``; without it stages are those of `Cell.pipeline_stage`, and where there are none
+    the graph is cut by what its operators cost.
+    The loss of the batch is the mean of those of its parts, or with ``combined="sum"`` their sum.
+    Raises ValueError for numbers that do not fit each other.
+
+    >>> Pipeline(2, 4).schedule
+    '1f1b'
+    """
+
+    stages: int
+    micro_batches: Optional[int]
+    schedule: str = "1f1b"
+    cuts: Optional[Sequence[str]] = None
+    chunks: int = 1
+    combined: str = "mean"
+
+    def __post_init__(self) -> None:
+        for name in ("stages", "chunks", *(() if self.micro_batches is None else ("micro_batches",))):
+            arguments.integer("Pipeline", name, getattr(self, name), 1)
+        arguments.one_of("Pipeline", "schedule", self.schedule, SCHEDULES)
+        arguments.one_of("Pipeline", "combined", self.combined, COMBINED)
+        if self.micro_batches is not None:
+            self.orders(self.micro_batches)
+        if self.cuts is not None and len(self.cuts) != self.count - 1:
+            raise ValueError(f"Pipeline: {self.count} stages need {self.count - 1} cuts, not {len(self.cuts)}")
+
+    @property
+    def count(self) -> int:
+        """The number of stages in all, `chunks` for each group of ranks."""
+        return self.stages * self.chunks
+
+    def orders(self, count: int) -> list[list[Unit]]:
+        """Return what each group of ranks does with `count` micro-batches, in its order; backwards
+        go in the order of micro-batches.
+        """
+        found = []
+        for works in schedule(self.schedule, self.stages, count, self.chunks):
+            if self.schedule == "gpipe":
+                works = sorted(works, key=lambda w: (w.backward, w.microbatch))
+            found.append([Unit(Kind.BACKWARD if w.backward else Kind.FORWARD, w.chunk, w.microbatch) for w in works])
+        return found
+
+
+def settings_for(pipeline: Pipeline, mesh: Mesh) -> ParallelSettings:
+    """Return the settings under which the operators of a pipeline's step have marks."""
+    count = max(2, pipeline.stages * mesh.size)
+    return ParallelSettings(parallel_mode=SEMI_AUTO, device_num=count, pipeline_stages=pipeline.stages)
+
+
+def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
+    """Return the mesh of each stage: that of the first one, on the next devices."""
+    return [replace(mesh, devices=tuple([s * mesh.size + d for d in mesh.devices])) for s in range(stages)]
+
+
+def check_parts(version: Version, arguments: Sequence[Sharding]) -> None:
+    """Raise CompileError where a function would change or return what ranks have parts of.
+
+    `arguments` are the layouts of the tensors in its arguments.
+    """
+    changed = [i for i, _ in version.argument_writes if not arguments[i].is_whole]
+    if changed or (version.returns_given and any(not s.is_whole for s in arguments)):
+        raise CompileError(
+            f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of which "
+            "each rank has a part; return new tensors"
+        )
+
+
+class Piped:
+    """One version of a function as a pipeline; a rank runs the graph of its stage."""
+
+    def __init__(self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline) -> None:
+        """Divide and cut the graph of `version`, of which `count` inputs are arguments, by the
+        `layouts` inside of a stage and the `pipeline`.
+        """
+        self.version, self.layouts, self.pipeline = version, layouts, pipeline
+        graph, captured = version.graph, version.tensors
+        inputs: list[Optional[Sharding]] = []
+        for k, node in enumerate(graph.inputs):
+            given = k < count
+            inputs.append(
+                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
+            )
+        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
+        tied = {place: i for i, place in self.writes}
+        outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
+        mesh = layouts.mesh
+        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
+        self.made: Partitioned = partition(graph, mesh, found, outputs, tied, plan, fused_bytes=0)
+        if layouts.parts:
+            check_parts(version, self.made.inputs[:count])
+        self.meshes = meshes_of(mesh, pipeline.stages)
+        local = self.made.graph
+        batch = local.inputs[:count]
+        parts = max([n.params["mark"].operator.micro for n in local.nodes if n.prim is constrain], default=-1) + 1
+        if not parts:  # nothing is differentiated, and the batch is one part
+            local = _as_first_part(local)
+            batch = local.inputs[:count]
+        asked = stages_asked(local, batch, pipeline)
+        self.assigned: Assignment = assign(local, batch, asked, pipeline.count)
+        empty = set(range(pipeline.count)) - {u.stage for u in self.assigned.units.values()}
+        if empty:
+            raise CompileError(
+                f"{graph.name}: nothing is computed in stage {min(empty)} of {pipeline.count}; set pipeline_stage of "
+                "its Cells, or name them in `cuts`"
+            )
+        self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
+        self._programs: dict[int, tuple[Stage, Entry]] = {}
+
+    @property
+    def here(self) -> int:
+        """The number of this rank's device: of the group of ranks that it is in."""
+        rank = transport().rank
+        return next(k for k, m in enumerate(self.meshes) if rank in m.devices)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of this rank's stage, or of the first one where this is no rank."""
+        rank = transport().rank
+        return self.stage(next((k for k, m in enumerate(self.meshes) if rank in m.devices), 0)).graph
+
+    def stage(self, device: int) -> Stage:
+        """Return the graph of one group of ranks."""
+        return self.pipe.stage(device)
+
+    def run(self, tensors: list[Tensor], call: Any) -> Any:
+        """Run this rank's stage on its parts of a call's `tensors`, or on those that are whole."""
+        version, device = self.version, self.here
+        stage, program = self._program(device)
+        mesh = self.meshes[device]
+        executor = OfRanks(mesh)
+        given = [*tensors, *version.tensors]
+        buffers = []
+        for k in stage.inputs:
+            own = self.layouts.parts and k < len(tensors)
+            buffers.append(value_of(given[k]) if own else executor.piece(given[k], self.made.inputs[k]))
+        try:
+            values = program(*buffers)
+        except MemoryError:
+            raise out_of_memory(stage.graph) from None
+        found = dict(zip(stage.outputs, values))
+        tied = {place for _, place in self.writes}
+        out: list[Any] = [None] * len(version.result_types)
+        for k, type in enumerate(version.result_types):
+            if k not in tied:
+                out[k] = make(type, found[k])  # type: ignore[arg-type]
+        for i, place in self.writes:
+            out[place] = given[i]
+            homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])
+            hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
+        version.kept = None
+        parts = GivenParts(tensors, self.made.inputs, mesh) if self.layouts.parts else tensors
+        return version._finish(out, parts, call)
+
+    def _program(self, device: int) -> tuple[Stage, Entry]:
+        if device not in self._programs:
+            stage = self.stage(device)
+            place = {k: n for n, k in enumerate(stage.inputs)}
+            number = {k: n for n, k in enumerate(stage.outputs)}
+            aliases = {number[o]: place[i] for o, i in self.version.aliases.items() if o in number and i in place}
+            self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, aliases))
+        return self._programs[device]
+
+
+def _as_first_part(graph: Graph) -> Graph:
+    """Return a graph whose operators work on micro-batch 0."""
+    image: dict[Node, Node] = {}
+    for node in graph.nodes:
+        inputs, params = tuple([image.get(i, i) for i in node.inputs]), node.params
+        if node.prim is constrain:
+            mark = params["mark"]
+            params = {"mark": replace(mark, operator=replace(mark.operator, micro=0))}
+        image[node] = Node(node.prim, inputs, params, node.type, node.where)
+    return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name)
+
+
+def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
+    """Return the stage that is asked for each operator: by `cuts`, by the user's Cells, or by what
+    operators cost.
+    """
+    marks = [n for n in graph.nodes if n.prim is constrain]
+    found: dict[Operator, int] = {}
+    if pipeline.cuts is None:
+        found = {o: o.stage for o in [n.params["mark"].operator for n in marks] if o.stage >= 0}
+        return (found or balanced(graph, batch, pipeline.count)).get
+    met = dict.fromkeys(pipeline.cuts, False)
+    for node in marks:
+        where = node.where
+        path = "" if where is None else f"{where.cell.partition(':')[0]}."
+        for k, name in enumerate(pipeline.cuts):
+            if f".{name}." in path:
+                found[node.params["mark"].operator] = k + 1
+                met[name] = True
+    missing = [name for name, there in met.items() if not there]
+    if missing:
+        raise CompileError(f"Pipeline: no Cell {missing[0]!r} computes anything here; name Cells by their paths")
+    return found.get
