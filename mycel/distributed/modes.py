@@ -174,10 +174,16 @@ def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> 
 def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a compiled function as the settings in force divide it.
 
-    Raises ValueError where the number of devices set is not that of the ranks.
+    Raises ValueError where the number of devices set is not that of the ranks, RuntimeError where
+    this process is one of several that have not met.
     """
     settings = current()
     here = transport().size
+    if here == 1 and world().size > 1:
+        raise RuntimeError(
+            f"this process is one of {world().size}, which have not met; call mycel.communication.init() before "
+            "compiled functions are called in a parallel mode"
+        )
     if here == 1 and engine().device_count() >= settings.device_num:
         here = settings.device_num
     if here == 1:
