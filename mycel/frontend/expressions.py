@@ -20,7 +20,7 @@ from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute
 from mycel.frontend.frames import Closure, Code, Frame, call, mangled
 from mycel.frontend.names import Evaluate, NameBuilder, visible
-from mycel.frontend.operator_marks import marked_operator
+from mycel.frontend.operator_marks import marked_operator, marks_operator
 from mycel.frontend.operators import FAST
 from mycel.frontend.scopes import scope_of
 from mycel.ir.graph import Where, set_where
@@ -190,7 +190,8 @@ class ExpressionBuilder(NameBuilder):
             if f.stage is None:
                 result = apply(x, y)
             elif type(x) in FAST and type(y) in FAST:
-                result = marked_operator(f.stage, apply, x, y)
+                # Called from here: what asks for a tensor's text is told apart by its frame.
+                result = marked_operator(f.stage, apply, x, y) if marks_operator(f.stage, x, y) else apply(x, y)
             else:
                 result = operators.binary(f.stage, apply, name, x, y)
             return created(f, result) if type(result) in _NEW else result

@@ -46,6 +46,7 @@ __all__ = [
     "marked_cell",
     "marked_function",
     "marked_operator",
+    "marks_operator",
     "marked_value",
 ]
 
@@ -131,12 +132,13 @@ def marked_function(stage: Stage, fn: Any, run: Callable[..., Any], args: Any, k
     return marked_call(stage, kind, None, run, args, kwargs)
 
 
+def marks_operator(stage: Stage, x: Any, y: Any) -> bool:
+    """Return whether a binary operator of Python in a stage is one for `marked_operator`."""
+    return _dividing(stage) is not None and (isinstance(x, Tensor) or isinstance(y, Tensor))
+
+
 def marked_operator(stage: Stage, apply: Any, x: Any, y: Any) -> Any:
-    """Return ``apply(x, y)``, a binary operator of Python in a stage, marked where it is one of
-    tensors.
-    """
-    if _dividing(stage) is None or not (isinstance(x, Tensor) or isinstance(y, Tensor)):
-        return apply(x, y)
+    """Return ``apply(x, y)``, a binary operator of Python on tensors in a stage, with marks."""
     return marked_call(stage, _PYTHON.get(apply, apply.__name__), None, apply, (x, y), {})
 
 

@@ -106,8 +106,8 @@ class Collector:
 
     def start(self) -> None:
         recording = self.recording
-        recording.trace = self._tracing.__enter__()
         recording.before = list(_in_use())
+        recording.trace = self._tracing.__enter__()
         recording.before += [Held(f"the arena of {p.name}", nbytes, p) for p, nbytes in recording.trace.held]
         recording.thread = threading.get_ident()
         self._replace(Jit, "__call__", self._function)
@@ -228,11 +228,23 @@ class Collector:
                 yield Asked("operation", run.program.name.strip("_"), run.begin, run.end, run.thread, *noted[k][1:])
 
 
+def _buffer(tensor: Tensor) -> Any:
+    """Return the buffer that a tensor has now, None where it would have to be computed."""
+    try:
+        return _BUFFER.__get__(tensor)
+    except AttributeError:
+        return None
+
+
+_BUFFER: Any = Tensor.__dict__["_buf"]
+
+
 def _in_use() -> Any:
     """Yield the memory of all tensors that exist now, each buffer once."""
     seen: set[int] = set()
     for found in gc.get_objects():
-        if not isinstance(found, Tensor) or found._buf is None or id(found._buf) in seen:
+        # By type: a weak proxy may stand for what is gone. What has no buffer is not to make one.
+        if not issubclass(type(found), Tensor) or _buffer(found) is None or id(found._buf) in seen:
             continue
         seen.add(id(found._buf))
         name = found.__dict__.get("name") if hasattr(found, "__dict__") else None

@@ -310,7 +310,8 @@ def graphs():
 def mismatches():
     with pytest.raises(ValueError, match=r"all_reduce sum.*must be alike"):
         ops.AllReduce()(Tensor(of(RANK, (2 + (RANK == 3),))))
-    with pytest.raises(RuntimeError, match="all ranks of a group must call the same collectives"):
+    # Who hears of it last hears that another has ended over it.
+    with pytest.raises(RuntimeError, match="all ranks of a group must call the same collectives|ended"):
         ops.AllReduce("max" if RANK == 2 else "min")(Tensor(MINE))
         ops.AllReduce("max" if RANK == 1 else "min")(Tensor(MINE))
 

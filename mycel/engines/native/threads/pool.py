@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 
 from mycel.base import locks
 from mycel.engines.native.llvm import jit
@@ -21,6 +22,9 @@ class Pool:
     """The linked pool: the addresses of its functions by name."""
 
     def __init__(self) -> None:
+        # The C library loads it when a thread ends early, and aborts where memory is short by then.
+        with suppress(OSError):  # where there is none under this name, it is not needed
+            self._unwinding = ctypes.CDLL("libgcc_s.so.1")
         host = jit.machine()
         (code,) = jit.compile_objects([pool_text(host.triple)])
         self.address = dict(zip(POOL_SYMBOLS, host.link(code, POOL_SYMBOLS, {})))

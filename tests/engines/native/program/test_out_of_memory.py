@@ -66,7 +66,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize(
-    "phase, room", [("growing", 40), ("products", 16), ("compiled", 16), ("staged", 16), ("varying", 40)]
+    "phase, room", [("growing", 40), ("products", 40), ("compiled", 16), ("staged", 16), ("varying", 40)]
 )
 def test_a_phase_that_runs_out(phase: str, room: int) -> None:
     given = {**os.environ, "PYTHONWARNINGS": "ignore"}
