@@ -19,13 +19,13 @@ from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts
+from mycel.distributed.dividing import divide
 from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
 from mycel.distributed.layouts import Layouts
-from mycel.distributed.pipelined import Piped, Pipeline, check_parts, settings_for
+from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
 from mycel.frontend.micro_batches import cut_into
 from mycel.ir.graph import Graph
-from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transport.place import transport
 
 __all__ = ["Distributed", "distribute"]
@@ -40,23 +40,9 @@ class Divided:
         `count` is the number of tensors in the arguments.
         """
         self.version, self.layouts, self.executor = version, layouts, executor
-        graph, captured = version.graph, version.tensors
-        inputs: list[Optional[Sharding]] = []
-        for k, node in enumerate(graph.inputs):
-            own = k < count
-            inputs.append(
-                layouts.of_input(k, node.type) if own else layouts.of_captured(captured[k - count], node.type)
-            )
-        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
-        tied = {place: i for i, place in self.writes}
-        outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
-        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
-        self.made: Partitioned = partition(graph, layouts.mesh, found, outputs, tied, plan)
-        if layouts.parts and executor.is_apart:
-            check_parts(version, self.made.inputs[:count])
-        layouts.divided(
-            {t.name: (t, s) for t, s in zip(captured, self.made.inputs[count:]) if isinstance(t, Parameter)}
-        )
+        self.made, self.writes, _ = divide(version, layouts, count, layouts.parts and executor.is_apart)
+        captured = zip(version.tensors, self.made.inputs[count:])
+        layouts.divided({t.name: (t, s) for t, s in captured if isinstance(t, Parameter)})
         self._entries: dict[int, Entry] = {}
 
     @property

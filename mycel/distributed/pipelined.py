@@ -18,6 +18,7 @@ from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts, Held, hold
 from mycel.distributed.balance import balanced
+from mycel.distributed.dividing import divide
 from mycel.distributed.executing import Entry, OfRanks, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.engines.failures import out_of_memory
@@ -26,7 +27,6 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.planner.stages import schedule
 from mycel.prims.constrain import Operator, constrain
-from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
 from mycel.transforms.pipeline.cutting import Pipe
 from mycel.transport.place import transport
@@ -98,19 +98,6 @@ def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
     return [replace(mesh, devices=tuple([s * mesh.size + d for d in mesh.devices])) for s in range(stages)]
 
 
-def check_parts(version: Version, arguments: Sequence[Sharding]) -> None:
-    """Raise CompileError where a function would change or return what ranks have parts of.
-
-    `arguments` are the layouts of the tensors in its arguments.
-    """
-    changed = [i for i, _ in version.argument_writes if not arguments[i].is_whole]
-    if changed or (version.returns_given and any(not s.is_whole for s in arguments)):
-        raise CompileError(
-            f"{version.graph.name}: it writes into arguments, or returns a list or dict that it was given, of which "
-            "each rank has a part; return new tensors"
-        )
-
-
 class Piped:
     """One version of a function as a pipeline; a rank runs the graph of its stage."""
 
@@ -119,21 +106,8 @@ class Piped:
         `layouts` inside of a stage and the `pipeline`.
         """
         self.version, self.layouts, self.pipeline = version, layouts, pipeline
-        graph, captured = version.graph, version.tensors
-        inputs: list[Optional[Sharding]] = []
-        for k, node in enumerate(graph.inputs):
-            given = k < count
-            inputs.append(
-                layouts.of_input(k, node.type) if given else layouts.of_captured(captured[k - count], node.type)
-            )
-        self.writes = [*version.argument_writes, *((count + i, place) for i, place in version.writes)]
-        tied = {place: i for i, place in self.writes}
-        outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
         mesh = layouts.mesh
-        graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
-        self.made: Partitioned = partition(graph, mesh, found, outputs, tied, plan, fused_bytes=0)
-        if layouts.parts:
-            check_parts(version, self.made.inputs[:count])
+        self.made, self.writes, tied = divide(version, layouts, count, layouts.parts, fused_bytes=0)
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
@@ -146,8 +120,8 @@ class Piped:
         empty = set(range(pipeline.count)) - {u.stage for u in self.assigned.units.values()}
         if empty:
             raise CompileError(
-                f"{graph.name}: nothing is computed in stage {min(empty)} of {pipeline.count}; set pipeline_stage of "
-                "its Cells, or name them in `cuts`"
+                f"{version.graph.name}: nothing is computed in stage {min(empty)} of {pipeline.count}; set "
+                "pipeline_stage of its Cells, or name them in `cuts`"
             )
         self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
         self._programs: dict[int, tuple[Stage, Entry]] = {}
