@@ -172,7 +172,9 @@ def slice_factors(node: Node) -> tuple[Factor, ...]:
     labels = [a if w else None for a, w in enumerate(whole)]
     inner = []
     for a, (start, stop, step, size) in enumerate(zip(starts, stops, steps, shape)):
-        if not whole[a] and is_one(step) and (unit := _unit(start, stop, size)) > 1:
+        if whole[a] or not is_one(step) or is_zero(stop - start):
+            continue
+        if (unit := _unit(start, stop, size)) > 1:
             places = (Place(a, size // unit),), (Place(a, (stop - start) // unit),)
             inner.append(Factor(unit, *places, sizes=(("starts", a), ("stops", a))))
     return (*named(node, [labels], [labels], sizes=_own("stops", len(labels))), *inner)
@@ -191,7 +193,12 @@ def pad_factors(node: Node) -> tuple[Factor, ...]:
     inner = []
     low, high, interior = (node.params[k] for k in ("low", "high", "interior"))
     for a, (before, size) in enumerate(zip(node.inputs[0].shape, node.type.shape)):
-        if labels[a] is None and interior[a] == 0 and (unit := _unit(before, low[a], high[a])) > 1:
+        if (
+            labels[a] is None
+            and interior[a] == 0
+            and not is_zero(before)
+            and (unit := _unit(before, low[a], high[a])) > 1
+        ):
             places = (Place(a, before // unit), None), (Place(a, size // unit),)
             inner.append(Factor(unit, *places, sizes=(("low", a), ("high", a))))
     return (*named(node, [labels, ()], [labels]), *inner)
@@ -203,7 +210,7 @@ def concat_factors(node: Node) -> tuple[Factor, ...]:
     axis, sizes = node.params["axis"], [x.shape[node.params["axis"]] for x in node.inputs]
     found = named(node, [labels] * len(node.inputs), [labels])
     if (unit := _unit(*sizes)) > 1:
-        places = tuple([Place(axis, size // unit) for size in sizes])
+        places = tuple([None if is_zero(size) else Place(axis, size // unit) for size in sizes])
         found = (*found, Factor(unit, places, (Place(axis, node.type.shape[axis] // unit),)))
     return found
 

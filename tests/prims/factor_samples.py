@@ -81,9 +81,15 @@ SAMPLES: dict[str, tuple[Sample, ...]] = {
     ),
     "transpose": (Sample(((2, 3, 4, 2),), {"permutation": (0, 2, 1, 3)}),),
     "broadcast_to": (Sample(((2, 1, 3),), {"shape": (4, 2, 5, 3)}),),
-    "slice": (Sample(((4, 5, 3),), {"starts": (0, 1, 0), "stops": (4, 4, 3), "steps": (1, 2, 1)}),),
-    "pad": (Sample(((3, 2, 4), ()), {"low": (0, 1, 0), "high": (0, 2, 0), "interior": (0, 1, 0)}),),
-    "concat": (Sample(((3, 2, 4), (3, 5, 4)), {"axis": 1}),),
+    "slice": (
+        Sample(((4, 5, 3),), {"starts": (0, 1, 0), "stops": (4, 4, 3), "steps": (1, 2, 1)}),
+        Sample(((4, 6),), {"starts": (4, 0), "stops": (4, 6), "steps": (1, 1)}),
+    ),
+    "pad": (
+        Sample(((3, 2, 4), ()), {"low": (0, 1, 0), "high": (0, 2, 0), "interior": (0, 1, 0)}),
+        Sample(((3, 0), ()), {"low": (0, 2), "high": (0, 4), "interior": (0, 0)}),
+    ),
+    "concat": (Sample(((3, 2, 4), (3, 5, 4)), {"axis": 1}), Sample(((3, 4), (3, 0), (3, 2)), {"axis": 1})),
     "random_bits": tuple(
         Sample((state,), {"shape": (3, 2, 4), "dtype": kind}, dtypes=("uint64",))
         for state in (np.array([7, 2**64 - 5], np.uint64), np.array([[1, 2], [3, 2**33], [4, 5]], np.uint64))
