@@ -114,14 +114,20 @@ class _Joined:
 
 
 class _Known:
-    """What compiled functions have read of the world and of groups: an attribute for each."""
+    """What compiled functions have read of the world and of groups: an attribute for each, as it is
+    in the thread that asks, since ranks may be threads.
+    """
 
-    world = "0 of 1"
+    def __getattr__(self, name: str) -> str:
+        way = transport()
+        if name == "world":
+            return sys.intern(f"{way.rank} of {way.size}")
+        ranks = way.groups.get(name.removeprefix("group "))
+        return sys.intern("none" if ranks is None else str(ranks))
 
 
 _joined = _Joined()
 _known = _Known()
-_groups: dict[str, Group] = {}
 
 
 def _read(name: str) -> None:
@@ -129,10 +135,6 @@ def _read(name: str) -> None:
     staging = eager.local.staging if eager.active else None
     if staging is not None:
         staging.following.guard_attribute(_known, name, getattr(_known, name))
-
-
-def _note(name: str, value: str) -> None:
-    setattr(_known, name, sys.intern(value))
 
 
 def check_joined(function: str) -> None:
@@ -149,7 +151,12 @@ def check_joined(function: str) -> None:
 
 def known(group: Any) -> bool:
     """Return whether there is a group of that name."""
-    return group in WORLDS.values() or group in _groups
+    return group in WORLDS.values() or group in transport().groups
+
+
+def created() -> dict[str, tuple[int, ...]]:
+    """Return the ranks of the groups that have been created, by name."""
+    return dict(transport().groups)
 
 
 def find_group(function: str, group: Optional[str]) -> Group:
@@ -162,10 +169,10 @@ def find_group(function: str, group: Optional[str]) -> Group:
     if group is None or group in WORLDS.values():
         _read("world")
         return Group("world", tuple(range(transport().size)))
-    if group not in _groups:
+    if group not in transport().groups:
         raise ValueError(f"{function}: there is no group {group!r}; create_group or new_group makes one")
     _read(f"group {group}")
-    return _groups[group]
+    return Group(group, transport().groups[group])
 
 
 def member(function: str, parameter: str, rank: Any, group: Group) -> int:
@@ -224,7 +231,6 @@ def _join(found: environment.World, store: Optional[TCPStore]) -> None:
     _joined.way, _joined.store = environment.connect(found, store, f"ranks-{_joined.times}")
     _joined.found = found
     put(_joined.way)
-    _note("world", f"{_joined.way.rank} of {found.size}")
     logger.info("communication: this process is rank %d of %d", _joined.way.rank, found.size)
 
 
@@ -233,7 +239,6 @@ def _leave() -> None:
     way, _joined.way = _joined.way, None
     if way is not None:
         put(AloneWay())
-        _note("world", "0 of 1")
         way.close()
     if _joined.store is not None:
         _joined.store.close()
@@ -247,9 +252,7 @@ def release() -> None:
     """
     _leave()
     GlobalComm.INITED = False
-    for name in _groups:
-        _note(f"group {name}", "none")
-    _groups.clear()
+    transport().groups.clear()
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
@@ -365,8 +368,7 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
         raise ValueError(f"create_group: rank_ids {ranks} is not possible: {known_ranks}")
     if known(group):
         raise ValueError(f"create_group: there is a group {group!r} already")
-    _groups[group] = Group(group, tuple(ranks))
-    _note(f"group {group}", str(ranks))
+    transport().groups[group] = tuple(ranks)
 
 
 def destroy_group(group: str) -> None:
@@ -378,7 +380,6 @@ def destroy_group(group: str) -> None:
     >>> destroy_group("mine")
     """
     arguments.text("destroy_group", "group", group)
-    if group not in _groups:
+    if group not in transport().groups:
         raise ValueError(f"destroy_group: there is no group {group!r} that create_group made")
-    del _groups[group]
-    _note(f"group {group}", "none")
+    del transport().groups[group]

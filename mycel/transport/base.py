@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class Transport(ABC):
 
     rank: int
     size: int
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The groups of ranks that this rank has created, by name."""
+        return {}
 
     @abstractmethod
     def exchange(self, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:

@@ -37,6 +37,7 @@ class Counted(Transport):
 
     def __init__(self, inner: Transport) -> None:
         self.inner, self.rank, self.size = inner, inner.rank, inner.size
+        self.groups = inner.groups
         self.counts: dict[str, Count] = {}
 
     @property

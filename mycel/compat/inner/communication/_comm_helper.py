@@ -129,7 +129,7 @@ def _destroy_group_helper(group: str) -> None:
 
 def _get_group_map() -> dict[str, list[int]]:
     """Return the groups with the ranks of their processes."""
-    return {name: list(group.ranks) for name, group in groups._groups.items()}
+    return {name: list(ranks) for name, ranks in groups.created().items()}
 
 
 def _wait_all_comm_init() -> None:

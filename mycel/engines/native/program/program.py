@@ -135,6 +135,7 @@ class Program(Encoded):
             held.add(self)
         _by_table[ctypes.addressof(self.table)] = self
         self.lock: Any = locks.lock() if self.hosted else None
+        self._twins: list[tuple[Program, Callable[..., Any]]] = []
         # At exit the operating system takes the memory.
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
 
@@ -161,16 +162,35 @@ class Program(Encoded):
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """Return the entry with its errors.
 
-        These are those of host steps, and of a recursion that is too deep.
+        These are those of host steps, and of a recursion that is too deep. A host step may wait for
+        another thread that runs the same program, as ranks that are threads do: each thread that
+        finds the program running gets a twin of it.
         """
 
         def call(*buffers: Any) -> Any:
-            if self.watch is not None:
-                self.watch.inputs(self, buffers)
-            return self.guarded(lambda: run(*buffers))
+            program, entry = self._vacant(run)
+            try:
+                if program.watch is not None:
+                    program.watch.inputs(program, buffers)
+                return program._guarded(lambda: entry(*buffers))
+            finally:
+                program.lock.release()
 
         call.__dict__["program"] = self
         return call
+
+    def _vacant(self, run: Callable[..., Any]) -> tuple[Program, Callable[..., Any]]:
+        """Return this program or a twin that no thread runs, locked, with its entry."""
+        if self.lock.acquire(blocking=False):
+            return self, run
+        for twin, entry in list(self._twins):
+            if twin.lock.acquire(blocking=False):
+                return twin, entry
+        made = Program(self.template, self.sizes)
+        made.lock.acquire()
+        entry = runtime().entry(made, ctypes.addressof(made.table))
+        self._twins.append((made, entry))
+        return made, entry
 
     def guarded(self, run: Callable[[], Any]) -> Any:
         """Return the result of `run`, which runs this program.
@@ -180,28 +200,31 @@ class Program(Encoded):
         if self.lock is None:
             return run()
         with self.lock:
-            self.status.value = 0
-            try:
-                result = run()
-            finally:
-                status, self.status.value = self.status.value, 0
-                errors, self.errors[:] = list(self.errors), []
-                if self.watch is not None:
-                    self.watch.look()
-            if errors:
-                raise errors[0]
-            if status == OUT_OF_MEMORY:
-                raise MemoryError(
-                    "the gradient of a loop: there is no memory for the states of its rounds; call the loop through "
-                    "ms.recompute, which keeps few"
-                )
-            if status:
-                raise RecursionError(
-                    f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than "
-                    f"{RECORD_BYTES >> 30} GiB; "
-                    "end the recursion earlier, or write it as a loop"
-                )
-            return result
+            return self._guarded(run)
+
+    def _guarded(self, run: Callable[[], Any]) -> Any:
+        self.status.value = 0
+        try:
+            result = run()
+        finally:
+            status, self.status.value = self.status.value, 0
+            errors, self.errors[:] = list(self.errors), []
+            if self.watch is not None:
+                self.watch.look()
+        if errors:
+            raise errors[0]
+        if status == OUT_OF_MEMORY:
+            raise MemoryError(
+                "the gradient of a loop: there is no memory for the states of its rounds; call the loop through "
+                "ms.recompute, which keeps few"
+            )
+        if status:
+            raise RecursionError(
+                f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than "
+                f"{RECORD_BYTES >> 30} GiB; "
+                "end the recursion earlier, or write it as a loop"
+            )
+        return result
 
 
 def outside_error(table: int, record: int, index: int) -> BaseException:
