@@ -1,8 +1,9 @@
 """What the collectives of a rank's graph send, exactly, before anything runs.
 
 Bytes and messages are those of the ring algorithms (`mycel.transport.amounts`), by which
-`mycel.transport.counted` counts what runs. A collective in the body of a loop counts once a round,
-one in a branch as if the branch were taken.
+`mycel.transport.counted` counts what runs. What a rank sends to other stages of a pipeline is as
+large as it is. A collective in the body of a loop counts once a round, one in a branch as if the
+branch were taken.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mycel.ir.graph import Graph, Node, Where
 from mycel.ir.mesh import Mesh
 from mycel.planner.topology import Topology
 from mycel.prims.collectives import COLLECTIVES, permute
+from mycel.prims.messages import messages as stage_messages
 from mycel.transport.amounts import messages, sent
 
 __all__ = ["Communication", "Exchange", "exchange_of"]
@@ -93,6 +95,14 @@ def exchange_of(node: Node, rank: Optional[int] = None) -> Optional[Exchange]:
     return Exchange(node.op, axes, count, nbytes, bytes_, times, node.where, mesh)
 
 
+def _to_stages(node: Node) -> Optional[Exchange]:
+    if node.prim is not stage_messages:
+        return None
+    count = len(node.params["sent"])
+    nbytes = sum(hint(i.type.nbytes) for i in node.inputs[:count])
+    return Exchange("send", (), 1, nbytes, nbytes, count, node.where, node.params["mesh"]) if count else None
+
+
 class Communication:
     """The collectives of one rank's graph, which `text` shows by the user's lines.
 
@@ -113,7 +123,8 @@ class Communication:
 
     def __init__(self, graph: Graph, topology: Optional[Topology] = None, rank: Optional[int] = None) -> None:
         self.topology = topology
-        self.exchanges = [e for e in (exchange_of(n, rank) for n in _nodes(graph)) if e is not None]
+        found = [exchange_of(n, rank) or _to_stages(n) for n in _nodes(graph)]
+        self.exchanges = [e for e in found if e is not None]
 
     @property
     def sent(self) -> int:
@@ -148,7 +159,7 @@ class Communication:
         for place, kind, axes, count, found in rows[:most]:
             times = "once" if len(found) == 1 else f"{len(found)} times"
             lines.append(
-                f"  {kind} along {', '.join(axes)} ({count} ranks), {times}: {readable(sum(e.sent for e in found))} in "
+                f"  {_named(kind, axes, count)}, {times}: {readable(sum(e.sent for e in found))} in "
                 f"{self._counted(found)}{self._seconds(found)}; {place}"
             )
         if len(rows) > most:
@@ -167,6 +178,10 @@ class Communication:
 
     def __str__(self) -> str:
         return self.text()
+
+
+def _named(kind: str, axes: tuple[str, ...], count: int) -> str:
+    return f"{kind} along {', '.join(axes)} ({count} ranks)" if axes else f"{kind} to other stages"
 
 
 def _nodes(graph: Graph) -> Iterator[Node]:

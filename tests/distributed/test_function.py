@@ -18,7 +18,8 @@ from mycel.distributed import Layouts, distribute
 from mycel.distributed.apart import held
 from mycel.ir.mesh import Mesh
 from mycel.transport import threads
-from tests.parallel.networks import TASKS, WAYS, Task, layouts
+from tests.parallel.networks import TASKS, Task
+from tests.parallel.ways import WAYS, fits, layouts
 
 STEPS = 3
 _making = threading.Lock()
@@ -46,7 +47,7 @@ def test_training_is_that_of_one_device(name: str, count: int) -> None:
     losses = run(alone, ms.jit(alone.step))
     states = values(alone)
     for way in WAYS:
-        if (way == "both" and count % 2) or (way == "tokens" and not alone.tokens):
+        if not fits(alone, way, count):
             continue
 
         def rank(_: int, way: str = way) -> tuple[list[float], dict[str, np.ndarray]]:

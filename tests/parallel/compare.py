@@ -5,8 +5,9 @@
         python tests/parallel/compare.py --devices 8
 
 Every rank, or the one process of several devices, trains each network undivided and then divided in
-each way, and compares the losses and the parameters. Rank 0 prints a line for each; the exit status
-says whether all agree.
+each way, and compares the losses and the parameters, masks of dropout bit for bit, and what was
+sent with what was predicted and with what each way may send (`accounts.py`). Rank 0 prints a line
+for each; the exit status says whether all agree.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
 import mycel as ms
-from mycel.distributed import distribute
+from mycel.distributed.function import Distributed
 from mycel.frontend.micro_batches import cut_into
-from mycel.transport.place import transport
-from tests.parallel.networks import MICRO_BATCHES, MORE_WAYS, PIPELINES, TASKS, WAYS, layouts, pipeline, recomputed
+from mycel.planner.account import Communication
+from mycel.transport.counted import Counted
+from mycel.transport.place import transport, within
+from tests.parallel import accounts
+from tests.parallel.adasum import alone_by_adasum
+from tests.parallel.networks import TASKS, Task
+from tests.parallel.ways import ALL, COMBINED, PIPELINES, by_adasum, divide, fits, parts
 
 LOSSES, STATES = 1e-5, 5e-5
 # The gradient of a key's bias is 0, as it adds the same to all scores; Adam makes steps of what
@@ -32,74 +40,148 @@ LOSSES, STATES = 1e-5, 5e-5
 NOISE = "key.bias"
 
 
-def trained(name, steps, wrap):
-    """Train a new network; returns its losses, and its parameters' values by name."""
+class Trained(NamedTuple):
+    """The losses, the parameters by name, and what is to be equal bit for bit."""
+
+    losses: np.ndarray
+    states: dict[str, np.ndarray]
+    shown: list[np.ndarray]
+
+
+def made(name: str, steps: int) -> Task:
+    """A network whose values are the same each time."""
     ms.set_seed(3)
     np.random.seed(3)
-    task = TASKS[name](steps)
-    step = wrap(task)
-    losses = [float(step(*map(ms.Tensor, batch))) for batch in task.batches]
-    return np.array(losses), {p.name: p.asnumpy().copy() for p in task.network.get_parameters()}
+    return TASKS[name](steps)
 
 
-def undivided(task, parts):
-    """The compiled step of a task, with the batch cut into parts."""
-    step = ms.jit(task.step)
-
-    def call(*batch):
-        with cut_into(parts):
-            return step(*batch)
-
-    return call
+def arrays(values: Any) -> list[np.ndarray]:
+    return [v.asnumpy() for v in values[:-1]]
 
 
-def divided(task, way, count):
-    """The step of a task, divided in a way."""
-    if way in CUT:
-        return distribute(task.step, *pipeline(way, count))
-    if way == "recompute":
-        recomputed(task)
-    return distribute(task.step, layouts(task, way, count))
+def trained(task: Task, wrap: Callable[[Any], Any], own: Callable[[Any], Any] = lambda rows: rows) -> Trained:
+    """Train a network by its step, wrapped; `own` takes of each array of a batch what is given."""
+    step = wrap(task.step)
+    losses = [float(step(*[ms.Tensor(own(a)) for a in batch])) for batch in task.batches]
+    shown = [] if task.shown is None else arrays(wrap(task.shown)(*map(ms.Tensor, task.batches[0])))
+    return Trained(np.array(losses), task.values(), shown)
 
 
-CUT = ("accumulation", *PIPELINES)
+def undivided(count: int) -> Callable[[Any], Any]:
+    """Functions compiled for one device, with the batch cut into so many parts."""
+
+    def wrap(function: Any) -> Any:
+        compiled = ms.jit(function)
+
+        def call(*batch: Any) -> Any:
+            with cut_into(count):
+                return compiled(*batch)
+
+        return call if count > 1 else compiled
+
+    return wrap
 
 
-def main():
+def own_rows(array: np.ndarray) -> np.ndarray:
+    """The rows of this rank."""
+    return np.split(array, transport().size)[transport().rank]
+
+
+class Compared(NamedTuple):
+    by_loss: float
+    by_state: float
+    wrong: list[str]
+    remarks: list[str]
+
+
+def compared(name: str, way: str, count: int, steps: int, expected: Trained) -> Compared:
+    """Train a network in a way, and compare it with what is expected."""
+    task, programs = made(name, steps), []
+
+    def wrap(function: Any) -> Any:
+        found = divide(task, function, way, count)
+        programs.append(found)
+        return found
+
+    counted = Counted(transport())
+    if way in COMBINED:
+        found = trained(task.with_step(by_adasum(task)), lambda step: step, own_rows)
+        wrong, remarks = [], []
+    else:
+        with within(counted):
+            step = wrap(task.step)
+            batches = [[ms.Tensor(a) for a in batch] for batch in task.batches]
+            losses = np.array([float(step(*batch)) for batch in batches])
+            sent = counted.sent
+        wrong, remarks = checked(task, way, count, step, batches[0], sent / steps)
+        shown = [] if task.shown is None else arrays(wrap(task.shown)(*batches[0]))
+        found = Trained(losses, task.values(), shown)
+    by_loss = np.abs(found.losses - expected.losses).max() / np.abs(expected.losses).max()
+    by_state = max(np.abs(found.states[k] - v).max() for k, v in expected.states.items() if not k.endswith(NOISE))
+    wrong += [] if by_loss < LOSSES else ["losses"]
+    wrong += [] if by_state < STATES else ["states"]
+    masks = [k for k, (a, b) in enumerate(zip(found.shown, expected.shown)) if not np.array_equal(a, b)]
+    wrong += [f"mask {k}" for k in masks]
+    if found.shown:
+        remarks.append(f"{len(found.shown) - len(masks)} masks equal")
+    return Compared(by_loss, by_state, wrong, remarks)
+
+
+def checked(
+    task: Task, way: str, count: int, step: Distributed, batch: list[Any], sent: float
+) -> tuple[list[str], list[str]]:
+    """What is wrong with the communication of a step that has sent so many bytes, and remarks."""
+    program = step.divided(*batch)
+    found = Communication(program.graph, rank=transport().rank if transport().size > 1 else None)
+    wrong, remarks = accounts.checked(task, way, count, found, batch)
+    if transport().size > 1 and sent != found.sent:
+        wrong.append(f"{sent} bytes were sent, {found.sent} were predicted")
+    return wrong, [f"{found.sent} bytes a step", *remarks]
+
+
+def alone(name: str, way: str, count: int, steps: int) -> Trained:
+    """What one device computes in place of a way."""
+    if way in COMBINED:
+        return Trained(*alone_by_adasum(lambda: made(name, steps), count, transport().rank), [])
+    return trained(made(name, steps), undivided(parts(way, count)))
+
+
+def first_wrong(wrong: list[str]) -> int:
+    """The first rank that has found something wrong, 0 if there is none."""
+    ranks = range(transport().size)
+    return next((k for k, bad in enumerate(transport().all_gather_list(np.array([len(wrong)]), ranks)) if bad[0]), 0)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", default=",".join(TASKS))
-    parser.add_argument("--ways", default=",".join((*WAYS, *MORE_WAYS)))
+    parser.add_argument("--ways", default=",".join(ALL))
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--devices", type=int, default=0, help="so many devices of this process, in place of ranks")
     asked = parser.parse_args()
     if not asked.devices:
         ms.communication.init()
-    wrong, count = 0, asked.devices or transport().size
+    bad, count = 0, asked.devices or transport().size
     for name in asked.tasks.split(","):
-        whole = {}
+        whole: dict[Any, Trained] = {}
         for way in asked.ways.split(","):
-            if (way == "tokens" and not TASKS[name](1).tokens) or (way == "both" and count % 2):
+            if not fits(made(name, 1), way, count) or (asked.devices and way in (*PIPELINES, *COMBINED)):
                 continue
-            if way in PIPELINES and (count % 2 or asked.devices):
-                continue
-            parts = MICRO_BATCHES if way in CUT else 1
-            if parts not in whole:
-                whole[parts] = trained(name, asked.steps, lambda task, parts=parts: undivided(task, parts))
-            losses, states = whole[parts]
+            key = way if way in COMBINED else parts(way, count)
+            if key not in whole:
+                whole[key] = alone(name, way, count, asked.steps)
             began = time.perf_counter()
-            found, values = trained(name, asked.steps, lambda task, way=way: divided(task, way, count))
-            by_loss = np.abs(found - losses).max() / np.abs(losses).max()
-            by_state = max(np.abs(values[k] - states[k]).max() for k in states if not k.endswith(NOISE))
-            agrees = by_loss < LOSSES and by_state < STATES
-            wrong += not agrees
-            if transport().rank == 0:
-                seconds = time.perf_counter() - began
-                text = "agrees" if agrees else "DIFFERS"
+            found = compared(name, way, count, asked.steps, whole[key])
+            seconds = time.perf_counter() - began
+            bad += bool(found.wrong)
+            if first_wrong(found.wrong) == transport().rank:
+                text = f"DIFFERS on rank {transport().rank}: {', '.join(found.wrong)}" if found.wrong else "agrees"
                 print(
-                    f"{name} {way} {count}: losses {by_loss:.1e} states {by_state:.1e} {text} ({seconds:.1f} s)",
+                    f"{name} {way} {count}: losses {found.by_loss:.1e} states {found.by_state:.1e} {text} "
+                    f"({'; '.join(found.remarks)}; {seconds:.1f} s)",
                     flush=True,
                 )
-    return wrong
+    return bad
 
 
 if __name__ == "__main__":

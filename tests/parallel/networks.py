@@ -1,41 +1,68 @@
 """Small networks of the kinds that are divided in practice, with a training step each.
 
 `TASKS` has, by name, a function that makes one: it returns the step, batches of global size, and
-the names by which each way to divide lays out inputs and parameters. All sizes are small.
+the names by which each way to divide lays out inputs and parameters. All sizes are small. The ways
+are in `ways.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Optional
 
 import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
 
-ROWS = 12
+ROWS = 16
 
 
 @dataclass
 class Task:
     """A network with its step, its batches, and layouts by the kind of parallelism.
 
-    `step` takes the tensors of a batch and returns the loss. `tokens` has, for each input, the axis
-    that sequence parallelism divides; `operators` has the layouts of operator parallelism by
-    parameter, with "tp" for the mesh axis.
+    `derive` takes the tensors of a batch and returns the loss and gradients, which `update` takes;
+    `step` does both. `tokens` has, for each input, the axis that sequence parallelism divides;
+    `operators` has the layouts of operator parallelism by parameter, with "tp" for the mesh axis.
+    `shown` returns of a batch what has to be equal bit for bit, as the masks of dropout, beside a
+    gradient that it takes.
     """
 
     network: Any
+    derive: Callable[..., Any]
+    update: Callable[..., Any]
     step: Callable[..., Any]
     batches: list[tuple[np.ndarray, ...]]
     operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     tokens: tuple[Any, ...] = ()
+    shown: Optional[Callable[..., Any]] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """All parameters and states by name."""
+        return {p.name: p for c in (self.network, self.update) for p in c.get_parameters()}
+
+    def values(self) -> dict[str, np.ndarray]:
+        """The values of all parameters and states by name."""
+        return {name: p.asnumpy().copy() for name, p in self.parameters().items()}
+
+    def with_step(self, step: Callable[..., Any]) -> Task:
+        """Return the task with another step, whose results alone are compared."""
+        return replace(self, step=step, shown=None)
 
 
-def training(network: nn.Cell, loss: Callable[..., Any], optimizer: Callable[[Any], nn.Cell]) -> Callable[..., Any]:
-    """The training step of a network."""
+Loss = Callable[..., Any]
+
+
+def training(
+    network: nn.Cell,
+    loss: Loss,
+    optimizer: Callable[[Any], nn.Cell],
+    batches: list[tuple[np.ndarray, ...]],
+    **more: Any,
+) -> Task:
+    """The training of a network by an optimizer; `more` are other fields of the task."""
     weights = network.trainable_params()
     update = optimizer(weights)
     derive = ms.value_and_grad(lambda *batch: loss(network, *batch), None, weights)
@@ -45,15 +72,20 @@ def training(network: nn.Cell, loss: Callable[..., Any], optimizer: Callable[[An
         update(gradients)
         return value
 
-    return step
+    return Task(network, derive, update, step, batches, **more)
 
 
 def adam(weights: Any) -> nn.Cell:
     return nn.Adam(weights, learning_rate=1e-3)
 
 
-def cross_entropy(logits: Any, labels: Any) -> Any:
-    return ops.cross_entropy(logits, labels)
+def momentum(weights: Any) -> nn.Cell:
+    return nn.Momentum(weights, 0.01, 0.9)
+
+
+def classified(network: Any, x: Any, y: Any) -> Any:
+    """The loss of a classifier."""
+    return ops.cross_entropy(network(x), y)
 
 
 class LeNet(nn.Cell):
@@ -72,9 +104,8 @@ class LeNet(nn.Cell):
 def lenet(steps: int) -> Task:
     random, net = np.random.RandomState(0), LeNet()
     batches = [(random.randn(ROWS, 1, 28, 28).astype("f4"), random.randint(0, 10, ROWS)) for _ in range(steps)]
-    step = training(net, lambda n, x, y: cross_entropy(n(x), y), lambda w: nn.Momentum(w, 0.01, 0.9))
     operators = {"fc1.weight": ("tp",), "fc1.bias": ("tp",), "fc2.weight": (None, "tp"), "conv1.weight": ("tp",)}
-    return Task(net, step, batches, operators)
+    return training(net, classified, momentum, batches, operators=operators)
 
 
 class Block(nn.Cell):
@@ -117,9 +148,8 @@ def resnet(steps: int) -> Task:
     random, net = np.random.RandomState(0), ResNet()
     net.set_train()
     batches = [(random.randn(ROWS, 3, 16, 16).astype("f4"), random.randint(0, 10, ROWS)) for _ in range(steps)]
-    step = training(net, lambda n, x, y: cross_entropy(n(x), y), lambda w: nn.Momentum(w, 0.01, 0.9))
     operators = {"head.weight": (None, "tp"), "blocks.8.conv1.weight": ("tp",), "blocks.8.conv2.weight": (None, "tp")}
-    return Task(net, step, batches, operators)
+    return training(net, classified, momentum, batches, operators=operators)
 
 
 class Layer(nn.Cell):
@@ -133,7 +163,15 @@ class Layer(nn.Cell):
         self.out, self.up, self.down = nn.Dense(width, width), nn.Dense(width, 4 * width), nn.Dense(4 * width, width)
         self.drop = nn.Dropout(p=0.1)
 
+    def dropped(self, x: Any, masks: list[Any]) -> Any:
+        """Return `x` with elements dropped, of which `masks` gets to know."""
+        y = self.drop(x)
+        masks.append(y == 0)
+        return y
+
     def construct(self, x: Any) -> Any:
+        """Return the result, and the masks of dropout."""
+        masks: list[Any] = []
         rows, length, width = x.shape
         y = self.norm1(x)
         q, k, v = (
@@ -143,21 +181,25 @@ class Layer(nn.Cell):
         scores = ops.matmul(q, k.transpose(0, 1, 3, 2)) / (width // self.heads) ** 0.5
         if self.causal:
             scores = scores + ops.triu(ops.full((length, length), -1e9), 1)
-        mixed = ops.matmul(self.drop(ops.softmax(scores, -1)), v)
-        x = x + self.drop(self.out(mixed.transpose(0, 2, 1, 3).reshape(rows, length, width)))
-        return x + self.drop(self.down(ops.gelu(self.up(self.norm2(x)))))
+        mixed = ops.matmul(self.dropped(ops.softmax(scores, -1), masks), v)
+        x = x + self.dropped(self.out(mixed.transpose(0, 2, 1, 3).reshape(rows, length, width)), masks)
+        return x + self.dropped(self.down(ops.gelu(self.up(self.norm2(x)))), masks), masks
 
 
 class Transformer(nn.Cell):
     def __init__(self, words: int, length: int, width: int, heads: int, layers: int, causal: bool) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.layers = nn.SequentialCell([Layer(width, heads, causal) for _ in range(layers)])
+        self.layers = nn.CellList([Layer(width, heads, causal) for _ in range(layers)])
         self.norm, self.head, self.length = nn.LayerNorm((width,)), nn.Dense(width, words), length
 
     def construct(self, tokens: Any) -> Any:
         x = self.words(tokens) + self.places(ops.arange(self.length))
-        return self.head(self.norm(self.layers(x)))
+        masks: list[Any] = []
+        for layer in self.layers:
+            x, more = layer(x)
+            masks = masks + more
+        return self.head(self.norm(x)), masks
 
 
 def transformer(steps: int, causal: bool) -> Task:
@@ -166,16 +208,26 @@ def transformer(steps: int, causal: bool) -> Task:
     net.set_train()
     batches = [tuple(random.randint(0, words, (ROWS, length)) for _ in range(2)) for _ in range(steps)]
 
-    def loss(n: Any, tokens: Any, labels: Any) -> Any:
-        return cross_entropy(n(tokens).reshape(-1, words), labels.reshape(-1))
+    def both(n: Any, tokens: Any, labels: Any) -> Any:
+        logits, masks = n(tokens)
+        return ops.cross_entropy(logits.reshape(-1, words), labels.reshape(-1)), tuple(masks)
 
+    def loss(n: Any, tokens: Any, labels: Any) -> Any:
+        return both(n, tokens, labels)[0]
+
+    def shown(tokens: Any, labels: Any) -> Any:
+        (_, masks), gradients = noted(tokens, labels)
+        return (*masks, gradients[0].sum())
+
+    noted = ms.value_and_grad(lambda *batch: both(net, *batch), None, net.trainable_params(), has_aux=True)
     operators: dict[str, tuple[Any, ...]] = {"words.embedding_table": ("tp",)}
     for k in range(2):
         for name in ("query", "key", "value", "up"):
             operators[f"layers.{k}.{name}.weight"] = operators[f"layers.{k}.{name}.bias"] = ("tp",)
         for name in ("out", "down"):
             operators[f"layers.{k}.{name}.weight"] = (None, "tp")
-    return Task(net, training(net, loss, adam), batches, operators, ((None, "sp"), (None, "sp")))
+    tokens = ((None, "sp"), (None, "sp"))
+    return training(net, loss, adam, batches, operators=operators, tokens=tokens, shown=shown)
 
 
 class Recommender(nn.Cell):
@@ -205,7 +257,7 @@ def recommender(steps: int) -> Task:
         return ops.binary_cross_entropy_with_logits(n(dense, sparse), clicks, one, one)
 
     operators = {f"tables.{k}.embedding_table": ("tp",) for k in range(3)}
-    return Task(net, training(net, loss, adam), batches, operators)
+    return training(net, loss, adam, batches, operators=operators)
 
 
 class Experts(nn.Cell):
@@ -230,8 +282,7 @@ class Experts(nn.Cell):
 def experts(steps: int) -> Task:
     random, net = np.random.RandomState(0), Experts(12, 8)
     batches = [(random.randn(ROWS, 8).astype("f4"), random.randint(0, 5, ROWS)) for _ in range(steps)]
-    step = training(net, lambda n, x, y: cross_entropy(n(x), y), adam)
-    return Task(net, step, batches, {"up": ("tp",), "down": ("tp",)})
+    return training(net, classified, adam, batches, operators={"up": ("tp",), "down": ("tp",)})
 
 
 TASKS: dict[str, Callable[[int], Task]] = {
@@ -242,55 +293,3 @@ TASKS: dict[str, Callable[[int], Task]] = {
     "recommender": recommender,
     "experts": experts,
 }
-
-
-def layouts(task: Task, way: str, count: int) -> Any:
-    """The layouts of a way to divide among `count` ranks."""
-    from mycel.distributed import Layouts
-    from mycel.ir.mesh import Mesh
-
-    rows = [("dp",)] * len(task.batches[0])
-    if way == "operators":
-        return Layouts(Mesh((count,), ("tp",)), [], task.operators)
-    if way == "both":
-        return Layouts(Mesh((count // 2, 2), ("dp", "tp")), rows, task.operators)
-    if way == "tokens":
-        return Layouts(Mesh((count,), ("sp",)), task.tokens)
-    mesh = Mesh((count,), ("dp",))
-
-    # Optimizers' states want gradients as what they are copies of does, so names tell them apart.
-    weights = {p.name for p in task.network.get_parameters()}
-
-    def states(p: Any) -> Any:
-        return ("dp",) if p.name not in weights and p.ndim and p.size > 8 else None
-
-    def everything(p: Any) -> Any:
-        return ("dp",) if p.ndim and p.size > 8 else None
-
-    return Layouts(mesh, rows, {"data": None, "recompute": None, "zero1": states, "zero3": everything}[way])
-
-
-# Ways in which the batch is cut into micro-batches: the schedule and the stages of each device.
-PIPELINES = {"pipeline-gpipe": ("gpipe", 1), "pipeline-1f1b": ("1f1b", 1), "pipeline-interleaved": ("interleaved", 2)}
-MICRO_BATCHES = 4
-
-
-def pipeline(way: str, count: int) -> Any:
-    """The layouts inside of a stage, and the pipeline: two stages, or one rank after another."""
-    from mycel.distributed import Layouts, Pipeline
-    from mycel.ir.mesh import Mesh
-
-    stages = 1 if way == "accumulation" else 2
-    schedule, chunks = PIPELINES.get(way, ("gpipe", 1))
-    rows = [("dp",)] * 3
-    return Layouts(Mesh((count // stages,), ("dp",)), rows), Pipeline(stages, MICRO_BATCHES, schedule, chunks=chunks)
-
-
-def recomputed(task: Task) -> None:
-    """Have a network compute its layers anew for their gradients."""
-    for cell in task.network.cells():
-        cell.recompute()
-
-
-WAYS = ("data", "operators", "both", "tokens", "zero1", "zero3")
-MORE_WAYS = ("recompute", "accumulation", *PIPELINES)
