@@ -22,6 +22,7 @@ from mycel import nn, ops
 from mycel.base.log import logger
 from mycel.cli import main
 from mycel.engines.native.llvm import jit
+from mycel.engines.native.llvm.target import host, processor
 
 
 def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
@@ -102,7 +103,7 @@ def test_lenet_trains_to_the_same_losses(
 
 
 def test_lenet_trains_to_the_same_losses_on_an_old_processor(usual_losses: np.ndarray, tmp_path: Path) -> None:
-    if not jit.machine().triple.startswith("x86_64"):
+    if not host().triple.startswith("x86_64"):
         pytest.skip("levels are those of x86-64")
     run(TRAIN, tmp_path / "losses.npy", MYCEL_CPU="x86-64", ONEDNN_MAX_CPU_ISA="SSE41")
     np.testing.assert_allclose(np.load(tmp_path / "losses.npy"), usual_losses, rtol=0, atol=1e-4)
@@ -129,12 +130,12 @@ def test_a_level_that_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(
         ValueError, match="MYCEL_CPU=x86-64: this processor lacks cmov, cx8, fxsr, mmx, sse; name a lower"
     ):
-        jit.processor()
+        processor()
     monkeypatch.setattr(jit.llvm, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
     with pytest.raises(ValueError, match="levels are those of x86-64 and this is another processor"):
-        jit.processor()
+        processor()
     monkeypatch.delenv("MYCEL_CPU")
-    assert jit.processor()[1:] == ("+sse2", frozenset({"sse2"}))
+    assert processor()[1:] == ("+sse2", frozenset({"sse2"}))
 
 
 # The cache of compiled objects

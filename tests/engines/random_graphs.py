@@ -354,13 +354,13 @@ def check_seed(seed: int) -> str:
 
 def levels() -> list[str]:
     """The levels of `MYCEL_CPU` that this processor has."""
-    from mycel.engines.native.llvm import jit
+    from mycel.engines.native.llvm.target import _LEVELS, processor
 
     found, before = [], os.environ.get("MYCEL_CPU")
-    for level in jit._LEVELS:
+    for level in _LEVELS:
         os.environ["MYCEL_CPU"] = level
         try:
-            jit.processor()
+            processor()
         except ValueError:
             break
         finally:

@@ -90,9 +90,9 @@ class NativeEngine(HostEngine):
 
     @property
     def identity(self) -> str:
-        from mycel.engines.native.llvm.jit import machine
+        from mycel.engines.native.llvm.target import host
 
-        return machine().identity
+        return host().identity
 
     def describe(self) -> dict[str, Any]:
         from mycel.engines.native.report.facts import facts
@@ -100,7 +100,7 @@ class NativeEngine(HostEngine):
         return facts()
 
     def check_environment(self) -> None:
-        from mycel.engines.native.llvm.jit import processor
+        from mycel.engines.native.llvm.target import processor
 
         processor()
 

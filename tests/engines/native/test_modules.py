@@ -13,6 +13,7 @@ import pytest
 from mycel.base import config
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.llvm.generation import Generator
+from mycel.engines.native.llvm.target import host
 
 
 def text(number: int, statements: int = 3) -> str:
@@ -44,8 +45,7 @@ def made(texts: list[str]) -> list[bytes]:
 @pytest.mark.parametrize("count", [1, 2, 3, 17])
 def test_code_does_not_depend_on_who_makes_it(count: int) -> None:
     texts = [text(n, 1 + n % 5) for n in range(count)]
-    host = jit.machine()
-    expected = [Generator(host.target_machine(), host.triple).code_of(t) for t in texts]
+    expected = [Generator(host().machine(), host().triple).code_of(t) for t in texts]
     assert made(texts) == expected
     assert made([*texts[::-1], *texts]) == [*expected[::-1], *expected]
 
@@ -99,8 +99,7 @@ def test_text_that_is_no_module() -> None:
 
 
 def test_a_generator_takes_many_modules() -> None:
-    host = jit.machine()
-    one = Generator(host.target_machine(), host.triple)
+    one = Generator(host().machine(), host().triple)
     expected = one.code_of(text(7))
     one.modules = 255
     assert one.code_of(text(7)) == expected and one.modules == 256

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["Tile", "accumulate", "columns", "lines", "panel", "rows", "tile_for"]
 
@@ -69,9 +69,8 @@ def tile_for(height: int | None, width: int | None, element: str = "float") -> T
     It is the one whose multiply-adds and reads take the fewest cycles, counted with what the last
     tiles of rows and columns waste. `element` is LLVM's element type.
     """
-    host = machine()
-    lanes = host.vector_bytes // (4 if element == "float" else 8)
-    registers = 32 if host.vector_bytes == 64 or not host.triple.startswith("x86") else 16
+    lanes = target().vector_bytes // (4 if element == "float" else 8)
+    registers = 32 if target().vector_bytes == 64 or not target().is_family("x86") else 16
     best: tuple[float, Tile] | None = None
     for most, vectors in _shapes(registers):
         across = 1.0 if width is None else math.ceil(width / (vectors * lanes)) * vectors * lanes / width

@@ -21,7 +21,7 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math.build import Builder, Value, at_least, at_most, power_of_two, select
 from mycel.engines.native.math.exponential import exp_reduced, reduce
 
@@ -34,13 +34,12 @@ Operand = Union[str, int]
 
 def lanes_of(dtype: DType) -> int:
     """Return how many elements a vector has."""
-    return machine().vector_bytes // dtype.itemsize
+    return target().vector_bytes // dtype.itemsize
 
 
 def vectors() -> tuple[int, ...]:
     """Return the widths of tiles in vectors, the largest first."""
-    host = machine()
-    few = host.triple.startswith("x86_64") and "avx512f" not in host.feature_set
+    few = target().is_family("x86_64") and "avx512f" not in target().feature_set
     return (2, 1) if few else (4, 2, 1)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mycel.engines.native.kernels.codegen import NAME
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["HEADER", "with_checks"]
 
@@ -211,11 +211,11 @@ def _prepared(text: str) -> str:
     import llvmlite.binding as llvm
 
     inlined = re.sub(r"^(define internal [^\n]*\([^\n]*\bptr\b[^\n]*\)) \{$", r"\1 alwaysinline {", text, flags=re.M)
-    host = machine()
-    target = host.target_machine()
+    made_for = target()
+    machine = made_for.machine()
     module = llvm.parse_assembly(inlined, context=llvm.create_context())
-    module.triple, module.data_layout = host.triple, str(target.target_data)
-    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
+    module.triple, module.data_layout = made_for.triple, str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()

@@ -27,7 +27,7 @@ from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.scans import ScanWriter
 from mycel.engines.native.kernels.schedule import column_work, copies, describe, grain
 from mycel.engines.native.kernels.values import Word
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math import library as vector_math
 from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.loops.counting import Count
@@ -62,7 +62,7 @@ def generate(nest: Nest) -> Kernel:
 
     Where an earlier nest differs in its buffers only, its kernel is used with the buffers replaced.
     """
-    key, buffers = digest_of(nest, machine().identity)
+    key, buffers = digest_of(nest, target().identity)
     if key is None:
         return _Generator(nest).run()
     found = _written.get(key)
@@ -141,7 +141,7 @@ class _Generator(ScanWriter):
         e = self.e
         body = "\n".join([*self.entry, *e.lines])
         parts = [f"define void @{NAME}(ptr noalias readonly %words, i64 %begin, i64 %end) #0 {{", "entry:", body, "}"]
-        bits = machine().vector_bytes * 8
+        bits = target().vector_bytes * 8
         if self.has_sites:
             # What lies outside is code that is not expected to run.
             parts.append('!0 = !{!"branch_weights", i32 1048576, i32 1}')

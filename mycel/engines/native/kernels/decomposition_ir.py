@@ -13,7 +13,7 @@ from mycel.base.dtype import DType
 from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["MOST", "cholesky_text", "lu_text", "solve_text"]
 
@@ -29,7 +29,7 @@ class _Writer:
     def __init__(self, dtype: DType, numbers: tuple[str, ...], pointers: tuple[str, ...]) -> None:
         self.code = c = Code()
         self.bytes = dtype.itemsize
-        self.lanes = machine().vector_bytes // self.bytes
+        self.lanes = target().vector_bytes // self.bytes
         self.element, self.short = ("float", "f32") if self.bytes == 4 else ("double", "f64")
         self.vector, self.flags = f"<{self.lanes} x {self.element}>", f"<{self.lanes} x i1>"
         self.number = {n: c.load("i64", "%words", str(k)) for k, n in enumerate(numbers)}
@@ -98,7 +98,7 @@ class _Writer:
         c.do("ret void")
         body = c.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "")
         head, _, rest = body.partition(") {")
-        kind, bits = f"v{self.lanes}{self.short}", machine().vector_bytes * 8
+        kind, bits = f"v{self.lanes}{self.short}", target().vector_bytes * 8
         declares = (
             "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
             f"declare {self.element} @llvm.fabs.{self.short}({self.element})\n"

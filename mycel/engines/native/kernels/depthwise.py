@@ -22,7 +22,7 @@ from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import DimLike, is_one
 from mycel.ir.graph import Node
 from mycel.prims.base import Primitive
@@ -174,7 +174,7 @@ class _Writer:
     def __init__(self, kernel_y: int, kernel_x: int) -> None:
         self.code = Code()
         self.taps_y, self.taps_x = kernel_y, kernel_x
-        self.lanes = machine().vector_bytes // 4
+        self.lanes = target().vector_bytes // 4
         self.vector, self.mask = f"<{self.lanes} x float>", f"<{self.lanes} x i1>"
         self.number = {n: self.code.load("i64", "%words", str(k)) for k, n in enumerate(NUMBERS)}
         self.base = {}

@@ -14,7 +14,7 @@ from mycel.base.dtype import DType
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.kernels.fourier_codelets import Lanes, Number
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["Array", "Load", "Store", "Vectors", "vector_lanes", "write_turns"]
 
@@ -25,7 +25,7 @@ Store = Callable[[str, Number], None]
 
 def vector_lanes(dtype: DType) -> int:
     """Return the number of elements of a vector."""
-    return machine().vector_bytes // dtype.itemsize
+    return target().vector_bytes // dtype.itemsize
 
 
 def write_turns(table: Array, start: int, turns: Array, total: int) -> None:
@@ -135,6 +135,6 @@ class Vectors:
         self.code.do("ret void")
         body = self.code.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "")
         head, _, rest = body.partition(") {")
-        bits = machine().vector_bytes * 8
+        bits = target().vector_bytes * 8
         widths = f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}\n'
         return f"{head}) #0 {{{rest}\n{declares}{widths}"

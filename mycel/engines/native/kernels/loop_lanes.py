@@ -21,8 +21,8 @@ from mycel.engines.native.kernels.emit import compute_type, literal, memory_type
 from mycel.engines.native.kernels.loop_code import LoopWriter, Round
 from mycel.engines.native.kernels.nest import Site
 from mycel.engines.native.kernels.views import View, contiguous_strides
-from mycel.engines.native.llvm.jit import machine
 from mycel.engines.native.llvm.narrow import narrow, widen
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike, product
 from mycel.loops import legality
@@ -92,7 +92,7 @@ class _VectorWriter(LoopWriter):
         """Return the number of lanes: of the widest element, and dividing a short loop's length."""
         sizes = [self.arrays[x.array].dtype.itemsize for x in statements(s.body) if isinstance(x, Set)]
         sizes += [x.read.dtype.itemsize for x in sites(s.body) if x.read is not None]
-        lanes = machine().vector_bytes // max([4, *sizes])
+        lanes = target().vector_bytes // max([4, *sizes])
         if type(s.start) is type(s.stop) is int:
             length = s.stop - s.start
             while lanes > 2 and length % lanes and length < MOST_VECTORS * lanes:

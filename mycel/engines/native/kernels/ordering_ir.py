@@ -27,7 +27,7 @@ from __future__ import annotations
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["PAD", "record_bytes", "search_text", "sort_text", "top_text"]
 
@@ -378,7 +378,7 @@ def _rows(o: _Order, stack: int, body: str) -> str:
 
 
 def _kernel(c: Code) -> str:
-    bits = machine().vector_bytes * 8
+    bits = target().vector_bytes * 8
     width = f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}'
     return c.function("void", NAME, "ptr %words, i64 %begin, i64 %end", "").replace(") {", ") #0 {", 1) + "\n" + width
 

@@ -26,7 +26,7 @@ from mycel.base.dtype import DType
 from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math import library
 
 __all__ = ["Form", "backward_text", "forward_text", "lanes_of", "names_of_words"]
@@ -62,7 +62,7 @@ class Form:
 
 def lanes_of(dtype: DType) -> int:
     """Return the number of elements of a vector."""
-    return machine().vector_bytes // dtype.itemsize
+    return target().vector_bytes // dtype.itemsize
 
 
 def names_of_words(form: Form) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -88,7 +88,7 @@ def names_of_words(form: Form) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _registers() -> int:
-    return 32 if "avx512f" in machine().feature_set or machine().triple.startswith("aarch64") else 16
+    return 32 if "avx512f" in target().feature_set or target().is_family("aarch64") else 16
 
 
 class _Writer:
@@ -307,7 +307,7 @@ class _Writer:
         c.do("ret void")
         body = c.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "")
         head, _, rest = body.partition(") {")
-        kind, bits = f"v{self.lanes}{self.short}", machine().vector_bytes * 8
+        kind, bits = f"v{self.lanes}{self.short}", target().vector_bytes * 8
         declares = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
         declares += (
             ""

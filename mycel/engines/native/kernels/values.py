@@ -20,7 +20,7 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.emit import Emitter, choose, compute_type, literal
 from mycel.engines.native.kernels.nest import Access, Affine, Expr, Nest, Site, reaches_far
 from mycel.engines.native.kernels.schedule import row_work
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import Dim, is_one, is_zero
 
 __all__ = ["TICKS", "KernelWriter", "Word"]
@@ -42,7 +42,7 @@ class KernelWriter:
         kinds = [loop.kind for loop in nest.loops]
         extent = nest.loops[-1].extent
         widest = max([s.value.dtype.itemsize for s in nest.stores if s.value.dtype.itemsize <= 4], default=4)
-        lanes = max(machine().vector_bytes // max(widest, 4), 2)
+        lanes = max(target().vector_bytes // max(widest, 4), 2)
         scalar = nest.scalar or is_one(extent)
         self.lanes = 1 if scalar else lanes
         self.wide = not scalar

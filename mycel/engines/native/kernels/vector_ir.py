@@ -12,7 +12,7 @@ from mycel.base.dtype import DType
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.kernels.emit import literal
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math import library
 
 __all__ = ["Vectors", "lanes_of"]
@@ -20,7 +20,7 @@ __all__ = ["Vectors", "lanes_of"]
 
 def lanes_of(dtype: DType) -> int:
     """Return the number of elements of a vector."""
-    return machine().vector_bytes // dtype.itemsize
+    return target().vector_bytes // dtype.itemsize
 
 
 class Vectors:
@@ -174,7 +174,7 @@ class Vectors:
         c.do("ret void")
         body = c.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "")
         head, _, rest = body.partition(") {")
-        bits = machine().vector_bytes * 8
+        bits = target().vector_bytes * 8
         widths = f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}\n'
         declares = "".join(f"{line}\n" for line in sorted(self.declares))
         return f"{head}) #0 {{{rest}\n{library.definitions(self.functions)}{declares}{widths}"

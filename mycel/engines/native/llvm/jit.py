@@ -1,12 +1,8 @@
-"""Compilation of LLVM IR to callable addresses: target machine, optimizer, linker and object cache.
+"""Compilation of LLVM IR to callable addresses: optimizer, linker and object cache.
 
 Objects are kept on disk (`mycel.cache`) under the hash of the IR, in a folder for the processor's
 features and LLVM's version, which several hosts may share. Several modules compile at once, and
-while their caller goes on (`Modules`).
-
-Code is compiled for this machine's processor, or for the level of x86-64 that `MYCEL_CPU` names
-(x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves
-several machines.
+while their caller goes on (`Modules`). Code that this process runs is the host's.
 """
 
 from __future__ import annotations
@@ -28,48 +24,17 @@ from mycel.base.while_open import Block, WhileOpen
 from mycel.engines.failures import no_memory
 from mycel.engines.native.llvm.generation import LOOPS_MARK, Generator
 from mycel.engines.native.llvm.pages import CodePages
+from mycel.engines.native.llvm.target import host
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["LOOPS_MARK", "Machine", "Modules", "compile_objects", "machine", "processor", "python_symbols"]
+__all__ = ["LOOPS_MARK", "Machine", "Modules", "compile_objects", "machine", "python_symbols"]
 
-_LEVELS = {
-    "x86-64": "cmov cx8 fxsr mmx sse sse2",
-    "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
-    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
-    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
-}
-_FORMAT = 4
 # What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads
 # may reserve.
 CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
 LINK_BYTES = 8 << 20
-
-
-def processor() -> tuple[str, str, frozenset[str]]:
-    """Return the name and features of the processor that code is compiled for.
-
-    These are LLVM's name, the features in LLVM's form, and the names of those it has. Raises
-    ValueError where `MYCEL_CPU` is not a level, or one that this processor does not reach.
-    """
-    host = llvm.get_host_cpu_features()
-    present = frozenset(name for name, has in host.items() if has)
-    level = os.environ.get("MYCEL_CPU")
-    if not level:
-        return llvm.get_host_cpu_name(), host.flatten(), present
-    if not llvm.get_process_triple().startswith("x86_64"):
-        raise ValueError(f"MYCEL_CPU={level}: levels are those of x86-64 and this is another processor; unset it")
-    if level not in _LEVELS:
-        raise ValueError(f"MYCEL_CPU={level}: there is no such level; they are {', '.join(_LEVELS)}")
-    names = list(_LEVELS)
-    needed = frozenset(" ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split())
-    lacking = sorted(needed - present)
-    if lacking:
-        raise ValueError(
-            f"MYCEL_CPU={level}: this processor lacks {', '.join(lacking)}; name a lower level or unset it"
-        )
-    return level, "", needed
 
 
 def _address(name: str) -> int:
@@ -79,36 +44,16 @@ def _address(name: str) -> int:
 
 
 class Machine:
-    """The target of compilation: its LLVM name, features and vector width, and the linker."""
+    """The host as a target of compilation, with the linker."""
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self.triple = llvm.get_process_triple()
-        self.cpu, self.features, self.feature_set = processor()
-        if "avx512f" in self.feature_set:
-            self.vector_bytes = 64
-        elif "avx" in self.feature_set:
-            self.vector_bytes = 32
-        else:
-            self.vector_bytes = 16
-        self.target = llvm.Target.from_triple(self.triple)
+        self.host = host()
         self._idle: list[Generator] = []
-        self.linker = llvm.create_lljit_compiler(self.target_machine(), suppress_errors=False)
+        self.linker = llvm.create_lljit_compiler(self.host.machine(), suppress_errors=False)
         self._trackers: list[Any] = []
         self.pages = CodePages(_address)
         self._names = 0
         self._lock = locks.lock()
-        # Code made for another processor of the same features runs as well; at most its
-        # instructions are in another order.
-        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
-        self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
-
-    def target_machine(self) -> Any:
-        """Return a new code generator."""
-        return self.target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
-        )
 
     @timed("LLVM")
     def compile(self, text: str) -> bytes:
@@ -127,7 +72,7 @@ class Machine:
         try:
             generator = self._idle.pop()
         except IndexError:
-            generator = Generator(self.target_machine(), self.triple)
+            generator = Generator(self.host.machine(), self.host.triple)
         try:
             return generator.code_of(text, assembly)
         finally:
@@ -136,7 +81,7 @@ class Machine:
     def prepare(self, threads: int) -> None:
         """Make generators for so many threads, which would wait for Python's lock at each step."""
         while len(self._idle) < threads:
-            self._idle.append(Generator(self.target_machine(), self.triple))
+            self._idle.append(Generator(self.host.machine(), self.host.triple))
 
     @timed("linking")
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
@@ -170,8 +115,8 @@ _machine_lock = locks.lock()
 
 @locks.in_child
 def _in_child() -> None:
-    for host in _machine:
-        host.pages.begin_anew()
+    for made in _machine:
+        made.pages.begin_anew()
 
 
 # LLVM has locks of its own, and is called under this one.
@@ -179,7 +124,7 @@ locks.quiet(lambda: llvm.ffi.lib._lock._lock)
 
 
 def machine() -> Machine:
-    """Return the host machine, set up on first use."""
+    """Return the machine, set up on first use."""
     if not _machine:
         with _machine_lock:
             if not _machine:
@@ -276,7 +221,7 @@ class Modules:
 
 
 def _objects() -> str:
-    return f"objects-{machine().identity}"
+    return f"objects-{host().identity}"
 
 
 def _digest(text: str) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base.dtype import DType, bfloat16
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 
 __all__ = ["ANY", "COMPUTED", "EXACT", "narrow", "widen"]
 
@@ -32,8 +32,7 @@ _REBIAS_FACTOR = (127 + 127 - 15) << 23
 
 
 def _has_half() -> bool:
-    host = machine()
-    return not host.triple.startswith("x86_64") or "f16c" in host.feature_set
+    return not target().is_family("x86_64") or "f16c" in target().feature_set
 
 
 class _Bits:

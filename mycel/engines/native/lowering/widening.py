@@ -9,7 +9,7 @@ first used.
 from __future__ import annotations
 
 from mycel.base.dtype import DType, bfloat16, float16, float32
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import target
 from mycel.ir.graph import Node, at
 from mycel.prims import elementwise as E
 
@@ -23,10 +23,9 @@ def is_native(dtype: DType) -> bool:
 
     Families other than x86-64 are assumed to have them.
     """
-    host = machine()
-    if dtype not in _FEATURES or not host.triple.startswith("x86_64"):
+    if dtype not in _FEATURES or not target().is_family("x86_64"):
         return True
-    return not host.feature_set.isdisjoint(_FEATURES[dtype])
+    return not target().feature_set.isdisjoint(_FEATURES[dtype])
 
 
 def widened(node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -27,7 +27,7 @@ import numpy as np
 from mycel.base import cache, config, locks
 from mycel.base.log import logger
 from mycel.base.remembered import MANY, Remembered
-from mycel.engines.native.llvm import jit
+from mycel.engines.native.llvm.target import host
 from mycel.engines.native.onednn import library as dnnl
 from mycel.engines.native.onednn.plan import ALIGNMENT, Plan, Product, Unsupported
 
@@ -84,7 +84,7 @@ def quickest(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], 
 
 
 def _kind() -> str:
-    return f"choices-{jit.machine().identity}"
+    return f"choices-{host().identity}"
 
 
 def _digest(work: tuple[Any, ...], threads: int) -> str:

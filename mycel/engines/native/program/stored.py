@@ -36,7 +36,7 @@ from mycel.base.log import logger
 from mycel.base.spans import timed
 from mycel.engines.native.kernels import rounding
 from mycel.engines.native.kernels.nest import Access, Affine, Expr
-from mycel.engines.native.llvm import jit
+from mycel.engines.native.llvm.target import host
 from mycel.engines.native.lowering import winograd_steps
 from mycel.engines.native.lowering.steps import Lowered
 from mycel.engines.native.onednn import autotune
@@ -97,7 +97,7 @@ def _source() -> Optional[str]:
         facts = hashlib.sha256()
         for path, at in sorted(files):
             facts.update(f"{path} {at.st_ino} {at.st_size} {at.st_mtime_ns} {at.st_ctime_ns}\n".encode())
-        kind, name, begin = f"sources-{jit.machine().identity}", facts.hexdigest(), time.time()
+        kind, name, begin = f"sources-{host().identity}", facts.hexdigest(), time.time()
         known = cache.read(kind, name)
         if known is not None:
             return known.decode()
@@ -137,7 +137,7 @@ def _surroundings() -> Optional[str]:
     limits = [os.environ.get(name, "") for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")]
     parts = [
         source,
-        jit.machine().identity,
+        host().identity,
         platform.python_version(),
         np.__version__,
         library,
@@ -172,7 +172,7 @@ def _is_own(prim: Primitive) -> bool:
 
 
 def _kind() -> str:
-    return f"programs-{jit.machine().identity}"
+    return f"programs-{host().identity}"
 
 
 # Places in the source.

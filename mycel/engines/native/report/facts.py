@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import binding
 
-from mycel.engines.native.llvm import jit
+from mycel.engines.native.llvm.target import processor
 from mycel.engines.native.onednn import library as dense_library
 from mycel.engines.native.threads.pool import default_threads, thread_limit
 
@@ -21,7 +21,7 @@ def facts() -> dict[str, Any]:
     else:
         dense = {"found": False, "reason": reason}
     try:
-        target = jit.processor()[0]
+        target = processor()[0]
     except ValueError as error:
         target = f"nothing: {error}"
     return {

@@ -11,7 +11,7 @@ import sys
 
 from mycel.base import config
 from mycel.base.log import logger
-from mycel.engines.native.llvm.jit import machine
+from mycel.engines.native.llvm.target import host, target
 from mycel.engines.native.runtime import checking
 
 __all__ = ["available", "setting"]
@@ -24,8 +24,7 @@ _granted: list[bool] = []
 
 def _ask() -> bool:
     """Return whether the processor has the units and the system lets the process use them."""
-    host = machine()
-    if sys.platform != "linux" or not host.triple.startswith("x86_64") or not _NEEDED <= host.feature_set:
+    if sys.platform != "linux" or not host().is_family("x86_64") or not _NEEDED <= host().feature_set:
         return False
     refused = ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST, _TILES)
     if refused:
@@ -38,7 +37,7 @@ def available() -> bool:
 
     They are not used where each access is checked, as their own are not seen.
     """
-    if not config._context["matrix_units"] or checking.is_on():
+    if not config._context["matrix_units"] or checking.is_on() or target() is not host():
         return False
     if not _granted:
         _granted.append(_ask())

@@ -25,11 +25,11 @@ class Pool:
         # The C library loads it when a thread ends early, and aborts where memory is short by then.
         with suppress(OSError):  # where there is none under this name, it is not needed
             self._unwinding = ctypes.CDLL("libgcc_s.so.1")
-        host = jit.machine()
-        (code,) = jit.compile_objects([pool_text(host.triple)])
-        self.address = dict(zip(POOL_SYMBOLS, host.link(code, POOL_SYMBOLS, {})))
+        machine = jit.machine()
+        (code,) = jit.compile_objects([pool_text(machine.host.triple)])
+        self.address = dict(zip(POOL_SYMBOLS, machine.link(code, POOL_SYMBOLS, {})))
         # Never freed, not even while the interpreter ends: helpers run it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(host))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(machine))
         begin = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(self.address["pool_begin"])
         if begin(min(default_threads(), thread_limit())):
             raise OSError("the system has no key left for data of threads (pthread_key_create)")

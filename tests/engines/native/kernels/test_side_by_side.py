@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mycel.engines.native.llvm.jit import _LEVELS, machine
+from mycel.engines.native.llvm.target import _LEVELS, host
 
 SEEDS = 12
 ROOT = Path(__file__).parents[4]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[4]
 def test_reductions_side_by_side_agree_with_the_reference(level: str, tmp_path: Path) -> None:
     names = list(_LEVELS)
     needed = " ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split() if level else []
-    if not machine().feature_set.issuperset(needed):
+    if not host().feature_set.issuperset(needed):
         pytest.skip(f"this processor is below {level}")
     environment = {**os.environ, "MYCEL_CPU": level, "MYCEL_CACHE": str(tmp_path)}
     command = [sys.executable, "-m", "tests.engines.native.kernels.side_by_side", "0", str(SEEDS)]

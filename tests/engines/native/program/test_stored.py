@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mycel import nn, ops
 from mycel.base import cache as files
 from mycel.base import garbage
 from mycel.engines import buffers
+from mycel.engines.native.llvm.target import host
 from mycel.engines.native.program import stored
 from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
@@ -170,7 +172,7 @@ SURROUNDINGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "oneDNN's instructions": lambda patch: patch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2"),
     "NumPy": lambda patch: patch.setattr(np, "__version__", "9.9.9"),
     "Python": lambda patch: patch.setattr("platform.python_version", lambda: "3.99"),
-    "the machine": lambda patch: patch.setattr(stored.jit.machine(), "identity", "0123456789abcdef"),
+    "the machine": lambda patch: patch.setattr(stored, "host", lambda: replace(host(), cpu="another", features="")),
     "the threads": lambda patch: patch.setattr(stored.runtime(), "threads", 17),
     "a setting": _settings,
 }
@@ -471,6 +473,7 @@ def test_the_account_of_its_steps_is_the_same() -> None:
 PROGRAM = """
 import numpy as np, mycel as ms
 from mycel import ops
+from mycel.engines.native.llvm.target import host
 from mycel.engines.native.program import stored
 from mycel.engines.native.program.template import Template
 def f(x):

@@ -49,10 +49,10 @@ def disturbed(count: int = 1) -> Iterator[None]:
 
 def with_condition() -> Pool:
     """Return another pool, whose threads sleep by a condition variable."""
-    host = jit.machine()
+    machine = jit.machine()
     other = Pool.__new__(Pool)
-    (code,) = jit.compile_objects([pool_text(host.triple, futex=False)])
-    other.address = dict(zip(POOL_SYMBOLS, host.link(code, POOL_SYMBOLS, {})))
+    (code,) = jit.compile_objects([pool_text(machine.host.triple, futex=False)])
+    other.address = dict(zip(POOL_SYMBOLS, machine.link(code, POOL_SYMBOLS, {})))
     ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(other.address["pool_begin"])(2)
     return other
 
