@@ -9,7 +9,8 @@ from mycel.transforms.partition.arrays import shard, whole
 from mycel.transforms.partition.division import divisions_of, implied
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, local_type, part_of, sharding
 from mycel.transforms.partition.moves import Move, apply, route
-from mycel.transforms.partition.partitioner import Message, Partitioned, partition
+from mycel.transforms.partition.partitioner import Partitioned, partition
+from mycel.transforms.partition.tasks import Message
 
 __all__ = [
     "WHOLE",

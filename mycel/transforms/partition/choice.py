@@ -22,13 +22,15 @@ Additions by index into a pending value are taken apart from it, so that both ar
 they are pending. Softmax and moments that have an operand divided along what they combine are
 opened to simpler primitives, whose reductions can be combined; of other nodes an operand that is
 divided where they have no factor is gathered. Calls of graphs are replaced by what the graphs do.
-The graphs of loops and conditions stay as they are, and run whole on every rank.
+The graphs of loops and conditions are divided by themselves (`nested`), from the layouts that their
+operands have.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Optional, Union
 
 from mycel.ir.graph import Graph, Node
@@ -53,14 +55,17 @@ from mycel.transforms.partition.division import (
 )
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, elements, part_along, static
 from mycel.transforms.partition.moves import route
+from mycel.transforms.partition.nested import HOLDERS, Inside, Nested
 from mycel.transforms.partition.sums import adds_into, terms_beside
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["Choice", "choose"]
+__all__ = ["BYTES_PER_BYTE", "BYTES_PER_FLOP", "Choice", "Problem", "choose"]
 
 Layout = Union[Sharding, tuple[Sharding, ...]]
 # The bytes that a rank could send in the time of one floating-point operation.
 BYTES_PER_FLOP = 0.005
+# And in which it makes a byte of a result.
+BYTES_PER_BYTE = 0.01
 # Primitives that open where operands are divided along what they combine, and graphs that are
 # put in place of their calls.
 OPENED = (moments, softmax, log_softmax)
@@ -72,7 +77,8 @@ class Choice:
     """The layouts of all values and the divisions of all nodes of a graph.
 
     `layouts` has that in which a node gives its value, with what is pending; `settled` that in
-    which users other than linear ones find it. `opened` are nodes that had better be opened.
+    which users other than linear ones find it. `opened` are nodes that had better be opened;
+    `inside` has the nodes that hold graphs, and how these are divided.
     """
 
     def __init__(self) -> None:
@@ -81,6 +87,28 @@ class Choice:
         self.divisions: dict[Node, Sharding] = {}
         self.flows: dict[Node, tuple[int, ...]] = {}
         self.opened: list[Node] = []
+        self.inside: dict[Node, Inside] = {}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph whose nodes are to be divided on a mesh.
+
+    `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
+    outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
+    nodes that are decided. `parameters` are the inputs that are no data, `data_axes` the mesh axes
+    that divide data, None for those that divide the other inputs. `nested` divides inner graphs.
+    """
+
+    graph: Graph
+    mesh: Mesh
+    inputs: Sequence[Optional[Sharding]]
+    outputs: Sequence[Optional[Sharding]]
+    tied: Mapping[int, int]
+    plan: Mapping[Node, Sharding]
+    parameters: frozenset[Node]
+    data_axes: Optional[frozenset[str]]
+    nested: Nested
 
 
 # What users want of a value along one mesh axis: a part, with whether all of them agree, or None
@@ -89,27 +117,16 @@ Wish = Optional[tuple[Part, bool]]
 Wishes = dict[str, Wish]
 
 
-def choose(
-    graph: Graph,
-    mesh: Mesh,
-    inputs: Sequence[Optional[Sharding]],
-    outputs: Sequence[Optional[Sharding]],
-    tied: Mapping[int, int],
-    plan: Mapping[Node, Sharding],
-) -> Choice:
-    """Return the divisions of a graph's nodes on a `mesh`.
-
-    `inputs` and `outputs` are the layouts asked for, None where any will do; `tied` has, for
-    outputs that must be laid out as an input, the number of that input; `plan` has the divisions of
-    nodes that are decided.
-    """
-    kept = frozenset(graph.inputs[k] for k in tied.values())
-    first = _Chooser(graph, mesh, inputs, plan, kept, {}).run()
+def choose(problem: Problem) -> Choice:
+    """Return the divisions of a graph's nodes."""
+    graph, tied = problem.graph, problem.tied
+    first = _Chooser(problem, {}).run()
     wanted = [
-        _bare(first.layouts[graph.inputs[tied[k]]]) if o is None and k in tied else o for k, o in enumerate(outputs)
+        _bare(first.layouts[graph.inputs[tied[k]]]) if o is None and k in tied else o
+        for k, o in enumerate(problem.outputs)
     ]
-    wishes = _wishes(graph, mesh, first, wanted)
-    return _Chooser(graph, mesh, inputs, plan, kept, wishes).run()
+    wishes = _wishes(graph, problem.mesh, first, wanted)
+    return _Chooser(problem, wishes).run()
 
 
 def _bare(layout: Layout) -> Sharding:
@@ -118,34 +135,27 @@ def _bare(layout: Layout) -> Sharding:
 
 
 class _Chooser:
-    def __init__(
-        self,
-        graph: Graph,
-        mesh: Mesh,
-        inputs: Sequence[Optional[Sharding]],
-        plan: Mapping[Node, Sharding],
-        kept: frozenset[Node],
-        wishes: Mapping[Node, Wishes],
-    ) -> None:
+    def __init__(self, problem: Problem, wishes: Mapping[Node, Wishes]) -> None:
         """Begin with the layouts of the inputs.
 
-        `graph`, `mesh`, `inputs` and `plan` are those of `choose`; `kept` are the inputs that an
-        output replaces, `wishes` is what users want of each value along each mesh axis.
+        `wishes` is what users want of each value of the `problem` along each mesh axis.
         """
-        self.graph, self.mesh, self.plan, self.wishes = graph, mesh, plan, wishes
+        graph, kept = problem.graph, problem.parameters
+        self.graph, self.mesh, self.plan, self.wishes = graph, problem.mesh, problem.plan, wishes
+        self.nested = problem.nested
         self.uses = use_counts(graph)
         self.beside = terms_beside(graph)
         self.result = Choice()
         self.moved: dict[Node, dict[Sharding, None]] = {}  # the layouts that users had of values
         self.free: set[Node] = set()
-        for node, layout in zip(graph.inputs, inputs):
+        for node, layout in zip(graph.inputs, problem.inputs):
             if layout is None:
                 self.free.add(node)
             self.result.layouts[node] = layout or WHOLE
         # Values of parameters alone, and the mesh axes that divide data.
         self.parameters: set[Node] = set(kept)
-        self.data_axes: set[str] = set()
-        for node in graph.inputs:
+        self.data_axes: set[str] = set(problem.data_axes or ())
+        for node in graph.inputs if problem.data_axes is None else ():
             if node not in kept:
                 self.data_axes.update(self.seen(node).mesh_axes)
 
@@ -188,6 +198,9 @@ class _Chooser:
             if node.prim in CALLS and not _calls_itself(node):
                 made.opened.append(node)
             return
+        if node.prim in HOLDERS and node not in self.plan:
+            self.hold(node)
+            return
         factors = factors_at(node)
         flows: tuple[int, ...] = ()
         if node in self.plan:
@@ -204,21 +217,41 @@ class _Chooser:
             if self.pending(value) and k not in flows and self.uses[value] > 1:
                 self.settle(value)
         operands, results = implied(node, division)
-        for value, layout in zip(node.inputs, operands):
-            if value in self.free and layout.is_even:
-                made.layouts[value] = layout
-            self.free.discard(value)
-            if layout != made.layouts[value]:
-                self.moved.setdefault(value, {})[layout] = None
+        self.use(node, operands)
         made.divisions[node], made.flows[node] = division, flows
         made.layouts[node] = tuple(results) if isinstance(node.type, tuple) else results[0]
+
+    def use(self, node: Node, operands: Sequence[Sharding]) -> None:
+        """Note that a node has its operands in these layouts."""
+        layouts = self.result.layouts
+        for value, layout in zip(node.inputs, operands):
+            if value in self.free and layout.is_even:
+                layouts[value] = layout
+            self.free.discard(value)
+            if layout != layouts[value]:
+                self.moved.setdefault(value, {})[layout] = None
+
+    def hold(self, node: Node) -> None:
+        """Divide the graphs that a node holds."""
+        made = self.result
+        for value in node.inputs:
+            if self.pending(value) and self.uses[value] > 1:
+                self.settle(value)
+        layouts = [self.seen(v) for v in node.inputs]
+        stable = [v in self.parameters for v in node.inputs]
+        inside = self.nested.of(node, layouts, stable, frozenset(self.data_axes))
+        self.use(node, inside.operands)
+        made.inside[node], made.divisions[node], made.flows[node] = inside, WHOLE, ()
+        made.layouts[node] = inside.results
 
     def touched(self, node: Node) -> bool:
         """Return whether anything asks for a division: an operand, a user, or a plan."""
         if node in self.plan or any(self.wishes.get(node, {}).values()):
             return True
         layouts = self.result.layouts
-        return any(layouts[i] != WHOLE or i in self.free for i in node.inputs)
+        if any(layouts[i] != WHOLE or i in self.free for i in node.inputs):
+            return True
+        return node.prim in HOLDERS and self.nested.is_planned(node)
 
     # Claims.
 
@@ -340,7 +373,7 @@ class _Chooser:
             if wish is not None and end.fits(wish[0]):
                 end = Sharding((*end.parts, wish[0]))
         settled = sum(m.sent for m in route(layout, end, type, self.mesh))
-        return settled + elements(static(type), layout) * type.dtype.itemsize * 0.01
+        return settled + elements(static(type), layout) * type.dtype.itemsize * BYTES_PER_BYTE
 
     # Pending sums that flow on.
 
@@ -438,6 +471,12 @@ def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[
 
 
 def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: object) -> None:
+    if node in first.inside:
+        for value, layout in zip(node.inputs, first.inside[node].operands):
+            for axis in mesh.names:
+                part = part_along(layout, axis)
+                say(value, axis, None if part is None else (part, True))  # type: ignore[operator]
+        return
     factors = factors_at(node)
     division, sure = first.divisions[node].settled, {}
     for axis in mesh.names:

@@ -4,8 +4,8 @@ All ranks run the same graph; where a rank's place matters, the node `mesh_posit
 `choose` finds a division of every node. Then nodes are made in the order of the graph: operands are
 brought into the layouts that the division implies, each layout of a value once, along the route
 that sends least from a layout that is there already; of a view it is rather what it is of that is
-moved, which others may use. Nodes without factors, as loops, conditions
-and effects, run whole on every rank, with whole operands.
+moved, which others may use. Nodes without factors, as effects, run whole on every rank, with whole
+operands. The graphs that loops and conditions hold are divided in the same way.
 
 The result depends on the graph and the layouts only, so that every rank finds the same one.
 """
@@ -13,7 +13,7 @@ The result depends on the graph and the layouts only, so that every rank finds t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Optional
 
@@ -21,40 +21,27 @@ from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
+from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import GET_ITEM
+from mycel.prims.base import GET_ITEM, outputs_of
+from mycel.prims.custom import all_nodes
 from mycel.prims.recompute import after
+from mycel.prims.rounds import known_rounds
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
-from mycel.transforms.partition.choice import Choice, Layout, choose
+from mycel.transforms.loop_pairs import loop_pairs
+from mycel.transforms.partition.choice import BYTES_PER_BYTE, BYTES_PER_FLOP, Choice, Layout, Problem, choose
 from mycel.transforms.partition.division import Local, check_static, factor_part, factors_at, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
 from mycel.transforms.partition.layouts import WHOLE, Sharding, elements, local_type, need_fit, static
 from mycel.transforms.partition.moves import Move, apply, route
+from mycel.transforms.partition.nested import HOLDERS, LIKELY_ROUNDS, Inside, Nested, agreed
 from mycel.transforms.partition.sums import adds_into, regrouped, taken_apart
+from mycel.transforms.partition.tasks import Divided, Message, Task
 from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Message", "Partitioned", "partition"]
-
-
-@dataclass(frozen=True)
-class Message:
-    """One collective of a partitioned graph, for reports.
-
-    `kind` is its name, `mesh_axes` are those along which ranks exchange, `sent` is the number of
-    bytes that each rank sends, `value` the type of the whole tensor that moves, from the layout
-    `start` to `end`; `where` is the user's line that made the tensor, or that uses it where it is
-    an input.
-    """
-
-    kind: str
-    mesh_axes: tuple[str, ...]
-    sent: float
-    value: TensorType
-    start: Sharding
-    end: Sharding
-    where: Optional[Where]
 
 
 @dataclass(frozen=True)
@@ -75,8 +62,8 @@ class Partitioned:
 
     @property
     def sent(self) -> float:
-        """The bytes that each rank sends."""
-        return sum(m.sent for m in self.messages)
+        """The bytes that each rank sends, in one round of loops whose rounds data decide."""
+        return sum(m.sent * (1 if m.times is None else m.times) for m in self.messages)
 
 
 def partition(
@@ -127,22 +114,67 @@ def partition(
                 sizes = static(node.type) if isinstance(node.type, TensorType) else ()
                 need_fit(layout, sizes, mesh, f"partition: {kind} {k} ({node.params.get('name', node.op)})")
     plan = dict(plan or {})
-    if unknown := set(plan) - set(graph.nodes):
+    if unknown := set(plan) - set(all_nodes(graph)) if plan else ():
         raise ShapeError(
             f"partition: the plan divides {len(unknown)} nodes, as {min(map(repr, unknown))}, that the graph has not; "
             "make the plan of the graph that is divided"
         )
     if not plan:
         graph = eliminate_common_subexpressions(graph)
+    kept = frozenset(graph.inputs[k] for k in tied.values())
+    nested = Nested(mesh, plan, lambda task: _of_task(task, mesh, plan, nested, fused_bytes))
+    problem = Problem(graph, mesh, list(inputs), outputs, tied, plan, kept, None, nested)
+    result = _divided(problem, fused_bytes)
+    opened, divisions = result.opened, result.divisions
+    return Partitioned(result.graph, mesh, result.inputs, result.outputs, result.messages, opened, divisions)
+
+
+def _divided(problem: Problem, fused_bytes: int, loose: Sequence[bool] = ()) -> _Made:
+    """Return the graph of a rank, with collectives joined up to `fused_bytes`.
+
+    `loose` says of which outputs of the `problem` something may stay pending.
+    """
+    graph = problem.graph
     while True:
-        choice = choose(graph, mesh, inputs, outputs, tied, plan)
+        choice = choose(problem)
         sums = {} if choice.opened else regrouped(graph, choice.layouts)
         if not choice.opened and not sums:
             break
-        graph, plan = _rewritten(graph, choice.opened, sums, plan)
-    result = _Maker(graph, mesh, choice).run(outputs, tied)
-    local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(result.graph), fused_bytes))
-    return Partitioned(local, mesh, result.inputs, result.outputs, result.messages, graph, choice.divisions)
+        graph, plan = _rewritten(graph, choice.opened, sums, problem.plan)
+        problem = replace(problem, graph=graph, plan=plan)
+    made = _Maker(graph, problem.mesh, choice).run(problem.outputs, problem.tied, loose)
+    local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(made.graph), fused_bytes))
+    return replace(made, graph=local)
+
+
+def _of_task(task: Task, mesh: Mesh, plan: Mapping[Node, Sharding], nested: Nested, fused_bytes: int) -> Divided:
+    """Return a graph inside of a node divided on `mesh`, with `fused_bytes` as for `partition`.
+
+    `plan` has the divisions of nodes that are decided, `nested` divides the graphs in it.
+    """
+    graph = task.graph
+    own = {n: plan[n] for n in graph.nodes if n in plan} if plan else {}
+    stable = frozenset([n for n, s in zip(graph.inputs, task.stable) if s])
+    problem = Problem(graph, mesh, task.inputs, task.outputs, {}, own, stable, task.data_axes, nested)
+    made = _divided(problem, fused_bytes, task.loose)
+    sent = sum(m.sent * (LIKELY_ROUNDS if m.times is None else m.times) for m in made.messages)
+    return Divided(made.graph, made.outputs, made.messages, made.wanted, sent + _work(made.graph))
+
+
+def _work(graph: Graph) -> float:
+    """Return the time of a graph's work as bytes; its loops count as often as they are taken to."""
+    total = 0.0
+    for node in graph.nodes:
+        if node.prim is not None and node.prim.work is not None:
+            total += node.prim.work(node, int) * BYTES_PER_FLOP
+        for type in node.type if isinstance(node.type, tuple) else (node.type,):
+            if isinstance(type, TensorType):
+                total += elements(static(type), WHOLE) * type.dtype.itemsize * BYTES_PER_BYTE
+        rounds = known_rounds(node) if node.prim in HOLDERS else None
+        for value in node.params.values() if node.prim in HOLDERS else ():
+            if isinstance(value, Graph):
+                total += _work(value) * (1 if node.prim is C.cond else LIKELY_ROUNDS if rounds is None else rounds)
+    return total
 
 
 def _single(layout: Layout) -> Sharding:
@@ -194,6 +226,18 @@ def _operands(node: Node) -> tuple[Node, ...]:
     return x, token
 
 
+def _left_pending(end: Sharding, native: Sharding, type: object) -> Sharding:
+    """Return a layout with the sums that a value of this `type` may leave pending.
+
+    `end` has the parts, `native` what is pending.
+    """
+    if not isinstance(type, TensorType) or type.dtype.kind not in "fc":
+        return end.settled
+    if any(op != "sum" for _, op in native.pending):
+        return end.settled
+    return Sharding(end.parts, tuple([(a, op) for a, op in native.pending if a not in end.mesh_axes]))
+
+
 def _element(x: Node) -> Node:
     """Return one element of a rank's tensor."""
     rank = x.type.rank
@@ -227,10 +271,18 @@ def _behind_view(value: Node, layout: Sharding) -> Optional[tuple[Node, Sharding
 
 @dataclass(frozen=True)
 class _Made:
+    """A rank's graph and the layouts of its inputs and outputs, as in `Partitioned`.
+
+    `wanted` has, for each input that is sent into another layout, that layout.
+    """
+
     graph: Graph
     inputs: tuple[Sharding, ...]
     outputs: tuple[Sharding, ...]
     messages: tuple[Message, ...]
+    opened: Graph
+    divisions: Mapping[Node, Sharding]
+    wanted: tuple[Optional[Sharding], ...]
 
 
 class _Maker:
@@ -242,8 +294,15 @@ class _Maker:
         self.found: dict[Node, dict[Sharding, Node]] = {}
         self.several: dict[Node, tuple[Node, ...]] = {}
         self.messages: list[Message] = []
+        self.wanted: dict[Node, Sharding] = {}
+        self.pairs = loop_pairs(graph)
 
-    def run(self, outputs: Sequence[Optional[Sharding]], tied: Mapping[int, int]) -> _Made:
+    def run(self, outputs: Sequence[Optional[Sharding]], tied: Mapping[int, int], loose: Sequence[bool] = ()) -> _Made:
+        """Return the rank's graph.
+
+        `outputs` has the layouts asked for, `tied` the inputs by the outputs that are laid out as
+        they are; where `loose` is true of an output, what is pending stays so.
+        """
         layouts = []
         inputs = []
         for node in self.graph.inputs:
@@ -265,11 +324,17 @@ class _Maker:
             end = outputs[k]
             if end is None:
                 end = layouts[tied[k]] if k in tied else self.choice.settled.get(node, self.native(node).settled)
+                if k < len(loose) and loose[k] and node not in self.choice.settled:
+                    end = self.native(node)
+            if k < len(loose) and loose[k]:
+                end = _left_pending(end, self.native(node), node.type)
             ends.append(end)
             with at(node.where):
                 results.append(self.get(node, end, node.where))
         graph = Graph(inputs, results, self.graph.name)
-        return _Made(graph, tuple(layouts), tuple(ends), tuple(self.messages))
+        wanted = tuple([self.wanted.get(n) for n in self.graph.inputs])
+        divisions = self.choice.divisions
+        return _Made(graph, tuple(layouts), tuple(ends), tuple(self.messages), self.graph, divisions, wanted)
 
     def native(self, node: Node) -> Sharding:
         return _single(self.choice.layouts[node])
@@ -285,6 +350,10 @@ class _Maker:
     def make(self, node: Node) -> None:
         if node.prim is GET_ITEM and node.inputs[0] in self.several:
             self.found[node] = {self.native(node): self.several[node.inputs[0]][node.params["index"]]}
+            return
+        inside = self.choice.inside.get(node)
+        if inside is not None:
+            self.hold(node, inside)
             return
         division = self.choice.divisions[node]
         layouts, _ = implied(node, division)
@@ -302,6 +371,16 @@ class _Maker:
         else:
             assert isinstance(made, Node)
             self.found[node] = {self.native(node): made}
+
+    def hold(self, node: Node, inside: Inside) -> None:
+        """Make a node that holds graphs."""
+        assert node.prim is not None
+        operands = [self.get(v, s, node.where) for v, s in zip(node.inputs, inside.operands)]
+        if inside.agrees:
+            operands[0] = agreed(operands[0], self.mesh)
+        self.several[node] = outputs_of(node.prim.node(*operands, **inside.params))
+        sent = inside.messages if node in self.pairs else (*inside.again, *inside.messages)
+        self.messages += [m if m.where is not None else replace(m, where=node.where) for m in sent]
 
     def get(self, value: Node, layout: Sharding, user: Optional[Where]) -> Node:
         """Return a value in a layout; the moves towards it are noted with the line `user`."""
@@ -344,6 +423,8 @@ class _Maker:
         """
         found = self.found[value]
         node = found[start]
+        if value.prim is None and _sent(moves):
+            self.wanted[value] = moves[-1].after
         for move in moves:
             if move.after in found:
                 node = found[move.after]

@@ -13,6 +13,8 @@ from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.verify import verify
 from mycel.prims.collectives import COLLECTIVES
+from mycel.prims.control import while_loop
+from mycel.prims.rounds import known_rounds
 from mycel.transforms.partition import Partitioned, Sharding, partition, shard, sharding, whole
 from mycel.transport import threads
 
@@ -75,10 +77,17 @@ def kinds(made: Partitioned) -> dict[str, int]:
 
 def bytes_sent(made: Partitioned) -> float:
     """What the collectives of a rank's graph send, from the nodes themselves."""
+    return _sent(made.graph, made.mesh)
+
+
+def _sent(graph: Graph, mesh: Mesh) -> float:
     total = 0.0
-    for node in made.graph.nodes:
+    for node in graph.nodes:
         if node.prim in COLLECTIVES:
-            n = made.mesh.count(node.params["axes"])
+            n = mesh.count(node.params["axes"])
             size = max(math.prod(v.shape) for v in (node, *node.inputs)) * node.dtype.itemsize
             total += size * {"all_reduce": 2 * (n - 1) / n, "permute": 1}.get(node.op, (n - 1) / n)
+        elif node.prim is while_loop:
+            rounds = known_rounds(node) or 1
+            total += _sent(node.params["body"], mesh) * rounds + _sent(node.params["test"], mesh) * (rounds + 1)
     return total

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int32, int64, uint32, uint64
+from mycel.base.dtype import float32, int32, uint32, uint64
 from mycel.base.errors import ShapeError
 from mycel.engines.reference import evaluate
 from mycel.ir.dims import symbol
@@ -17,7 +17,6 @@ from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.hash import structural_hash
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType, tensor_type
-from mycel.prims import control
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
@@ -276,17 +275,6 @@ def test_recomputed_regions_are_opened() -> None:
     made = trained(graph, DP, [("dp",), ()])
     assert kinds(made) == {"all_reduce": 1}
     assert sum(n.op == "after" for n in made.graph.nodes) == 1
-
-
-def test_loops_run_whole() -> None:
-    x, y = inputs_of(x=(4, 2), y=(4, 2))
-    inner = [input_node(tensor_type((), int64)), *inputs_of(x=(4, 2))]
-    test = Graph(inner, [E.lt(inner[0], 3)], "test")
-    body = Graph(inner, [E.add(inner[0], 1), E.sin(E.mul(inner[1], 2.0))], "body")
-    loop = control.while_loop.node(constant(0, int64), E.add(x, y), test=test, body=body, carried=2)
-    graph = Graph([x, y], [E.mul(outputs_of(loop)[1], y)], "looped")
-    made = check(graph, DP, layouts(DP, graph, [("dp",), ("dp",)]), arrays_of(graph))
-    assert kinds(made) == {"all_gather": 1} and str(made.outputs[0]) == "0:dp"
 
 
 # Decisions from outside, and refusals.

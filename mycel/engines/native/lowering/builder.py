@@ -18,7 +18,6 @@ from mycel.base import dtype as D
 from mycel.engines.native.kernels.loops import arrange
 from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
 from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, row_major
-from mycel.engines.native.lowering.loop_pairs import loop_pairs
 from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
 from mycel.ir.dims import DimLike, is_one, same
@@ -26,6 +25,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
 from mycel.prims.shape import RESHAPE
+from mycel.transforms.loop_pairs import loop_pairs
 
 __all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
 
