@@ -10,6 +10,7 @@ The reference, which engines on the host use, carries them out with the transpor
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Optional
 
 import numpy as np
@@ -23,6 +24,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register
+from mycel.transport.base import alike
 from mycel.transport.place import transport
 
 __all__ = [
@@ -200,17 +202,17 @@ def _permute_infer(x: TensorType, *, mesh: Mesh, axes: Axes, pairs: tuple[tuple[
 
 def _permute_reference(x: Any, *, mesh: Mesh, axes: Axes, pairs: tuple[tuple[int, int], ...]) -> Any:
     way, peers = transport(), _peers(mesh, axes)
-    own = peers.index(way.rank)
+    own, tag = peers.index(way.rank), _PERMUTED + zlib.crc32(repr((peers, pairs)).encode()) % _PERMUTED
     for source, target in pairs:
         if source == own:
-            way.send(x, peers[target], _PERMUTED)
+            way.send(x, peers[target], tag)
     for source, target in pairs:
         if target == own:
-            return way.receive(peers[source], _PERMUTED)
+            return alike("permute", [x, way.receive(peers[source], tag)], (way.rank, peers[source]))[1]
     return np.zeros_like(x)
 
 
-_PERMUTED = 1 << 20  # the tag of messages of this primitive
+_PERMUTED = 1 << 19  # from here on the tags of messages of this primitive, by what is permuted
 
 
 def _permute_batch(size: Any, values: Any, axes_of: Any, *, mesh: Mesh, axes: Axes, pairs: Any) -> Any:
@@ -245,24 +247,15 @@ def _exchange_infer(
 
 
 def _exchange_reference(x: Any, *, mesh: Mesh, axes: Axes, sent: tuple[int, ...], received: tuple[int, ...]) -> Any:
-    way, peers, start, found = transport(), _peers(mesh, axes), 0, []
-    for peer, rows in zip(peers, sent):
-        if rows:
-            way.send(x[start : start + rows], peer, _EXCHANGED)
-        start += rows
-    for peer, rows in zip(peers, received):
-        if rows:
-            part = way.receive(peer, _EXCHANGED)
-            if part.shape != (rows, *x.shape[1:]) or part.dtype != x.dtype:
-                raise ShapeError(
-                    f"exchange: {part.dtype.name} {part.shape} came from rank {peer}, where {x.dtype.name} "
-                    f"{(rows, *x.shape[1:])} is awaited; both sides must say the same"
-                )
-            found.append(part)
-    return np.concatenate(found) if found else x[:0]
-
-
-_EXCHANGED = (1 << 20) + 1
+    way, peers = transport(), _peers(mesh, axes)
+    found = way.exchange(np.split(x, np.cumsum(sent)[:-1]), peers)
+    for peer, rows, part in zip(peers, received, found):
+        if part.shape != (rows, *x.shape[1:]) or part.dtype != x.dtype:
+            raise ShapeError(
+                f"exchange: {part.dtype.name} {part.shape} came from rank {peer}, where {x.dtype.name} "
+                f"{(rows, *x.shape[1:])} is awaited; both sides must say the same"
+            )
+    return np.concatenate(found)
 
 
 def _exchange_batch(size: Any, values: Any, axes_of: Any, **params: Any) -> Any:
@@ -295,16 +288,8 @@ def _spread_infer(x: TensorType, *, mesh: Mesh, axes: Axes, source: int) -> Tens
 
 
 def _spread_reference(x: Any, *, mesh: Mesh, axes: Axes, source: int) -> Any:
-    way, peers = transport(), _peers(mesh, axes)
-    if way.rank != peers[source]:
-        return way.receive(peers[source], _SPREAD)
-    for peer in peers:
-        if peer != way.rank:
-            way.send(x, peer, _SPREAD)
-    return np.array(x, copy=True)
-
-
-_SPREAD = (1 << 20) + 4
+    peers = _peers(mesh, axes)
+    return transport().broadcast(x, peers[source], peers)
 
 
 def _spread_vjp(ct: Node, out: Node, x: Node, *, mesh: Mesh, axes: Axes, source: int) -> tuple[Node]:

@@ -1,10 +1,11 @@
 """What is asked of a transport: arrays go between ranks.
 
 A collective is called by every rank of `ranks`, in the same order on each of them, with arrays of
-one type and shape unless said otherwise. `ranks` are numbers in the world, in the order in which
-the parts are concatenated. Results are new arrays that belong to the caller. Every transport adds
-in the order of `ranks`, whatever comes first, so that all ranks have the same bits, and the same
-ones with each transport.
+one type and shape unless said otherwise. A rank that meets another one in another collective, or
+with another array, gets an error that says who does what. `ranks` are numbers in the world, in the
+order in which the parts are concatenated. Results are new arrays that belong to the caller. Every
+transport adds in the order of `ranks`, whatever comes first, so that all ranks have the same bits,
+and the same ones with each transport.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["REDUCTIONS", "Array", "Transport", "reduced"]
+__all__ = ["REDUCTIONS", "Array", "Transport", "alike", "apart", "reduced"]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +37,27 @@ def reduced(parts: Sequence[Array], op: str) -> Array:
     for part in parts[1:]:
         REDUCTIONS[op](result, part, out=result, casting="unsafe")
     return result
+
+
+def alike(kind: str, arrays: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+    """Return the arrays of `ranks` for a collective; raise ValueError unless they are alike."""
+    first = arrays[0]
+    for array, rank in zip(arrays, ranks):
+        if array.shape != first.shape or array.dtype != first.dtype:
+            raise ValueError(
+                f"{kind}: rank {ranks[0]} has {first.dtype.name} {first.shape} and rank {rank} has "
+                f"{array.dtype.name} {array.shape}; all must be alike"
+            )
+    return list(arrays)
+
+
+def apart(own: int, mine: str, rank: int, theirs: str) -> RuntimeError:
+    """Return the error of a rank that is in another collective than a rank that it meets."""
+    more = "" if theirs != mine else " of another group, or another time"
+    return RuntimeError(
+        f"rank {own} is in {mine} and rank {rank} in {theirs}{more}: all ranks of a group must call the same "
+        "collectives in the same order"
+    )
 
 
 class Transport(ABC):
@@ -67,31 +89,49 @@ class Transport(ABC):
     def receive(self, rank: int, tag: int = 0) -> Array:
         """Wait for the next array that one rank has sent with this `tag`, and return it."""
 
+    def met(self, kind: str, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        """Do what `exchange` does, for a collective whose name and parameters are `kind`.
+
+        They are those of all ranks, and have at most 24 characters.
+        """
+        return self.exchange(parts, ranks)
+
     def all_reduce(self, array: Array, op: str, ranks: Sequence[int]) -> Array:
         """Return the arrays of all ranks combined element by element."""
-        return reduced(self.all_gather_list(array, ranks), op)
+        kind = f"all_reduce {op}"
+        return reduced(alike(kind, self.met(kind, [array] * len(ranks), ranks), ranks), op)
 
     def all_gather_list(self, array: Array, ranks: Sequence[int]) -> list[Array]:
         """Return the arrays of all ranks, which may differ in shape."""
-        return self.exchange([array] * len(ranks), ranks)
+        return self.met("all_gather_list", [array] * len(ranks), ranks)
 
     def all_gather(self, array: Array, axis: int, ranks: Sequence[int]) -> Array:
         """Return the arrays of all ranks, concatenated along `axis`."""
-        return np.concatenate(self.all_gather_list(array, ranks), axis)
+        kind = f"all_gather (axis {axis})"
+        return np.concatenate(alike(kind, self.met(kind, [array] * len(ranks), ranks), ranks), axis)
 
     def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
         """Return this rank's part along `axis` of the `array` of all `ranks`, combined by `op`."""
-        return reduced(self.exchange(np.split(array, len(ranks), axis), ranks), op)
+        kind = f"reduce_scatter {op} ({axis})"
+        return reduced(alike(kind, self.met(kind, np.split(array, len(ranks), axis), ranks), ranks), op)
 
     def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
         """Return the parts of each rank's `array` along `split` that are for this one of `ranks`,
         joined along `concat`.
         """
-        return np.concatenate(self.exchange(np.split(array, len(ranks), split), ranks), concat)
+        kind = f"all_to_all ({split} to {concat})"
+        parts = self.met(kind, np.split(array, len(ranks), split), ranks)
+        return np.concatenate(alike(kind, parts, ranks), concat)
+
+    def broadcast(self, array: Array, source: int, ranks: Sequence[int]) -> Array:
+        """Return the array of the rank `source`; those of others say its type and shape."""
+        kind, own = f"broadcast from {source}", array if self.rank == source else np.empty(0, array.dtype)
+        found = self.met(kind, [own] * len(ranks), ranks)[ranks.index(source)]
+        return alike(kind, [array, found], (self.rank, source))[1]
 
     def barrier(self, ranks: Sequence[int]) -> None:
         """Wait until all ranks are here."""
-        self.exchange([np.zeros(0, np.uint8)] * len(ranks), ranks)
+        self.met("barrier", [np.zeros(0, np.uint8)] * len(ranks), ranks)
 
     def close(self) -> None:  # noqa: B027  some have nothing to give back
         """Give back what the transport holds; others that wait for this rank are told."""

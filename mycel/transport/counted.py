@@ -82,6 +82,11 @@ class Counted(Transport):
         self._collective("all_to_all", array.nbytes, len(ranks))
         return self.inner.all_to_all(array, split, concat, ranks)
 
+    def broadcast(self, array: Array, source: int, ranks: Sequence[int]) -> Array:
+        here = self.rank == source
+        self._add("spread", array.nbytes * (len(ranks) - 1) if here else 0, len(ranks) - 1 if here else 0)
+        return self.inner.broadcast(array, source, ranks)
+
     def barrier(self, ranks: Sequence[int]) -> None:
         self.inner.barrier(ranks)
 

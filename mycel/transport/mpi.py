@@ -1,8 +1,9 @@
 """Ranks that `mpirun` has started exchange arrays through MPI, by mpi4py.
 
-Reductions begin with a packet that says what each rank reduces, and has the elements where they are
-few; those of many exchange parts, which each rank combines in the order of ranks, so that the bits
-are those of every other transport. A wait is a loop over
+Every collective begins with a packet of one size that says which it is and what this rank has, and
+has the elements where they are few: so ranks that differ find it out, and do not meet in different
+calls of MPI. Reductions of many elements exchange parts, which each rank combines in the order of
+ranks, so that the bits are those of every other transport. A wait is a loop over
 `Test`, so that an interrupt of the keyboard is heard. MPI has no way to tell others of an error: a
 rank that raises ends all of them (`MPI_Abort`).
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import zlib
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
@@ -22,12 +22,12 @@ import numpy as np
 
 from mycel.base.dtype import from_any
 from mycel.transport import watch
-from mycel.transport.base import Array, Transport, reduced
+from mycel.transport.base import Array, Transport, alike, apart, reduced
 
 __all__ = ["Mpi"]
 
 SMALL = 32 * 1024
-_TINY = 256
+_TINY, _KIND = 256, 24  # bytes of a packet: elements, and the name of the collective
 _HEADER = 16  # whole numbers: the place of the element type, axes, and up to 14 sizes
 _EAGER = 200  # looks at a request without rest, before the loop begins to sleep
 
@@ -84,22 +84,31 @@ class Mpi(Transport):
                 time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
 
     def exchange(self, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        return self.met("exchange", parts, ranks)
+
+    def met(self, kind: str, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        """Do what `exchange` does, for a collective whose name and parameters are `kind`."""
+        self._announced(kind, np.empty(0, np.uint8), ranks)
+        return self._exchange(kind, parts, ranks)
+
+    def _exchange(self, kind: str, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        """Exchange parts with ranks that have agreed about it."""
         way = self._communicator(ranks)
         heads = np.array([_head(p) for p in parts], np.int64)
         came = np.empty_like(heads)
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]
-        self._wait(way.Ialltoall(heads, came), "exchange", other)
+        self._wait(way.Ialltoall(heads, came), kind, other)
         found = [_of_head(h) for h in came]
         requests, own = [], ranks.index(self.rank)
         for k, array in enumerate(found):
             if k != own:
-                requests.append(way.Irecv(_bytes(array), k, 1))
+                requests.append((way.Irecv(_bytes(array), k, 1), ranks[k]))
         kept = [np.ascontiguousarray(p) for p in parts]
         for k, part in enumerate(kept):
             if k != own:
-                requests.append(way.Isend(_bytes(part), k, 1))
-        for request in requests:
-            self._wait(request, "exchange", other)
+                requests.append((way.Isend(_bytes(part), k, 1), ranks[k]))
+        for request, rank in requests:
+            self._wait(request, kind, rank)
         found[own] = np.array(parts[own], copy=True)
         return found
 
@@ -109,44 +118,47 @@ class Mpi(Transport):
         if parts is not None:
             return reduced(parts, op)
         if array.nbytes <= SMALL:
-            return reduced(self.exchange([array] * count, ranks), op)
+            return reduced(self._exchange(kind, [array] * count, ranks), op)
         flat = np.ascontiguousarray(array).reshape(-1)
         ends = [flat.size * k // count for k in range(count + 1)]
-        own = reduced(self.exchange([flat[a:b] for a, b in zip(ends, ends[1:])], ranks), op)
-        whole: Array = np.concatenate(self.exchange([own] * count, ranks)).reshape(array.shape)
+        own = reduced(self._exchange(kind, [flat[a:b] for a, b in zip(ends, ends[1:])], ranks), op)
+        whole: Array = np.concatenate(self._exchange(kind, [own] * count, ranks)).reshape(array.shape)
         return whole
 
+    def all_gather(self, array: Array, axis: int, ranks: Sequence[int]) -> Array:
+        kind = f"all_gather (axis {axis})"
+        parts = self._announced(kind, array, ranks)
+        return np.concatenate(self._exchange(kind, [array] * len(ranks), ranks) if parts is None else parts, axis)
+
     def _announced(self, kind: str, array: Array, ranks: Sequence[int]) -> Optional[list[Array]]:
-        """Compare what all ranks reduce; return their arrays where these fit into the packet."""
-        way, head = self._communicator(ranks), np.array([zlib.crc32(kind.encode()), *_head(array)], np.int64)
-        packet, fits = np.zeros(head.nbytes + _TINY, np.uint8), array.nbytes <= _TINY
-        packet[: head.nbytes] = head.view(np.uint8)
+        """Compare what all ranks do; return their arrays where these fit into the packet."""
+        way, head = self._communicator(ranks), np.array(_head(array), np.int64).view(np.uint8)
+        start, fits = _KIND + head.size, array.nbytes <= _TINY
+        packet = np.zeros(start + _TINY, np.uint8)
+        packet[:_KIND] = np.frombuffer(kind.encode().ljust(_KIND, b"\0"), np.uint8)
+        packet[_KIND:start] = head
         if fits:
-            packet[head.nbytes : head.nbytes + array.nbytes] = _bytes(np.ascontiguousarray(array))
+            packet[start : start + array.nbytes] = _bytes(np.ascontiguousarray(array))
         came = np.empty((len(ranks), packet.size), np.uint8)
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]
         self._wait(way.Iallgather(packet, came), kind, other)
+        heads = []
         for rank, one in zip(ranks, came):
-            theirs = one[: head.nbytes].view(np.int64)
-            if theirs[0] != head[0]:
-                raise RuntimeError(
-                    f"rank {self.rank} is in {kind} and rank {rank} in another collective: all ranks of a group must "
-                    "call the same collectives in the same order"
-                )
-            if not np.array_equal(theirs, head):
-                like = _of_head(theirs[1:])
-                raise ValueError(
-                    f"{kind}: rank {self.rank} has {array.dtype.name} {array.shape} and rank {rank} has "
-                    f"{like.dtype.name} {like.shape}; all must be alike"
-                )
+            theirs = one[:_KIND].tobytes().rstrip(b"\0").decode()
+            if theirs != kind:
+                raise apart(self.rank, kind, rank, theirs)
+            heads.append(one[_KIND:start])
+        if any(not np.array_equal(h, head) for h in heads):
+            shown = [_of_head(h.view(np.int64)) for h in heads]
+            own = ranks.index(self.rank)
+            alike(kind, [shown[own], *shown], [self.rank, *ranks])
         if not fits:
             return None
-        whole = came[:, head.nbytes : head.nbytes + array.nbytes]
+        whole = came[:, start : start + array.nbytes]
         return [one.copy().view(array.dtype).reshape(array.shape) for one in whole]
 
     def barrier(self, ranks: Sequence[int]) -> None:
-        other = ranks[0] if ranks[0] != self.rank else ranks[-1]
-        self._wait(self._communicator(ranks).Ibarrier(), "barrier", other)
+        self._announced("barrier", np.empty(0, np.uint8), ranks)
 
     def send(self, array: Array, rank: int, tag: int = 0) -> None:
         self._known(rank)

@@ -39,7 +39,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.dtype import from_any
 from mycel.transport import watch
-from mycel.transport.base import Array, Transport, reduced
+from mycel.transport.base import Array, Transport, alike, apart, reduced
 from mycel.transport.store import TCPStore
 from mycel.transport.windows import LEAST, Windows, opened
 
@@ -244,7 +244,8 @@ class Sockets(Transport):
         return message
 
     def _lost_rank(self, peer: int, kind: str, why: str) -> LostRank:
-        return LostRank(f"{kind}: rank {self.rank} waits for rank {peer}, which {self._lost.get(peer, why)}", peer)
+        told = self._lost.get(peer) or f"is gone: {why}"
+        return LostRank(f"{kind}: rank {self.rank} waits for rank {peer}, which {told}", peer)
 
     def _check_open(self) -> None:
         if not self._open:
@@ -270,9 +271,9 @@ class Sockets(Transport):
     # Collectives.
 
     def exchange(self, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
-        return self._round("exchange", parts, ranks)
+        return self.met("exchange", parts, ranks)
 
-    def _round(
+    def met(
         self, kind: str, parts: Sequence[Array], ranks: Sequence[int], into: Optional[Sequence[Array]] = None
     ) -> list[Array]:
         """Send a part to each of `ranks`; return what they sent, in the arrays `into` if given."""
@@ -297,7 +298,7 @@ class Sockets(Transport):
             if into is not None:
                 self._targets.pop((rank, number), None)
                 if array.shape != into[at].shape or array.dtype != into[at].dtype:
-                    self._alike(kind, [parts[own], array], (self.rank, rank))
+                    alike(kind, [parts[own], array], (self.rank, rank))
                 if array is not into[at]:
                     np.copyto(into[at], array)
             found.append(array)
@@ -306,41 +307,28 @@ class Sockets(Transport):
     def _part(self, rank: int, number: int, kind: str) -> Array:
         came, other, array = self._get(rank, _COLLECTIVE, kind)
         if (came, other) != (number, kind):
-            raise RuntimeError(
-                f"rank {self.rank} is in {kind} and rank {rank} in {other}"
-                f"{'' if other != kind else ' of another group, or another time'}: all ranks of a group must call the "
-                "same collectives in the same order"
-            )
+            raise apart(self.rank, kind, rank, other)
         assert array is not None
         return array
-
-    def _alike(self, kind: str, arrays: list[Array], ranks: Sequence[int]) -> list[Array]:
-        first = arrays[0]
-        for array, rank in zip(arrays, ranks):
-            if array.shape != first.shape or array.dtype != first.dtype:
-                raise ValueError(
-                    f"{kind}: rank {ranks[0]} has {first.dtype.name} {first.shape} and rank {rank} has "
-                    f"{array.dtype.name} {array.shape}; all must be alike"
-                )
-        return arrays
 
     def all_reduce(self, array: Array, op: str, ranks: Sequence[int]) -> Array:
         kind, count = f"all_reduce {op}", len(ranks)
         if array.nbytes <= SMALL or count == 1:
-            return reduced(self._alike(kind, self._round(kind, [array] * count, ranks), ranks), op)
+            return super().all_reduce(array, op, ranks)
         flat = np.ascontiguousarray(array).reshape(-1)
         if array.nbytes >= LEAST:
+            kind = f"{kind} (large)"
             self._compare(kind, array, ranks)
             windows = self._shared(kind, ranks)
             if windows is not None:
-                meet = lambda sent: self._round(kind, [sent] * count, ranks)
+                meet = lambda sent: self.met(kind, [sent] * count, ranks)
                 shared: Array = windows.all_reduce(flat, op, meet).reshape(array.shape)
                 return shared
         ends = [flat.size * k // count for k in range(count + 1)]
         parts = [flat[a:b] for a, b in zip(ends, ends[1:])]
-        own = reduced(self._alike(kind, self._round(kind, parts, ranks), ranks), op)
+        own = reduced(alike(kind, self.met(kind, parts, ranks), ranks), op)
         result = np.empty_like(flat)
-        self._round(kind, [own] * count, ranks, [result[a:b] for a, b in zip(ends, ends[1:])])
+        self.met(kind, [own] * count, ranks, [result[a:b] for a, b in zip(ends, ends[1:])])
         whole: Array = result.reshape(array.shape)
         return whole
 
@@ -349,44 +337,27 @@ class Sockets(Transport):
         members = tuple(ranks)
         if members not in self._windows:
             near = all(r == self.rank or r in self._near for r in members)
-            meet = lambda sent: self._round(kind, [sent] * len(members), members)
+            meet = lambda sent: self.met(kind, [sent] * len(members), members)
             self._windows[members] = opened(members.index(self.rank), meet) if near else None
         return self._windows[members]
 
     def _compare(self, kind: str, array: Array, ranks: Sequence[int]) -> None:
         """Raise ValueError unless all ranks have arrays of one type and shape."""
         head = np.array([array.nbytes, zlib.crc32(f"{array.dtype.name}{array.shape}".encode())])
-        for found, rank in zip(self._round(kind, [head] * len(ranks), ranks), ranks):
+        for found, rank in zip(self.met(kind, [head] * len(ranks), ranks), ranks):
             if not np.array_equal(found, head):
                 raise ValueError(
                     f"{kind}: rank {rank} has another array than rank {self.rank}, which has {array.dtype.name} "
                     f"{array.shape}; all must be alike"
                 )
 
-    def all_gather_list(self, array: Array, ranks: Sequence[int]) -> list[Array]:
-        return self._round("all_gather", [array] * len(ranks), ranks)
-
     def all_gather(self, array: Array, axis: int, ranks: Sequence[int]) -> Array:
         if axis or array.nbytes <= SMALL:
             return super().all_gather(array, axis, ranks)
         result = np.empty((len(ranks), *array.shape), array.dtype)
-        self._round("all_gather", [array] * len(ranks), ranks, list(result))
+        self.met(f"all_gather (axis {axis})", [array] * len(ranks), ranks, list(result))
         whole: Array = result.reshape(-1, *array.shape[1:])
         return whole
-
-    def reduce_scatter(self, array: Array, axis: int, op: str, ranks: Sequence[int]) -> Array:
-        """Return this rank's part along `axis` of the `array` of all `ranks`, combined by `op`."""
-        kind = f"reduce_scatter {op}"
-        return reduced(self._alike(kind, self._round(kind, np.split(array, len(ranks), axis), ranks), ranks), op)
-
-    def all_to_all(self, array: Array, split: int, concat: int, ranks: Sequence[int]) -> Array:
-        """Return the parts of each rank's `array` along `split` that are for this one of `ranks`,
-        joined along `concat`.
-        """
-        return np.concatenate(self._round("all_to_all", np.split(array, len(ranks), split), ranks), concat)
-
-    def barrier(self, ranks: Sequence[int]) -> None:
-        self._round("barrier", [np.zeros(0, np.uint8)] * len(ranks), ranks)
 
     # The end.
 

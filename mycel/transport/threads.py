@@ -10,7 +10,7 @@ from typing import Any, Optional, TypeVar
 import numpy as np
 
 from mycel.base import locks
-from mycel.transport.base import Array, Transport
+from mycel.transport.base import Array, Transport, apart
 from mycel.transport.place import within
 
 __all__ = ["Threads", "run"]
@@ -26,7 +26,7 @@ class _World:
     def __init__(self, size: int) -> None:
         self.size = size
         self.changed = locks.condition()
-        self.mail: dict[tuple[int, int, int], deque[Array]] = {}
+        self.mail: dict[tuple[int, int, int], deque[tuple[str, tuple[int, ...], Array]]] = {}
         self.failed: Optional[str] = None
 
 
@@ -37,17 +37,34 @@ class Threads(Transport):
         self.world, self.rank, self.size = world, rank, world.size
 
     def exchange(self, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
-        for part, rank in zip(parts, ranks):
-            self.send(part, rank, _COLLECTIVE)
-        return [self.receive(rank, _COLLECTIVE) for rank in ranks]
+        return self.met("exchange", parts, ranks)
+
+    def met(self, kind: str, parts: Sequence[Array], ranks: Sequence[int]) -> list[Array]:
+        """Do what `exchange` does, for a collective whose name and parameters are `kind`."""
+        group, found = tuple(ranks), []
+        for part, rank in zip(parts, group):
+            self._put(part, rank, _COLLECTIVE, kind, group)
+        for rank in group:
+            theirs, other, array = self._get(rank, _COLLECTIVE)
+            if (theirs, other) != (kind, group):
+                raise apart(self.rank, kind, rank, theirs)
+            found.append(array)
+        return found
 
     def send(self, array: Array, rank: int, tag: int = 0) -> None:
-        self._known(rank)
-        with self.world.changed:
-            self.world.mail.setdefault((self.rank, rank, tag), deque()).append(np.array(array, copy=True))
-            self.world.changed.notify_all()
+        self._put(array, rank, tag, "send", ())
 
     def receive(self, rank: int, tag: int = 0) -> Array:
+        return self._get(rank, tag)[2]
+
+    def _put(self, array: Array, rank: int, tag: int, kind: str, group: tuple[int, ...]) -> None:
+        self._known(rank)
+        with self.world.changed:
+            mail = self.world.mail.setdefault((self.rank, rank, tag), deque())
+            mail.append((kind, group, np.array(array, copy=True)))
+            self.world.changed.notify_all()
+
+    def _get(self, rank: int, tag: int) -> tuple[str, tuple[int, ...], Array]:
         self._known(rank)
         box = (rank, self.rank, tag)
         with self.world.changed:

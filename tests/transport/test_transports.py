@@ -99,6 +99,7 @@ def test_collectives(name: str) -> None:
                 same(found, wanted)
             for k, found in enumerate(way.all_gather_list(mine[: uneven[own]], ranks)):
                 same(found, values[k][: uneven[k]])
+            same(way.broadcast(mine, ranks[case % size], ranks), values[case % size])
             way.send(mine, ranks[(own + 1) % size], case)
             same(way.receive(ranks[own - 1], case), values[own - 1])
             way.barrier(ranks)
@@ -178,27 +179,67 @@ def test_large_reductions_with_and_without_shared_memory(near: bool, monkeypatch
     connected(3, program)
 
 
-def test_ranks_that_differ_are_told() -> None:
-    def shapes(way: Transport) -> None:
-        way.all_reduce(np.ones(2 + way.rank), "sum", (0, 1))
+DIFFERENT: dict[str, tuple[Callable[[Transport], Any], str]] = {
+    "shapes": (
+        lambda way: way.all_reduce(np.ones(2 + way.rank), "sum", (0, 1)),
+        r"all_reduce sum: rank 0 has float64 \(2,\) and rank 1 has float64 \(3,\)",
+    ),
+    "rows": (
+        lambda way: way.all_gather(np.ones((SMALL, 1 + way.rank)), 0, (0, 1)),
+        r"all_gather \(axis 0\): .* must be alike",
+    ),
+    "few rows": (lambda way: way.all_gather(np.ones((2 + way.rank, 1)), 0, (0, 1)), "all_gather .* must be alike"),
+    "some large": (
+        lambda way: way.all_reduce(np.ones(2 + way.rank * LEAST, np.int64), "sum", (0, 1)),
+        "must be alike|same collectives",
+    ),
+    "element types": (
+        lambda way: way.all_reduce(np.ones(2, f"f{4 + 4 * way.rank}"), "sum", (0, 1)),
+        "float32 .* float64",
+    ),
+    "gathered types": (
+        lambda way: way.all_gather(np.ones(2, f"f{4 + 4 * way.rank}"), 0, (0, 1)),
+        "float32 .* float64",
+    ),
+    "operations": (
+        lambda way: way.all_reduce(np.ones(2), "sum", (0, 1)) if way.rank else way.barrier((0, 1)),
+        "same collectives in the same order",
+    ),
+    "reductions": (lambda way: way.all_reduce(np.ones(2), ["sum", "max"][way.rank], (0, 1)), "same collectives"),
+    "axes": (lambda way: way.all_gather(np.ones((2, 2)), way.rank, (0, 1)), "same collectives"),
+    "joints": (lambda way: way.all_to_all(np.ones((2, 2, 2)), 0, 1 + way.rank, (0, 1)), "same collectives"),
+    "cuts": (lambda way: way.all_to_all(np.ones((4, 2)), way.rank, 0, (0, 1)), "same collectives"),
+    "shares": (
+        lambda way: way.reduce_scatter(np.ones((2 + 2 * way.rank, 3)), 0, "sum", (0, 1)),
+        "reduce_scatter sum .* must be alike",
+    ),
+    "sources": (lambda way: way.broadcast(np.ones(2), way.rank, (0, 1)), "same collectives"),
+    "what is awaited": (lambda way: way.broadcast(np.ones(2 + way.rank), 0, (0, 1)), r"broadcast from 0: .* alike"),
+    "groups": (
+        lambda way: way.barrier((0, 1)) if way.rank else way.barrier((1, 0)),
+        "barrier of another group, or another time",
+    ),
+}
 
-    def rows(way: Transport) -> None:
-        way.all_gather(np.ones((SMALL, 1 + way.rank)), 0, (0, 1))
 
-    def kinds(way: Transport) -> None:
-        way.all_reduce(np.ones(2, f"f{4 + 4 * way.rank}"), "sum", (0, 1))
+@pytest.mark.parametrize("name", ["threads", "sockets"])
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_ranks_that_differ_are_told(name: str, what: str) -> None:
+    program, message = DIFFERENT[what]
 
-    def operations(way: Transport) -> None:
-        way.all_reduce(np.ones(2), "sum", (0, 1)) if way.rank else way.barrier((0, 1))
-
-    for program, message in (
-        (shapes, r"all_reduce sum: rank 0 has float64 \(2,\) and rank 1 has float64 \(3,\)"),
-        (rows, "all_gather: .* must be alike"),
-        (kinds, "float32 .* float64"),
-        (operations, "same collectives in the same order"),
-    ):
+    def checked(way: Transport) -> int:
+        # Each of them is told, or hears that the other has ended over it.
+        if what == "what is awaited" and way.rank == 0:
+            program(way)
+            return 1
         with pytest.raises((ValueError, RuntimeError), match=message):
-            connected(2, program)
+            program(way)
+        return 1
+
+    assert RUNS[name][0](2, checked) == [1, 1]
+
+
+def test_ranks_that_are_none_are_refused() -> None:
     with pytest.raises(ValueError, match=r"rank [01] is none of the ranks \(2, 3\)"):
         connected(2, lambda way: way.barrier((2, 3)))
     with pytest.raises(ValueError, match="no rank 2 among 2"):
