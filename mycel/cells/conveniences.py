@@ -9,7 +9,7 @@ graphs.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Optional, TypeVar, Union
 
@@ -32,6 +32,17 @@ class MixedPrecisionType(Enum):
 
 
 _TYPES = {MixedPrecisionType.FP16: D.float16, MixedPrecisionType.FP32: D.float32, MixedPrecisionType.BF16: D.bfloat16}
+
+
+class _Division:
+    """Where the room that divides programs puts what tells how a compiled Cell is divided: the
+    layouts of its parameters and the names of all that its program has.
+    """
+
+    layouts: Optional[Callable[[Any], tuple[dict[str, Any], tuple[str, ...]]]] = None
+
+
+division = _Division()
 
 
 class CellExtras:
@@ -278,30 +289,74 @@ class CellExtras:
 
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
-        """The layouts of parameters that are divided among devices; there are no such
-        parameters.
+        """How the parameters of this cell are divided among devices, by name, after it was compiled
+        or run in a parallel mode; empty otherwise, or what was set.
+
+        An entry has the shape of the grid of devices, for each axis of the parameter the axis of
+        that grid that cuts it, counted from the last, or -1 (a list of several), the shape of a
+        part, and the entries 0, True and "" of MindSpore's. Raises TypeError where it is set to
+        what is no dict.
         """
-        return {}
+        found: dict[str, Any] = self._noted("parameter_layout_dict", lambda: self._layouts()[0])
+        return found
+
+    @parameter_layout_dict.setter
+    def parameter_layout_dict(self, value: dict[str, Any]) -> None:
+        self._note("parameter_layout_dict", value, dict)
 
     @property
-    def parallel_parameter_name_list(self) -> tuple[str, ...]:
-        """The names of parameters that are divided among devices; there are no such parameters."""
-        return ()
+    def parallel_parameter_name_list(self) -> Sequence[str]:
+        """The names of the parameters that a compiled program in a parallel mode has; empty
+        otherwise, or what was set.
+
+        Raises TypeError where it is set to what is no list.
+        """
+        found: Sequence[str] = self._noted("parallel_parameter_name_list", lambda: self._layouts()[1])
+        return found
+
+    @parallel_parameter_name_list.setter
+    def parallel_parameter_name_list(self, value: list[str]) -> None:
+        self._note("parallel_parameter_name_list", value, list)
+
+    @property
+    def parallel_parameter_merge_net_dict(self) -> dict[str, Any]:
+        """What was set, a dict; empty at first.
+
+        Raises TypeError where it is set to anything else.
+        """
+        found: dict[str, Any] = self._noted("parallel_parameter_merge_net_dict", dict)
+        return found
+
+    @parallel_parameter_merge_net_dict.setter
+    def parallel_parameter_merge_net_dict(self, value: dict[str, Any]) -> None:
+        self._note("parallel_parameter_merge_net_dict", value, dict)
+
+    def _noted(self, name: str, default: Callable[[], Any]) -> Any:
+        noted = self.__dict__.get("_notes")
+        return noted[name] if noted and name in noted else default()
+
+    def _note(self, name: str, value: Any, kind: type) -> None:
+        arguments.instance(type(self).__name__, name, value, kind)
+        self.__dict__.setdefault("_notes", {})[name] = value
+
+    def _layouts(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        return ({}, ()) if division.layouts is None else division.layouts(self)
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
         """Set `comm_fusion` of every trainable parameter, which has no effect in one process, and
-        return this cell. Raises ValueError for negative numbers.
+        return this cell. Raises TypeError for what is no int, ValueError for negative numbers.
         """
-        arguments.integer("set_comm_fusion", "fusion_type", fusion_type, 0, numpy=False, error=ValueError)
         cells: Any = self
         for parameter in cells.trainable_params(recurse):
             parameter.comm_fusion = fusion_type
         return self
 
     def set_broadcast_flag(self, mode: bool = True) -> Any:
-        """Return this cell; sending parameters to other processes has no effect in one process."""
-        arguments.flag("set_broadcast_flag", "mode", mode)
-        return self
+        """Note whether parameters are sent to other processes, as the flag "broadcast_flag" of this
+        cell, and return it; `parameter_broadcast` of the settings decides.
+        """
+        cell: Any = self
+        return cell.add_flags(broadcast_flag=arguments.flag("set_broadcast_flag", "mode", mode))
 
     def set_data_parallel(self) -> None:
         """Do nothing: all work runs on one device."""

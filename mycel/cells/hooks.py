@@ -151,8 +151,8 @@ class CellHooks:
 
         `use_reentrant`, `output_recompute` and `early_stop` have no effect here, and neither have
         MindSpore's `mp_comm_recompute`, `parallel_optimizer_comm_recompute` and
-        `recompute_slice_activation`. Raises ValueError for a `context_fn`, as which operations are
-        kept cannot be chosen, and TypeError for other options.
+        `recompute_slice_activation`. Raises TypeError for options that are no flags, ValueError for
+        other options and for a `context_fn`, as which operations are kept cannot be chosen.
 
         >>> import mycel as ms
         >>> net = ms.nn.Sigmoid()
@@ -160,9 +160,12 @@ class CellHooks:
         >>> float(ms.grad(net)(ms.Tensor(0.0)))
         0.25
         """
-        unknown = set(kwargs) - {"mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation"}
-        if unknown:
-            raise TypeError(f"recompute: there is no option {sorted(unknown)[0]!r}")
+        flags = ("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation")
+        arguments.flag("recompute", "output_recompute", output_recompute)
+        for name, value in kwargs.items():
+            if name not in flags:
+                raise ValueError(f"recompute: there is no option {name!r}; the options are {', '.join(flags)}")
+            arguments.flag("recompute", name, value)
         if context_fn is not None:
             raise ValueError(
                 "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"

@@ -13,6 +13,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core import eager, views
+from mycel.core.parameter_marks import Mark, fusion, is_flag, sizes, whole_number
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
@@ -101,34 +102,35 @@ class Parameter(Tensor):
             super().__init__(default_input, dtype)
         if name is not None and not isinstance(name, str):
             raise arguments.wrong_type("Parameter", "the name", "a string or None", name, ValueError)
-        arguments.instance("Parameter", "requires_grad", requires_grad, (bool, np.bool_), "a bool")
+        arguments.instance("Parameter", "storage_format", storage_format, str)
+        if device is not None and device not in ("CPU", "Remote"):
+            raise arguments.wrong_value("Parameter", "device", "None, 'CPU' or 'Remote'", device)
+        self.requires_grad = requires_grad
+        self.layerwise_parallel = layerwise_parallel
+        self.parallel_optimizer = parallel_optimizer
         attributes = self.__dict__
         number = next(_counter)
         attributes["name"] = name or f"Parameter#{number}"
         attributes["has_name"] = bool(name)
-        attributes["requires_grad"] = bool(requires_grad)
-        attributes["layerwise_parallel"] = layerwise_parallel
-        attributes["parallel_optimizer"] = parallel_optimizer
         attributes["storage_format"] = storage_format
-        attributes["key"] = number
-        attributes["comm_fusion"] = 1
-        attributes["cache_enable"] = False
         attributes["is_init"] = True
         attributes["sliced"] = False
         attributes["unique"] = False
 
     name: str = ""
     has_name: bool
-    requires_grad: bool = True
-    # Marks for clusters, which have no effect on one device.
-    layerwise_parallel: bool = False
-    parallel_optimizer: bool = True
-    parallel_optimizer_comm_recompute: bool = False
-    comm_fusion: int = 1
-    cache_enable: bool = False
-    cache_shape: tuple[int, ...] = ()
+    requires_grad = Mark(is_flag, True)
+    # Marks for several devices, which have no effect on one.
+    layerwise_parallel = Mark(is_flag, False)
+    parallel_optimizer = Mark(is_flag, True)
+    parallel_optimizer_comm_recompute = Mark(is_flag, False)
+    comm_fusion = Mark(fusion, 1)
+    cache_enable = Mark(is_flag, False)
+    cache_shape: Mark[list[int]] = Mark(sizes, [])
+    requires_aggr = Mark(is_flag, True)
     sliced: bool = False
-    key: int = -1
+    key = Mark(whole_number, -1)
+    init_mode: Any = None
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))

@@ -126,4 +126,4 @@ def test_marks() -> None:
             call()
     p = net.trainable_params()[0]
     assert (p.layerwise_parallel, p.parallel_optimizer, p.cache_enable, p.sliced) == (False, True, False, False)
-    assert p.parallel_optimizer_comm_recompute is False and p.cache_shape == ()
+    assert p.parallel_optimizer_comm_recompute is False and p.cache_shape == []
