@@ -96,6 +96,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     >>> reset_auto_parallel_context()
     """
     # Other programs need not load what divides.
+    from mycel.distributed import of_cells  # noqa: F401  which tells how Cells are divided
     from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 
     function = "set_auto_parallel_context"

@@ -7,16 +7,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 from mycel.base.errors import Unsupported
 from mycel.base.notes import without_effect
+from mycel.base.parallel_settings import plan
 from mycel.cells.cell import Cell
 from mycel.core import eager
 from mycel.derivatives.custom_functions import no_gradients, refused
 from mycel.derivatives.gradient import grad
 from mycel.devices.runtime import synchronize
-from mycel.parallel.regions import is_compiled, parallel_info, shard_strategy
+from mycel.parallel.regions import chosen_strategy, is_compiled, parallel_info
 from mycel.train.callback.flops import step_flops
 from mycel.train.mindir import model_of
 from mycel.train.mindspore_export import mindspore_bytes
@@ -163,6 +164,62 @@ def _derivative(obj: Any, options: Any, weights: Any, positions: Any, has_aux: b
     return found
 
 
+class GraphExecutor:
+    """What the executor of compiled Cells tells of them by the names of their phases, as
+    MindSpore's inner executor does.
+    """
+
+    def __init__(self, executor: CellExecutor) -> None:
+        self._executor = executor
+
+    def _cell(self, phase: str) -> Any:
+        return self._executor._compiled(None, phase)[0]
+
+    def has_compiled(self, phase: str) -> bool:
+        """Return whether a phase of this whole name was compiled."""
+        return self._executor.has_compiled(phase)
+
+    def get_strategy(self, phase: str) -> dict[str, list[list[int]]]:
+        """Return how the operators of a phase are divided; KeyError for a phase that there is
+        not.
+        """
+        return chosen_strategy(self._cell(phase))
+
+    def get_parameter_layout(self, phase: str) -> dict[str, Any]:
+        """Return how the parameters of a phase are divided (`Cell.parameter_layout_dict`); KeyError
+        for a phase that there is not.
+        """
+        found: dict[str, Any] = self._cell(phase).parameter_layout_dict
+        return found
+
+    def get_parallel_parameter_name_list(self, phase: str) -> list[str]:
+        """Return the names of the parameters of a phase; KeyError for a phase that there is not."""
+        return list(self._cell(phase).parallel_parameter_name_list)
+
+    def get_num_parallel_ops(self, phase: str) -> int:
+        """Return how many operators of a phase are divided; KeyError for a phase that there is
+        not.
+        """
+        return len(parallel_info(self._cell(phase)))
+
+    def get_allreduce_fusion(self, phase: str) -> dict[str, Any]:
+        """Return which reductions are joined, by parameters: joined are those that can be, so there
+        is no such table.
+        """
+        return {}
+
+    def get_parallel_graph_info(self, phase: str) -> NoReturn:
+        """Raise Unsupported: the graph of a rank has primitives in place of MindSpore's operators.
+
+        `phase` is the name of one.
+        """
+        raise Unsupported(
+            "get_parallel_graph_info: the graph of a rank has primitives of its own; "
+            "print(mycel.explain(net, *inputs, parallel=True)) shows what is sent where, and "
+            "mycel.parallel.regions.parallel_info(net) the operators"
+        )
+
+
 class CellExecutor:
     """The executor of compiled Cells.
 
@@ -175,6 +232,7 @@ class CellExecutor:
     def __init__(self, phases: dict[int, set[str]]) -> None:
         self._phases = phases
         self._arguments: dict[str, tuple[Any, tuple[Any, ...]]] = {}
+        self._graph_executor = GraphExecutor(self)
 
     @property
     def is_init(self) -> bool:
@@ -201,6 +259,9 @@ class CellExecutor:
         if jit_config_dict:
             obj.jit_config_dict = dict(jit_config_dict)
         obj.compile(*args, **kwargs)
+        if plan() is not None:
+            # What does not fit the devices is an error here.
+            obj.parameter_layout_dict  # noqa: B018
         name = self._name(obj, phase)
         new = name not in self._arguments
         self._arguments[name] = (obj, args)
@@ -283,10 +344,10 @@ class CellExecutor:
         raise RuntimeError("init_dataset: batches are arguments here, not taken from a device's queue")
 
     def _get_shard_strategy(self, obj: Any) -> dict[str, Any]:
-        """Return the strategies of a network's operators (`mycel.parallel.regions`); none before it
+        """Return how a network's operators are divided (`mycel.parallel.regions`); none before it
         was compiled.
         """
-        return shard_strategy(obj) if is_compiled(obj) else {}
+        return chosen_strategy(obj) if is_compiled(obj) else {}
 
     def _get_num_parallel_ops(self, obj: Any) -> int:
         """Return the number of operators that are divided; 0 before the network was compiled."""

@@ -71,6 +71,9 @@ class Version:
     def __init__(self, stage: Stage, arguments: Arguments, result: Any, name: str) -> None:
         self.guards = stage.guards
         self.plan = plan()
+        self.strategies = tuple(stage.strategies)
+        # what `mycel.distributed.of_cells` keeps of it
+        self.divided: Any = None
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
             positions.setdefault(id(t), i)

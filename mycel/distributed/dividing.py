@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mycel.base.errors import CompileError
 from mycel.compiled.version import Version
 from mycel.distributed.layouts import Layouts
+from mycel.ir.graph import Graph
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transforms.partition.fusing import MOST_BYTES
 
@@ -17,10 +18,12 @@ __all__ = ["VersionParts", "divide"]
 class VersionParts(NamedTuple):
     """A version divided on a mesh.
 
-    `writes` has pairs of a tensor, by its number among arguments and captured tensors, and the
-    output that becomes its value; `tied` has them by output.
+    `graph` is what was divided, the version's graph or one that does the same. `writes` has pairs
+    of a tensor, by its number among arguments and captured tensors, and the output that becomes its
+    value; `tied` has them by output.
     """
 
+    graph: Graph
     made: Partitioned
     writes: Sequence[tuple[int, int]]
     tied: Mapping[int, int]
@@ -44,7 +47,7 @@ def divide(version: Version, layouts: Layouts, count: int, apart: bool, fused_by
     made = partition(graph, layouts.mesh, found, outputs, tied, plan, fused_bytes)
     if apart:
         _check_parts(version, made.inputs[:count])
-    return VersionParts(made, writes, tied)
+    return VersionParts(graph, made, writes, tied)
 
 
 def _check_parts(version: Version, arguments: Sequence[Sharding]) -> None:

@@ -40,7 +40,8 @@ class Divided:
         `count` is the number of tensors in the arguments.
         """
         self.version, self.layouts, self.executor = version, layouts, executor
-        self.made, self.writes, _ = divide(version, layouts, count, layouts.parts and executor.is_apart)
+        self.of = divide(version, layouts, count, layouts.parts and executor.is_apart)
+        self.made, self.writes = self.of.made, self.of.writes
         captured = zip(version.tensors, self.made.inputs[count:])
         layouts.divided({t.name: (t, s) for t, s in captured if isinstance(t, Parameter)})
         self._entries: dict[int, Entry] = {}
@@ -104,6 +105,11 @@ class Distributed:
         for value in (*args, *kwargs.values()):
             describe(value, tensors)
         return self.divided(*args, **kwargs).run(tensors, (args, kwargs))
+
+    @property
+    def programs(self) -> list[tuple[Version, Union[Divided, Piped]]]:
+        """The programs that there are, the last one made at the end."""
+        return list(self._divided.values())
 
     @property
     def size(self) -> int:

@@ -107,7 +107,8 @@ class Piped:
         """
         self.version, self.layouts, self.pipeline = version, layouts, pipeline
         mesh = layouts.mesh
-        self.made, self.writes, tied = divide(version, layouts, count, layouts.parts, fused_bytes=0)
+        self.of = divide(version, layouts, count, layouts.parts, fused_bytes=0)
+        self.made, self.writes, tied = self.of.made, self.of.writes, self.of.tied
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]

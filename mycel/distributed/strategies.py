@@ -12,7 +12,7 @@ The marks around the operator (`constrain`) then have divisions, and everything 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from mycel.ir.division import Division
@@ -75,12 +75,14 @@ def _key(mark: Mark) -> tuple[Operator, str, int]:
 def _laid(region: Region, mesh: Mesh) -> dict[Node, Sharding]:
     """Return the layouts of the marks of one operator."""
     marks = [(m, m, d) for m, d in zip(region.inputs, region.in_strategy) if d is not None]
-    marks += [(m, m.inputs[0], d) for m, d in zip(region.results, region.out_strategy) if d is not None]
-    if not marks:
+    results = [(m, m.inputs[0], d) for m, d in zip(region.results, region.out_strategy) if d is not None]
+    if not marks and not results:
         return {}
     root = _Classes(region)
     asked: dict[Key, tuple[int, Optional[Axes]]] = {}
-    for _, value, division in marks:
+    # Axes of results cut further than what they iterate over, as in a sum that is scattered.
+    further: dict[Key, tuple[int, Optional[Axes]]] = {}
+    for mark, value, division in [*marks, *results]:
         for axis, cut in enumerate(division.cuts):
             if cut == 1:
                 continue
@@ -89,22 +91,56 @@ def _laid(region: Region, mesh: Mesh) -> dict[Node, Sharding]:
             if division.mesh is not None:
                 names = _named(division.axes[axis], division, mesh, region.operator)
             before = asked.setdefault(key, (cut, names))
-            if before[0] != cut or (names and before[1] and names != before[1]):
+            if before[0] == cut and (not names or not before[1] or names == before[1]):
+                continue
+            if mark is value or (names is None and cut % before[0]):
                 raise _error(
                     region.operator,
                     f"axis {axis} of size {value.type.shape[axis]} is cut into {cut} parts, and what it is "
                     f"multiplied or combined with into {before[0]}; give both the same number",
                 )
+            further[value, axis] = (cut, names)
     taken: set[str] = {n for _, names in asked.values() for n in names or ()}
     axes: dict[Key, Axes] = {}
     for key, (cut, names) in asked.items():
         axes[key] = names if names is not None else _taken(cut, mesh, taken, region.operator)
         taken.update(axes[key])
-    result = {}
-    for mark, value, _ in marks:
+    found = {}
+    for mark, value, _ in [*marks, *results]:
         own = [axes.get(root.of((value, axis)), ()) for axis in range(mark.type.rank)]
-        result[mark] = _layout(mark, own, mesh)
-    return result
+        if mark is not value:
+            _cut_further(own, [further.get((value, axis)) for axis in range(mark.type.rank)], axes, mesh, region)
+        found[mark] = _layout(mark, own, mesh)
+    return found
+
+
+def _cut_further(
+    own: list[Axes],
+    further: Sequence[Optional[tuple[int, Optional[Axes]]]],
+    axes: Mapping[Key, Axes],
+    mesh: Mesh,
+    region: Region,
+) -> None:
+    """Change `own`, the mesh axes of a result's axes, where `further` asks for more parts.
+
+    They are cut along axes that the operator sums over, before others. `axes` are those of what the
+    operator iterates over.
+    """
+    summed = [a for names in axes.values() for a in names]
+    order = Mesh(*zip(*sorted(zip(mesh.sizes, mesh.names), key=lambda pair: pair[1] not in summed))) if summed else mesh
+    for axis, asked in enumerate(further):
+        if asked is None:
+            continue
+        cut, names = asked
+        others = {a for k, known in enumerate(own) if k != axis for a in known}
+        if names is None:
+            more = _taken(cut // mesh.count(own[axis]), order, others | set(own[axis]), region.operator)
+            names = (*own[axis], *more)
+        if others & set(names):
+            raise _error(
+                region.operator, f"its result would be cut twice along {', '.join(sorted(others & set(names)))}"
+            )
+        own[axis] = names
 
 
 class _Classes:

@@ -30,6 +30,7 @@ from mycel.core.tensor import Tensor, make_staged
 from mycel.core.views import root_of
 from mycel.frontend.cell_scope import micro_batch, pipeline_stage, scope_name
 from mycel.frontend.natives import is_native
+from mycel.frontend.operator_strategies import fitted
 from mycel.frontend.stage import Stage
 from mycel.ir.division import Division
 from mycel.ir.graph import Node, current_where, toposort
@@ -86,6 +87,7 @@ def marked_call(
     if holder is not None:
         stage.guard_attribute(holder, "_strategy", holder._strategy)
     wanted = _OPEN if holder is None or holder._strategy is None else holder._strategy
+    wanted = fitted(kind, holder, wanted, (args, kwargs))
     pipeline = wanted.stage if wanted.stage >= 0 else pipeline_stage()
     given = wanted.inputs is not None or wanted.results is not None
     name = f"{scope_name()}/{kind}-op{stage.operators}"
@@ -163,10 +165,16 @@ def marked_cell(
     try:
         args, kwargs = marks.enter((args, kwargs), strategy.inputs)
         if strategy.plan:
-            marks.parameters({p.name: p for p in cell.get_parameters()}, strategy.plan)
+            marks.parameters(_parameters_of(cell), strategy.plan)
         return marks.leave(run(*args, **kwargs), strategy.results)
     finally:
         marks.restore()
+
+
+def _parameters_of(cell: Any) -> dict[str, Tensor]:
+    """Return the parameters of a cell by their names, and by their paths in it."""
+    known = dict(cell.parameters_and_names())
+    return {**known, **{p.name: p for p in cell.get_parameters()}}
 
 
 def marked_value(stage: Stage, value: Tensor, division: Division, kind: str) -> Tensor:
@@ -236,6 +244,8 @@ class _Marks:
         """Mark the tensors in arguments, and return the arguments of the call."""
         tensors = [t for t in _tensors(given) if id(t) not in self.stage.numbers]
         self._count("in_strategy", "inputs", divisions, len(tensors))
+        if divisions is not None:
+            self.stage.strategies.append((self.called, divisions))
         made = [self._mark(INPUT, k, divisions[k] if divisions else None, t) for k, t in enumerate(tensors)]
         self.inputs = [self.stage.plain_node_of(m) for m in made]
         passed: list[Tensor] = []
@@ -253,7 +263,8 @@ class _Marks:
 
     def parameters(self, known: dict[str, Tensor], plan: tuple[tuple[str, Division], ...]) -> None:
         """Mark parameters for the time of the call."""
-        for name, division in plan:
+        for given, division in plan:
+            name = given.removeprefix("self.")
             if name not in known:
                 logger.warning("%s: parameter_plan names %r, which is no parameter of it", self.called.name, name)
                 continue

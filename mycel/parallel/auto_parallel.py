@@ -16,6 +16,7 @@ from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSetti
 from mycel.cells.cell import Cell
 from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value
+from mycel.distributed import of_cells as _of_cells  # noqa: F401  which tells how Cells are divided
 from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.layout import Layout
 from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files

@@ -12,7 +12,7 @@ from mycel.cells.cell import Cell
 from mycel.ir.graph import Graph
 from mycel.transforms.regions import Region, regions_of, strategies_of
 
-__all__ = ["is_compiled", "parallel_info", "shard_strategy"]
+__all__ = ["chosen_strategy", "is_compiled", "parallel_info", "shard_strategy"]
 
 
 def shard_strategy(net: Cell) -> dict[str, list[list[int]]]:
@@ -38,6 +38,35 @@ def shard_strategy(net: Cell) -> dict[str, list[list[int]]]:
     >>> ms.reset_auto_parallel_context()
     """
     return strategies_of(_graph_of("shard_strategy", net))
+
+
+def chosen_strategy(net: Cell) -> dict[str, list[list[int]]]:
+    """Return how the last program that a Cell was compiled to is divided, by names of operators:
+    for each input the number of parts of each axis.
+
+    They are those of `shard_strategy`, and for other operators those that follow from them, or in
+    the mode "auto_parallel" those that the search found. Raises RuntimeError for a Cell that was
+    not compiled, ValueError where a strategy does not fit the devices.
+
+    >>> import mycel as ms
+    >>> from mycel.parallel.regions import chosen_strategy
+    >>> class Net(ms.nn.Cell):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.mul, self.relu = ms.ops.Mul().shard(((2, 1), (2, 1))), ms.ops.ReLU()
+    ...     def construct(self, x, y):
+    ...         return self.relu(self.mul(x, y))
+    >>> ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=4)
+    >>> net, x = Net(), ms.ops.ones((4, 2))
+    >>> net.compile(x, x)
+    >>> chosen_strategy(net)["Default/ReLU-op1"]
+    [[2, 1]]
+    >>> ms.reset_auto_parallel_context()
+    """
+    from mycel.distributed.of_cells import chosen_strategies
+
+    _graph_of("chosen_strategy", net)
+    return chosen_strategies(net)
 
 
 def parallel_info(net: Cell) -> dict[str, dict[str, Any]]:
@@ -77,4 +106,8 @@ def _graph_of(what: str, net: Cell) -> Graph:
 
 def _graphs(net: Cell) -> list[Graph]:
     compiled = net.__dict__.get("_compiled_call")
-    return [] if compiled is None else [v.graph for found in compiled.versions.values() for v in found[:1]]
+    if compiled is None:
+        return []
+    if compiled.divided is not None and compiled.divided[1].programs:
+        return [version.graph for version, _ in compiled.divided[1].programs]
+    return [v.graph for found in compiled.versions.values() for v in found[:1]]

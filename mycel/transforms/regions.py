@@ -17,7 +17,7 @@ from mycel.ir.graph import Graph, Node, toposort
 from mycel.ir.printer import graphs_in
 from mycel.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
 
-__all__ = ["Region", "marks_of", "regions_of", "strategies_of", "unmarked", "values_of"]
+__all__ = ["Region", "marks_of", "regions_of", "strategies_of", "unmarked", "values_of", "without_marks"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,11 @@ def strategies_of(graph: Graph) -> dict[str, list[list[int]]]:
 
 def unmarked(graph: Graph) -> Graph:
     """Return the graph without marks, in the graphs that its nodes hold as well."""
+    return without_marks(graph)[0]
+
+
+def without_marks(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
+    """Return the graph without marks, as `unmarked` does, and what each of its nodes became."""
     image: dict[Node, Node] = {}
     for node in graph.nodes:
         inputs = tuple([image.get(i, i) for i in node.inputs])
@@ -101,7 +106,8 @@ def unmarked(graph: Graph) -> Graph:
         changed = any(params[k] is not v for k, v in node.params.items())
         if changed or any(a is not b for a, b in zip(inputs, node.inputs)):
             image[node] = Node(node.prim, inputs, params, node.type, node.where)
-    return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name) if image else graph
+    made = Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name) if image else graph
+    return made, {node: image.get(node, node) for node in graph.nodes}
 
 
 def _mark_of(node: Node) -> Optional[Mark]:

@@ -130,6 +130,21 @@ _keep(nn.PReLU, prelu=lambda cell: ops.PReLU())
 _keep(nn.Softmax, softmax=lambda cell: ops.Softmax(cell.axis))
 _keep(nn.LogSoftmax, log_softmax=lambda cell: ops.LogSoftmax(cell.axis))
 
+_keep(nn.OneHot, onehot=lambda cell: ops.OneHot(cell.axis))
+_keep(nn.ELU, elu=lambda cell: ops.Elu(cell.alpha))
+# Layers that are one operation without arguments: the attribute, and the operation's name.
+_SIMPLE: dict[type[Cell], tuple[str, str]] = {
+    nn.ReLU6: ("relu6", "ReLU6"),
+    nn.FastGelu: ("fast_gelu", "FastGeLU"),
+    nn.SeLU: ("selu", "SeLU"),
+    nn.HSwish: ("hswish", "HSwish"),
+    nn.HSigmoid: ("hsigmoid", "HSigmoid"),
+    nn.Mish: ("mish", "Mish"),
+    nn.Softsign: ("softsign", "Softsign"),
+}
+for _layer, (_attribute, _name) in _SIMPLE.items():
+    _keep(_layer, **_plain(f"{_attribute}={_name}"))
+
 _keep(nn.LossBase, **_plain("cast=Cast mul=Mul reduce_mean=ReduceMean reduce_sum=ReduceSum"))
 _keep(nn.LossBase, average=lambda cell: cell.reduction == "mean", reduce=lambda cell: cell.reduction != "none")
 _keep(
@@ -209,12 +224,56 @@ def _embedded(cell: Any, ids: Tensor) -> Any:
     return cell.gather(cell.embedding_table, ids, 0)
 
 
-for _layer, _rule in {
+def _normalized(cell: Any, x: Tensor) -> Any:
+    trained = cell.training if cell.use_batch_statistics is None else cell.use_batch_statistics
+    operation = cell.bn_train if trained else cell.bn_infer
+    return operation(x, cell.gamma, cell.beta, cell.moving_mean, cell.moving_variance)[0]
+
+
+def _entropy(cell: Any, logits: Tensor, labels: Tensor) -> Any:
+    if cell.sparse:
+        apart = any(getattr(op, "_strategy", None) is not None for op in (cell.softmax_cross_entropy, cell.one_hot))
+        if cell.reduction == "mean" and not apart:
+            return cell.sparse_softmax_cross_entropy(logits, labels)
+        labels = cell.one_hot(labels, logits.shape[-1], cell.on_value, cell.off_value)
+    return cell.get_loss(cell.softmax_cross_entropy(logits, labels)[0])
+
+
+def _by(attribute: str) -> Callable[[Any, Tensor], Any]:
+    return lambda cell, x: getattr(cell, attribute)(x)
+
+
+def _pooled(attribute: str) -> Callable[[Any, Tensor], Any]:
+    def pooled(cell: Any, x: Tensor) -> Any:
+        if str(cell.pad_mode).lower() not in ("same", "valid") or getattr(cell, "ceil_mode", False):
+            raise ValueError(
+                f"{type(cell).__name__}: its operation {attribute!r} has no padding of its own and no ceil_mode; "
+                "give the layer a strategy by shard()"
+            )
+        return getattr(cell, attribute)(x)
+
+    return pooled
+
+
+_RULES: dict[type[Cell], Callable[..., Any]] = {
+    **{made: _by(name) for made, (name, _) in _SIMPLE.items()},
+    nn.ELU: _by("elu"),
+    nn.Sigmoid: _by("sigmoid"),
+    nn.Tanh: _by("tanh"),
+    nn.LogSoftmax: _by("log_softmax"),
+    nn.MaxPool2d: _pooled("max_pool"),
+    nn.AvgPool2d: _pooled("avg_pool"),
+    nn.PReLU: lambda cell, x: cell.prelu(x, cell.w),
+    nn.Dropout: lambda cell, x: cell.dropout(x)[0] if cell.training else x,
+    nn.BatchNorm1d: _normalized,
+    nn.BatchNorm2d: _normalized,
+    nn.SoftmaxCrossEntropyWithLogits: _entropy,
     nn.Dense: _dense,
     nn.Conv2d: _convolved,
     nn.Embedding: _embedded,
     nn.LayerNorm: lambda cell, x: cell.layer_norm(x, cell.gamma, cell.beta)[0],
     nn.ReLU: lambda cell, x: cell.relu(x),
     nn.Softmax: lambda cell, x: cell.softmax(x),
-}.items():
+}
+for _layer, _rule in _RULES.items():
     _layer._by_operators = _rule
