@@ -2,14 +2,15 @@
 
 Bytes and messages are those of the ring algorithms (`mycel.transport.amounts`), by which
 `mycel.transport.counted` counts what runs. What a rank sends to other stages of a pipeline is as
-large as it is. A collective in the body of a loop counts once a round, one in a branch as if the
-branch were taken.
+large as it is. A collective in a loop counts as often as the loop runs, where that is known before,
+and once where data decide it; one in a branch counts as if the branch were taken. The gradient of a
+loop runs the loop itself where the graph does not have it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from mycel.base.errors import ShapeError
@@ -20,7 +21,11 @@ from mycel.ir.graph import Graph, Node, Where
 from mycel.ir.mesh import Mesh
 from mycel.planner.topology import Topology
 from mycel.prims.collectives import COLLECTIVES, permute
+from mycel.prims.control import while_loop
+from mycel.prims.loop_gradient import while_grad
 from mycel.prims.messages import messages as stage_messages
+from mycel.prims.rounds import known_rounds
+from mycel.transforms.loop_pairs import loop_pairs
 from mycel.transport.amounts import messages, sent
 
 __all__ = ["Communication", "Exchange", "exchange_of"]
@@ -31,7 +36,8 @@ class Exchange:
     """One collective of a graph.
 
     It has its kind, the axes of the mesh, how many ranks take part, the bytes of its larger side,
-    the bytes and messages that this rank sends, and the user's line.
+    the bytes and messages that this rank sends each time, and the user's line. `times` is how often
+    it runs, None where data decide that.
     """
 
     kind: str
@@ -42,6 +48,12 @@ class Exchange:
     messages: int
     where: Optional[Where] = field(default=None, compare=False)
     mesh: Optional[Mesh] = field(default=None, repr=False, compare=False)
+    times: Optional[int] = 1
+
+    @property
+    def runs(self) -> int:
+        """How often it is counted."""
+        return 1 if self.times is None else self.times
 
     def scaled(self, topology: Topology) -> Exchange:
         """Return the collective among as many ranks as a topology has along its axes.
@@ -55,7 +67,7 @@ class Exchange:
         found = (self.sent, self.messages)
         if self.kind != "permute":
             found = (sent(self.kind, nbytes, count), messages(self.kind, count))
-        return Exchange(self.kind, self.axes, count, nbytes, *found, self.where, topology.mesh)
+        return Exchange(self.kind, self.axes, count, nbytes, *found, self.where, topology.mesh, self.times)
 
     def seconds(self, topology: Topology) -> float:
         """Return what the collective takes from its start to its end, as `legs` has it."""
@@ -123,18 +135,18 @@ class Communication:
 
     def __init__(self, graph: Graph, topology: Optional[Topology] = None, rank: Optional[int] = None) -> None:
         self.topology = topology
-        found = [exchange_of(n, rank) or _to_stages(n) for n in _nodes(graph)]
-        self.exchanges = [e for e in found if e is not None]
+        made = [(exchange_of(n, rank) or _to_stages(n), times) for n, times in _nodes(graph, 1)]
+        self.exchanges = [replace(e, times=times) for e, times in made if e is not None and times != 0]
 
     @property
     def sent(self) -> int:
         """The bytes that the rank sends."""
-        return sum(e.sent for e in self.exchanges)
+        return sum(e.sent * e.runs for e in self.exchanges)
 
     @property
     def messages(self) -> int:
         """The messages that the rank sends."""
-        return sum(e.messages for e in self.exchanges)
+        return sum(e.messages * e.runs for e in self.exchanges)
 
     @property
     def lines(self) -> list[tuple[str, list[Exchange]]]:
@@ -142,7 +154,7 @@ class Communication:
         found: dict[str, list[Exchange]] = {}
         for e in self.exchanges:
             found.setdefault(place_of(e.where), []).append(e)
-        return sorted(found.items(), key=lambda item: (-sum(e.sent for e in item[1]), item[0]))
+        return sorted(found.items(), key=lambda item: (-sum(e.sent * e.runs for e in item[1]), item[0]))
 
     def text(self, most: int = 40) -> str:
         """Return the sums, and the `most` lines of the source that send most."""
@@ -157,24 +169,24 @@ class Communication:
             f"{len(self.exchanges)} collective{'' if len(self.exchanges) == 1 else 's'}{self._seconds(self.exchanges)}"
         ]
         for place, kind, axes, count, found in rows[:most]:
-            times = "once" if len(found) == 1 else f"{len(found)} times"
+            sent_ = readable(sum(e.sent * e.runs for e in found))
             lines.append(
-                f"  {_named(kind, axes, count)}, {times}: {readable(sum(e.sent for e in found))} in "
+                f"  {_named(kind, axes, count)}, {_times(found)}: {sent_} in "
                 f"{self._counted(found)}{self._seconds(found)}; {place}"
             )
         if len(rows) > most:
             left = [e for *_, found in rows[most:] for e in found]
-            lines.append(f"  {len(rows) - most} more: {readable(sum(e.sent for e in left))}")
+            lines.append(f"  {len(rows) - most} more: {readable(sum(e.sent * e.runs for e in left))}")
         return "\n".join(lines)
 
     def _counted(self, exchanges: list[Exchange]) -> str:
-        count = sum(e.messages for e in exchanges)
+        count = sum(e.messages * e.runs for e in exchanges)
         return f"{count} message{'' if count == 1 else 's'}"
 
     def _seconds(self, exchanges: list[Exchange]) -> str:
         if self.topology is None:
             return ""
-        return f", {sum(e.seconds(self.topology) for e in exchanges) * 1e3:.4g} ms"
+        return f", {sum(e.seconds(self.topology) * e.runs for e in exchanges) * 1e3:.4g} ms"
 
     def __str__(self) -> str:
         return self.text()
@@ -184,11 +196,41 @@ def _named(kind: str, axes: tuple[str, ...], count: int) -> str:
     return f"{kind} along {', '.join(axes)} ({count} ranks)" if axes else f"{kind} to other stages"
 
 
-def _nodes(graph: Graph) -> Iterator[Node]:
-    """Give the nodes of a graph, and of those that its nodes hold."""
+def _times(exchanges: list[Exchange]) -> str:
+    """Return how often collectives run, in words."""
+    known = sum(e.times for e in exchanges if e.times is not None)
+    unknown = sum(e.times is None for e in exchanges)
+    words = ["once" if known == 1 else f"{known} times"] if known else []
+    if unknown:
+        words.append(f"{'once' if unknown == 1 else f'{unknown} times'} a round")
+    return " and ".join(words)
+
+
+def _nodes(graph: Graph, times: Optional[int]) -> Iterator[tuple[Node, Optional[int]]]:
+    """Give the nodes of a graph and of those that its nodes hold, with how often they run.
+
+    The graph itself runs so many `times`.
+    """
+    pairs = loop_pairs(graph)
     for node in graph.nodes:
-        yield node
-        for value in node.params.values():
+        yield node, times
+        for name, value in node.params.items():
             for inner in value if isinstance(value, tuple) else (value,):
                 if isinstance(inner, Graph):
-                    yield from _nodes(inner)
+                    yield from _nodes(inner, _runs(node, name, times, node in pairs))
+
+
+def _runs(node: Node, name: str, times: Optional[int], paired: bool) -> Optional[int]:
+    """Return how often the graph in the parameter `name` of a node runs, when that runs `times`.
+
+    `paired` says of a loop and its gradient that the graph has both.
+    """
+    if node.prim not in (while_loop, while_grad):
+        return times
+    if node.prim is while_grad and paired and name != "backward":
+        return 0
+    rounds = known_rounds(node)
+    if rounds is None or times is None:
+        return None
+    again = node.prim is while_grad and node.params["keep"] == "root" and name == "body"
+    return times * (rounds * 2 if again else rounds + 1 if name == "test" else rounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32
+from mycel.base.dtype import bool_, float32, int64
 from mycel.base.errors import ShapeError
 from mycel.engines import buffers
 from mycel.engines.select import engines
@@ -14,7 +14,11 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import tensor_type
 from mycel.planner.account import Communication
 from mycel.planner.topology import A100
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims.base import constant, outputs_of
 from mycel.prims.collectives import all_gather, all_reduce, all_to_all, permute, reduce_scatter
+from mycel.prims.control import while_loop
 from mycel.transport import threads
 from mycel.transport.counted import Counted
 from mycel.transport.place import transport, within
@@ -79,3 +83,41 @@ def test_collectives_are_scaled_to_other_meshes() -> None:
     # The gather of 40 bytes from each of four ranks is one of 160.
     assert [(e.count, e.sent) for e in found] == [(32, 233), (4, 180), (4, 90), (4, 120), (8, 105), (4, 120)]
     assert found[3].nbytes == 160 and found[0].scaled(wide) is found[0]
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_collectives_in_loops_count_by_rounds(name):
+    """Of a loop in a loop, in a test and in a body; the counter of the inner one is found by the
+    body, as loops of programs are.
+    """
+    mesh, kind, count = Mesh((2,), ("data",)), tensor_type((4,), float32), tensor_type((), int64)
+
+    def summed(x):
+        return all_reduce(x, mesh=mesh, axes=("data",), op="sum")
+
+    alive, i, x = (input_node(t) for t in (tensor_type((), bool_), count, kind))
+    again = E.add(i, 1)
+    inner = {"test": Graph([alive, i, x], [alive]), "carried": 3}
+    inner["body"] = Graph([alive, i, x], [E.lt(again, 3), again, E.mul(summed(x), 0.5)])
+    k, y = input_node(count), input_node(kind)
+    step = outputs_of(while_loop.node(E.lt(constant(0, int64), 3), constant(0, int64), y, **inner))[2]
+    small = E.lt(R.reduce_sum(summed(y), axes=(0,), keepdims=False), 1e9)
+    test = Graph([k, y], [E.lt(k, E.select(small, constant(5, int64), 0))])
+    z = input_node(kind)
+    params = {"test": Graph([k, y], [E.lt(k, 5)]), "body": Graph([k, y], [E.add(k, 1), E.add(step, summed(y))])}
+    known = Graph([z], [outputs_of(while_loop.node(constant(0, int64), z, **params, carried=2))[1]])
+    found = Communication(known)
+    assert sorted((e.times, e.sent) for e in found.exchanges) == [(5, 16), (15, 16)]
+    assert "20 times: 320 bytes in 40 messages" in str(found)
+
+    def program(rank: int) -> int:
+        entry = engines()[name].compile(known)
+        counted = Counted(transport())
+        with within(counted):
+            entry(buffers.from_array(np.ones(4, np.float32)))
+        return counted.sent
+
+    assert threads.run(2, program) == [found.sent] * 2
+    params["test"] = test
+    unknown = Graph([z], [outputs_of(while_loop.node(constant(0, int64), z, **params, carried=2))[1]])
+    assert "3 times a round" in str(Communication(unknown))

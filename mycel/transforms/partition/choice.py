@@ -198,7 +198,7 @@ class _Chooser:
             if node.prim in CALLS and not _calls_itself(node):
                 made.opened.append(node)
             return
-        if node.prim in HOLDERS and node not in self.plan:
+        if node.prim in HOLDERS:
             self.hold(node)
             return
         factors = factors_at(node)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from mycel.base.dtype import int32
 from mycel.base.errors import ShapeError
@@ -284,9 +284,7 @@ class _Maker:
         operands = [self.image[i] for i in node.inputs]
         if unit is not None and unit.kind is Kind.FORWARD and all(i not in pipe.units for i in node.inputs):
             operands = [self.later(i, o, unit) if i in pipe.data else o for i, o in zip(node.inputs, operands)]
-        params = node.params
-        if params.get("mesh") == pipe.base and self.mesh != pipe.base:
-            params = {**params, "mesh": self.mesh}
+        params = node.params if self.mesh == pipe.base else _on(self.mesh, pipe.base, node.params)
         if params is node.params and all(a is b for a, b in zip(operands, node.inputs)):
             return node
         return Node(node.prim, tuple(operands), params, node.type, node.where)
@@ -390,3 +388,21 @@ def _summed(
     with at(node.where):
         micro = units[terms[0]].micro
         return reduce(add, terms[1:], (image.get(terms[0], terms[0]), micro))[0]
+
+
+def _on(mesh: Mesh, base: Mesh, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return parameters with `mesh` in place of `base`, also in the graphs among them."""
+    found = {k: _graph_on(mesh, base, v) if isinstance(v, Graph) else v for k, v in params.items()}
+    if found.get("mesh") == base:
+        found["mesh"] = mesh
+    return params if all(found[k] is v for k, v in params.items()) else found
+
+
+def _graph_on(mesh: Mesh, base: Mesh, graph: Graph) -> Graph:
+    image: dict[Node, Node] = {}
+    for node in graph.nodes:
+        operands = tuple([image.get(i, i) for i in node.inputs])
+        params = _on(mesh, base, node.params)
+        if params is not node.params or any(a is not b for a, b in zip(operands, node.inputs)):
+            image[node] = Node(node.prim, operands, params, node.type, node.where)
+    return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name) if image else graph

@@ -1,7 +1,8 @@
 """Control flow: XLA's conditionals and loops over the graphs that the primitives hold.
 
 What stops a program is noted as a pair of numbers (see `Scope`). It leaves a branch as one more
-result, and is carried by a loop, which ends at it.
+result, and is carried by a loop, which ends at it. A loop that exchanges values ends on all devices
+together, so in one that runs on several each round tells all of them of a note.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.engines.xla.binding import lax
+from mycel.engines.xla.binding import jnp, lax
+from mycel.engines.xla.rules.collectives import AXIS
 from mycel.ir.graph import Graph, Node
+from mycel.prims.collectives import COLLECTIVES
+from mycel.prims.custom import all_nodes
 
 __all__ = ["RULES"]
 
@@ -43,19 +47,24 @@ def _while_loop(scope: Any, node: Node, *operands: Any, test: Graph, body: Graph
             )
         )
 
-    def asked(state: Any) -> tuple[Any, Any]:
+    shared = bool(scope.ranks) and any(n.prim in COLLECTIVES for g in (test, body) for n in all_nodes(g))
+
+    def asked(state: Any, before: Any) -> tuple[Any, Any]:
         (going,), stop = scope.inner(test, (*state, *fixed))
+        stop = scope.first(before, stop)
+        if shared:
+            notes = lax.all_gather(stop, AXIS)
+            stop = notes[jnp.argmax(notes[:, 0] != 0)]
         return going & (stop[0] == 0), stop
 
     def step(all_of_it: Any) -> Any:
         state, _, _ = all_of_it
         values, stop = scope.inner(body, (*state, *fixed))
-        going, other = asked(values)
-        first = scope.first(stop, other)
-        return tuple(values), going & (first[0] == 0), first
+        return tuple(values), *asked(values, stop)
 
     start = tuple(operands[:carried])
-    state, _, stop = lax.while_loop(lambda found: found[1], step, (start, *asked(start)))
+    none = jnp.zeros(2, jnp.int64)
+    state, _, stop = lax.while_loop(lambda found: found[1], step, (start, *asked(start, none)))
     scope.note(stop)
     return tuple(state)
 
