@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Optional
 
-from mycel.base.errors import CompileError
+from mycel.base.errors import CompileError, ShapeError
 from mycel.compiled.version import Version
+from mycel.core.tensor import Tensor
 from mycel.distributed.layouts import Layouts
+from mycel.ir.binding import Binder
 from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType
 from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
 from mycel.transforms.partition.fusing import MOST_BYTES
+from mycel.transforms.specialize import specialize
 
-__all__ = ["VersionParts", "divide"]
+__all__ = ["VersionParts", "divide", "sizes_of"]
 
 
 class VersionParts(NamedTuple):
@@ -28,14 +32,43 @@ class VersionParts(NamedTuple):
     writes: Sequence[tuple[int, int]]
     tied: Mapping[int, int]
 
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The types of the whole outputs."""
+        return self.graph.output_types
 
-def divide(version: Version, layouts: Layouts, count: int, apart: bool, fused_bytes: int = MOST_BYTES) -> VersionParts:
+
+def sizes_of(version: Version, tensors: Sequence[Tensor]) -> dict[str, int]:
+    """Return the sizes of the symbols in the types of a version, as declared inputs have.
+
+    `tensors` are those in the arguments of a call. Sizes that data decide are not among them.
+    Raises ShapeError where they do not fit the version.
+    """
+    wanted = version.graph.input_types
+    if all(isinstance(t, TensorType) and t.is_static for t in wanted):
+        return {}
+    found = Binder(wanted)([t._type for t in (*tensors, *version.tensors)])
+    if found is None:
+        raise ShapeError(f"{version.graph.name}: the sizes of a call do not fit its declared inputs")
+    return found
+
+
+def divide(
+    version: Version,
+    layouts: Layouts,
+    count: int,
+    apart: bool,
+    fused_bytes: int = MOST_BYTES,
+    sizes: Optional[Mapping[str, int]] = None,
+) -> VersionParts:
     """Divide the graph of `version`, of which `count` inputs are arguments, by `layouts`.
 
-    `apart` says whether a call gives parts of its arguments; `fused_bytes` is as for `partition`.
-    Raises CompileError where the function would change or return what ranks have parts of.
+    `apart` says whether a call gives parts of its arguments; `fused_bytes` is as for `partition`,
+    `sizes` are those of the symbols in the version's types. Raises CompileError where the function
+    would change or return what ranks have parts of, and ShapeError where data decide sizes.
     """
     graph, captured = version.graph, version.tensors
+    graph = specialize(graph, sizes) if sizes else graph
     inputs = [
         layouts.of_input(k, node.type) if k < count else layouts.of_captured(captured[k - count], node.type)
         for k, node in enumerate(graph.inputs)

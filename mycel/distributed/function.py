@@ -7,7 +7,7 @@ results are whole on every rank. What the function writes into parameters stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
 from mycel.base import arguments, locks
@@ -19,7 +19,7 @@ from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts
-from mycel.distributed.dividing import divide
+from mycel.distributed.dividing import divide, sizes_of
 from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.distributed.pipelined import Piped, Pipeline, settings_for
@@ -34,13 +34,15 @@ __all__ = ["Distributed", "distribute"]
 class Divided:
     """One version of a function, with its graph divided among the ranks of a mesh."""
 
-    def __init__(self, version: Version, layouts: Layouts, count: int, executor: Executor) -> None:
+    def __init__(
+        self, version: Version, layouts: Layouts, count: int, executor: Executor, sizes: Mapping[str, int]
+    ) -> None:
         """Divide the graph of `version` by `layouts`, for `executor` to run.
 
-        `count` is the number of tensors in the arguments.
+        `count` is the number of tensors in the arguments, `sizes` are those of its symbols.
         """
         self.version, self.layouts, self.executor = version, layouts, executor
-        self.of = divide(version, layouts, count, layouts.parts and executor.is_apart)
+        self.of = divide(version, layouts, count, layouts.parts and executor.is_apart, sizes=sizes)
         self.made, self.writes = self.of.made, self.of.writes
         captured = zip(version.tensors, self.made.inputs[count:])
         layouts.divided({t.name: (t, s) for t, s in captured if isinstance(t, Parameter)})
@@ -61,7 +63,7 @@ class Divided:
             for k, (layout, t) in enumerate(zip(made.inputs, targets))
         ]
         found: tuple[Any, ...] = ()
-        if version.result_types:
+        if self.of.types:
             try:
                 found = self._entry()(*pieces)
             except MemoryError:
@@ -70,8 +72,8 @@ class Divided:
         for i, place in self.writes:
             executor.keep(targets[i], found[place], made.outputs[place])
         out = [
-            make(t, None if k in written else executor.own(piece))  # type: ignore[arg-type]
-            for k, (t, piece) in enumerate(zip(version.result_types, found))
+            make(t, None if k in written else executor.own(piece))
+            for k, (t, piece) in enumerate(zip(self.of.types, found))
         ]
         for i, place in self.writes:
             out[place] = targets[i]
@@ -92,9 +94,9 @@ class Distributed:
     def __init__(self, function: Any, layouts: Layouts, pipeline: Optional[Pipeline] = None) -> None:
         self.__wrapped__, self.layouts, self.pipeline = function, layouts, pipeline
         self.__name__ = getattr(function, "__name__", type(function).__name__)
-        # One for each tuple of types, so that no size becomes a symbol.
+        # One for each tuple of types: sizes become no symbols, but for those that are declared so.
         self._compiled: dict[Any, Jit] = {}
-        self._divided: dict[int, tuple[Version, Union[Divided, Piped]]] = {}
+        self._divided: dict[Any, tuple[Version, Union[Divided, Piped]]] = {}
         self._lock = locks.reentrant()
 
     def __repr__(self) -> str:
@@ -140,12 +142,14 @@ class Distributed:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
             version = self._version(jit, whole)
-            if id(version) not in self._divided:
-                tensors: list[Tensor] = []
-                for value in (*args, *kwargs.values()):
-                    describe(value, tensors)
-                self._divided[id(version)] = (version, self._made(version, len(tensors), executor))
-            return self._divided[id(version)][1]
+            tensors: list[Tensor] = []
+            for value in (*whole[0], *whole[1].values()):
+                describe(value, tensors)
+            sizes = sizes_of(version, tensors)
+            place = (id(version), *sizes.items())
+            if place not in self._divided:
+                self._divided[place] = (version, self._made(version, len(tensors), executor, sizes))
+            return self._divided[place][1]
 
     def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
         pipeline = self.pipeline
@@ -165,10 +169,12 @@ class Distributed:
         mesh = self.layouts.mesh
         return executor_for(mesh) if self.pipeline is None else OfRanks(mesh)
 
-    def _made(self, version: Version, count: int, executor: Executor) -> Union[Divided, Piped]:
+    def _made(
+        self, version: Version, count: int, executor: Executor, sizes: Mapping[str, int]
+    ) -> Union[Divided, Piped]:
         if self.pipeline is None:
-            return Divided(version, self.layouts, count, executor)
-        return Piped(version, self.layouts, count, self.pipeline)
+            return Divided(version, self.layouts, count, executor, sizes)
+        return Piped(version, self.layouts, count, self.pipeline, sizes)
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of the whole tensors' types, for staging."""

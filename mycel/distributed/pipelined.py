@@ -7,7 +7,7 @@ one graph for each stage's ranks (`mycel.transforms.pipeline`), of which a rank 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -101,13 +101,15 @@ def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
 class Piped:
     """One version of a function as a pipeline; a rank runs the graph of its stage."""
 
-    def __init__(self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline) -> None:
+    def __init__(
+        self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline, sizes: Mapping[str, int]
+    ) -> None:
         """Divide and cut the graph of `version`, of which `count` inputs are arguments, by the
-        `layouts` inside of a stage and the `pipeline`.
+        `layouts` inside of a stage and the `pipeline`; `sizes` are those of its symbols.
         """
         self.version, self.layouts, self.pipeline = version, layouts, pipeline
         mesh = layouts.mesh
-        self.of = divide(version, layouts, count, layouts.parts, fused_bytes=0)
+        self.of = divide(version, layouts, count, layouts.parts, 0, sizes)
         self.made, self.writes, tied = self.of.made, self.of.writes, self.of.tied
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
@@ -160,10 +162,10 @@ class Piped:
             raise out_of_memory(stage.graph) from None
         found = dict(zip(stage.outputs, values))
         tied = {place for _, place in self.writes}
-        out: list[Any] = [None] * len(version.result_types)
-        for k, type in enumerate(version.result_types):
+        out: list[Any] = [None] * len(self.of.types)
+        for k, type in enumerate(self.of.types):
             if k not in tied:
-                out[k] = make(type, found[k])  # type: ignore[arg-type]
+                out[k] = make(type, found[k])
         for i, place in self.writes:
             out[place] = given[i]
             homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])

@@ -22,8 +22,9 @@ import numpy as np
 from mycel.base.dtype import DType, int64
 from mycel.base.errors import ShapeError
 from mycel.base.remembered import MANY, RememberedOf
-from mycel.ir.graph import Node
+from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
+from mycel.ir.places import excerpt
 from mycel.ir.types import TensorType, Type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -37,7 +38,6 @@ from mycel.transforms.partition.layouts import (
     local_type,
     need_fit,
     part_of,
-    static,
     view_of,
 )
 from mycel.transforms.partition.moves import first_index
@@ -283,10 +283,22 @@ def masked(x: Node, part: Part, layout: Sharding, fill: Any, mesh: Mesh) -> Node
     return E.select(S.reshape(real, shape), x, constant(fill, x.dtype))
 
 
-def check_static(types: Sequence[Type]) -> None:
-    """Raise ShapeError where a tensor has a symbolic size."""
-    for type in types:
-        if isinstance(type, tuple):
-            check_static(type)
-        elif isinstance(type, TensorType):
-            static(type)
+def check_static(graph: Graph) -> None:
+    """Raise ShapeError where a tensor has a symbolic size, with the operation that decides it."""
+    for node in (*graph.inputs, *graph.nodes):
+        for type in result_types(node):
+            if isinstance(type, TensorType) and not type.is_static:
+                raise ShapeError(f"partition: {_open_size(node, type)}")
+
+
+def _open_size(node: Node, type: TensorType) -> str:
+    if node.prim is None:
+        return (
+            f"the input {type} has a symbolic size; graphs are divided for known sizes only, so compile the function "
+            "for the sizes at hand"
+        )
+    where = "" if node.where is None else f"\n{excerpt(node.where)}"
+    return (
+        f"data decide the size of {type}, which {node.op} gives; ranks can only divide what has known sizes, so keep "
+        f"what a mask selects in place, as with `where`, or compute it outside of the divided function{where}"
+    )

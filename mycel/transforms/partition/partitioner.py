@@ -105,7 +105,7 @@ def partition(
             f"partition: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs need as many layouts, "
             f"not {len(inputs)} and {len(outputs)}"
         )
-    check_static([n.type for n in (*graph.inputs, *graph.nodes)])
+    check_static(graph)
     if any(layout is not None and layout.pending for layout in inputs):
         raise ShapeError(f"partition: inputs cannot be pending, as one of {', '.join(map(str, inputs))} is")
     for kind, nodes, given in (("input", graph.inputs, inputs), ("output", graph.outputs, outputs)):
