@@ -28,6 +28,7 @@ LONG = {"fused_infer_attention_score"}
 EXTRAS = {
     "encrypt": {"cryptography"},
     "mpi": {"mpi4py", "mpich"},
+    "ray": {"ray"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},

@@ -1,18 +1,26 @@
 """`mycel launch`: runs a script in several processes, as ranks that communicate.
 
 On one machine ``mycel launch -n 4 train.py`` is all. On several, each runs the same command with
-its own ``--node``, and ``--master`` names the first.
+its own ``--node``, and ``--master`` names the first. ``--hosts a:4,b:4`` does so by ssh, and
+``--ray`` by a cluster of Ray (`mycel.cli.machines`).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import signal
 import sys
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from mycel.cli import machines
+from mycel.cli.processes import guarded
 from mycel.cli.supervisor import Job, Supervisor
+from mycel.transport.environment import PORT
 from mycel.transport.store import TCPStore
 
 __all__ = ["add_options", "command", "run_job", "threads_of"]
@@ -22,7 +30,7 @@ NAME = "mycel launch"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("-n", "--ranks", type=int, required=True, metavar="N", help="how many ranks there are in all")
+    parser.add_argument("-n", "--ranks", type=int, metavar="N", help="how many ranks there are in all")
     parser.add_argument(
         "--plain", action="store_true", help="run the script as it is: `import mindspore` is not answered by mycel"
     )
@@ -40,48 +48,135 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="the same for a rank that does not run at all meanwhile, as in an endless sleep (default: 8; 0: never)",
     )
-    parser.add_argument("--nodes", type=int, default=1, metavar="M", help="how many machines there are (default: 1)")
-    parser.add_argument("--node", type=int, default=0, metavar="K", help="which of them this is (default: 0)")
-    parser.add_argument(
-        "--local", type=int, metavar="L", help="how many of the ranks this machine has (default: N / M)"
-    )
-    parser.add_argument("--first", type=int, metavar="R", help="the number of its first rank (default: K * L)")
-    parser.add_argument(
-        "--master", default="127.0.0.1:0", metavar="HOST:PORT", help="where machine 0 is reached (several machines)"
-    )
+    _add_machines(parser.add_argument_group("several machines").add_argument)
     parser.add_argument("--logs", type=Path, metavar="DIR", help="write the ranks' output to DIR/rank_K.log")
     parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     parser.set_defaults(command=command)
 
 
+def _add_machines(add: Callable[..., object]) -> None:
+    add("--nodes", "--nnodes", type=int, default=1, metavar="M", help="how many machines there are (default: 1)")
+    add("--node", "--node-rank", "--node_rank", type=int, default=0, metavar="K", help="which one this is (default: 0)")
+    add(
+        "--local",
+        "--nproc-per-node",
+        "--nproc_per_node",
+        type=int,
+        metavar="L",
+        help="how many of the ranks this machine has (default: N / M)",
+    )
+    add("--first", type=int, metavar="R", help="the number of its first rank (default: K * L)")
+    add("--master", metavar="HOST:PORT", help="where machine 0 is reached")
+    add("--master-addr", "--master_addr", metavar="HOST", help="the same, with the port apart")
+    add("--master-port", "--master_port", type=int, metavar="PORT", help="the port for --master-addr (default: 8118)")
+    add("--hosts", metavar="A:L,B:L", help="start a launcher on each of these machines, with L ranks (1)")
+    add(
+        "--agent",
+        type=shlex.split,
+        default=["ssh", "-o", "BatchMode=yes"],
+        metavar="COMMAND",
+        help="for --hosts: what runs a command on a machine, given its name and the command (default: ssh)",
+    )
+    add("--ray", nargs="?", const="auto", metavar="ADDRESS", help="start launchers on --nodes machines by Ray")
+    # Given by `--hosts` and `--ray`: ends the launcher when its input does.
+    add("--leash", action="store_true", help=argparse.SUPPRESS)
+
+
 def command(options: argparse.Namespace) -> int:
     """Run the command; return its exit status."""
     try:
+        _check(options)
+        if options.hosts is not None:
+            return machines.by_agent(NAME, _hosts(options), options.agent, lambda *place: _on_machine(options, *place))
+        if options.ray is not None:
+            count, nodes, local = _division(options)
+            return machines.by_ray(
+                NAME,
+                nodes,
+                local,
+                options.ray,
+                lambda k, place: _on_machine(options, count, nodes, k, local, k * local, place),
+            )
         job = _job(options)
     except ValueError as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return 2
-    return run_job(job)
+    return run_job(job, leash=options.leash)
 
 
-def _job(options: argparse.Namespace) -> Job:
-    count, nodes = options.ranks, options.nodes
-    if count < 1 or nodes < 1 or not 0 <= options.node < nodes:
-        raise ValueError(f"-n {count} --nodes {nodes} --node {options.node}: there must be ranks, and nodes from 0 on")
+def _check(options: argparse.Namespace) -> None:
+    """Raise ValueError for options that do not go together, and read `--master-addr`."""
     if options.timeout < 0 or options.standstill < 0:
         raise ValueError("--timeout and --standstill must not be negative")
     if not options.script.is_file():
         raise ValueError(f"no such script: {options.script}")
-    if options.local is None and count % nodes:
+    if options.master_addr is not None or options.master_port is not None:
+        if options.master is not None or options.master_addr is None:
+            raise ValueError("--master-addr and --master-port go together, without --master")
+        options.master = f"{options.master_addr}:{PORT if options.master_port is None else options.master_port}"
+    if options.master is not None:
+        host, _, port = options.master.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"--master {options.master}: it must be HOST:PORT")
+    if options.hosts is not None or options.ray is not None:
+        for name in ("node", "first"):
+            if getattr(options, name):
+                raise ValueError(f"--{name} is chosen where --hosts or --ray is given; leave it out")
+        if options.hosts is not None and (options.ray is not None or options.nodes != 1 or options.local is not None):
+            raise ValueError("--hosts says how many machines and ranks there are; leave --ray, --nodes and --local out")
+
+
+def _division(options: argparse.Namespace) -> tuple[int, int, int]:
+    """Return how many ranks there are, on how many machines, and how many of them on this one."""
+    count, nodes, local = options.ranks, options.nodes, options.local
+    if count is None and local is None:
+        raise ValueError("-n must say how many ranks there are")
+    if count is None:
+        count = nodes * local
+    if count < 1 or nodes < 1 or not 0 <= options.node < nodes:
+        raise ValueError(f"-n {count} --nodes {nodes} --node {options.node}: there must be ranks, and nodes from 0 on")
+    if local is None and count % nodes:
         raise ValueError(f"-n {count} does not divide among {nodes} machines; give --local and --first on each")
-    local = count // nodes if options.local is None else options.local
+    return count, nodes, count // nodes if local is None else local
+
+
+def _hosts(options: argparse.Namespace) -> list[machines.Machine]:
+    """Return the machines that `--hosts` names, with their ranks."""
+    found: list[machines.Machine] = []
+    for part in options.hosts.split(","):
+        name, _, count = part.strip().partition(":")
+        if not name or name.startswith("-") or (count and not count.isdigit()) or count == "0":
+            raise ValueError(f"--hosts {options.hosts}: it must be NAME:RANKS for each machine, with commas between")
+        found.append(machines.Machine(name, int(count or 1), sum(m.local for m in found)))
+    total = sum(m.local for m in found)
+    if options.ranks not in (None, total):
+        raise ValueError(f"-n {options.ranks}: --hosts {options.hosts} has {total} ranks")
+    return found
+
+
+def _on_machine(
+    options: argparse.Namespace, count: int, nodes: int, node: int, local: int, first: int, master: str
+) -> list[str]:
+    """Return the command by which a machine runs its part of a launch.
+
+    There are `count` ranks on `nodes` machines; machine `node` has `local` of them, from `first`
+    on, and `master` is where machine 0 is reached, unless `options` say it.
+    """
+    given = [f"--ranks={count}", f"--nodes={nodes}", f"--node={node}", f"--local={local}", f"--first={first}"]
+    given += [f"--master={options.master or master}", f"--timeout={options.timeout}", "--leash"]
+    given += [f"--standstill={options.standstill}", *(["--plain"] if options.plain else [])]
+    given += [f"--logs={options.logs.resolve()}"] if options.logs is not None else []
+    script = [str(options.script.resolve()), *options.arguments]
+    return [sys.executable, "-m", "mycel", "launch", *given, *script]
+
+
+def _job(options: argparse.Namespace) -> Job:
+    count, nodes, local = _division(options)
     first = options.node * local if options.first is None else options.first
     if local < 1 or first < 0 or first + local > count:
         raise ValueError(f"--local {local} --first {first}: they must be ranks among {count}")
-    host, _, port = options.master.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--master {options.master}: it must be HOST:PORT")
+    host, _, port = (options.master or "127.0.0.1:0").rpartition(":")
     if nodes > 1 and int(port) == 0:
         raise ValueError("--master HOST:PORT must say where machine 0 is reached by the others")
     logs = None
@@ -115,11 +210,20 @@ def threads_of(ranks: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 
-def run_job(job: Job, wait: float = 300.0) -> int:
-    """Serve or find the store, which is given `wait` seconds, and run the ranks of this machine."""
+def run_job(job: Job, wait: float = 300.0, leash: bool = False) -> int:
+    """Serve or find the store, which is given `wait` seconds, and run the ranks of this machine.
+
+    With a `leash` they end when the standard input does.
+    """
     if os.name != "posix":
         print(f"{job.name}: ranks need a POSIX system", file=sys.stderr)
         return 2
+    return guarded(job.name, lambda: _run_here(job, wait, leash))
+
+
+def _run_here(job: Job, wait: float, leash: bool) -> int:
+    if leash:
+        threading.Thread(target=_until_end_of_input, name="mycel-leash", daemon=True).start()
     try:
         store = TCPStore(
             "0.0.0.0" if job.node == 0 and job.nodes > 1 else job.host,
@@ -132,3 +236,9 @@ def run_job(job: Job, wait: float = 300.0) -> int:
         return 2
     with store:
         return Supervisor(job, store).run()
+
+
+def _until_end_of_input() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -8,12 +8,16 @@ The launch ends when all ranks have, or when one has failed:
   has not run at all (the system counts how often a thread is scheduled), its processes together
   took less than 5 % of a core, and no bytes came from other ranks. So a rank that computes, reads,
   or looks for a file now and then may take its time, and one in an endless sleep may not;
+* it has ended, with status 0, and others still wait for it;
 * ranks wait for each other in a circle;
 * others have waited for it for `timeout` seconds, whatever it does.
 
 Then the others get a second to say what they lack, and every process of every rank is ended, with
 SIGTERM and after two seconds SIGKILL. Processes that left their session become children of this
-one, a subreaper, and are ended too. If this process is killed the system kills the ranks.
+one, a subreaper, and are ended too. If this process is killed the system kills the ranks
+(`mycel.cli.processes`).
+
+A rank that runs, and keeps others waiting, is named from `_NOTICE` seconds on, with its line.
 
 Launchers of several machines share a store: there they write whom their ranks wait for, and the
 first failure. What is said of main threads needs Linux; elsewhere only `timeout` ends a standstill.
@@ -22,7 +26,6 @@ first failure. What is said of main threads needs Linux; elsewhere only `timeout
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import selectors
@@ -34,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, Optional
 
-from mycel.cli.processes import activity, end_all
+from mycel.cli.processes import activity, adopt, end_all
 from mycel.transport import watch
 from mycel.transport.store import TCPStore
 
@@ -43,6 +46,7 @@ __all__ = ["Job", "Supervisor"]
 _GRACE = 2.0
 _TICK = 0.1
 _SILENT = 5 * watch.BEAT
+_NOTICE = 30.0
 
 
 @dataclass
@@ -82,6 +86,8 @@ class _Rank:
         self.since = self.moved = self.heard = time.monotonic()
         self.got = 0
         self.error: Optional[dict[str, Any]] = None
+        self.threads: list[dict[str, Any]] = []
+        self.noticed = _NOTICE
         self.still: Optional[tuple[float, int, float]] = None
         self.log: Optional[IO[bytes]] = None
 
@@ -102,6 +108,9 @@ class _Rank:
         if "failed" in facts:
             self.error = self.error or facts
             return
+        if "thread" in facts:
+            self.threads.append(facts)
+            return
         now = self.heard = time.monotonic()
         self.where = facts["where"]
         self.said = None if facts["waits"] is None else (str(facts["waits"][0]), int(facts["waits"][1]))
@@ -113,6 +122,12 @@ class _Rank:
     def waits(self) -> Optional[tuple[str, int]]:
         """What it waits in, and for whom; None where it computes, or says nothing any more."""
         return self.said if time.monotonic() - self.heard < _SILENT else None
+
+    @property
+    def place(self) -> str:
+        """Where it is, and which of its threads have failed."""
+        failed = "".join(f"; its thread {t['thread']} has failed: {t['error']} at {t['where']}" for t in self.threads)
+        return (self.where or "no known line") + failed
 
     @property
     def waited(self) -> float:
@@ -137,9 +152,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Run the job and return the exit status: 0, or that of the first failure."""
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
-        before = {s: signal.signal(s, _interrupted) for s in (signal.SIGTERM, signal.SIGHUP)}
+        adopt()
+        before = {s: signal.signal(s, _interrupted) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         failure: Optional[_Failure] = None
         try:
             for k in range(self.job.local):
@@ -148,8 +162,8 @@ class Supervisor:
         except KeyboardInterrupt:
             failure = _Failure("interrupted", 130)
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for number in before:
+                signal.signal(number, signal.SIG_IGN)  # it ends already
             left = [r for r in self.ranks.values() if r.process.poll() is None]
             if failure is not None:
                 self._say(failure.text)
@@ -160,6 +174,8 @@ class Supervisor:
             if failure is not None and left:
                 self._say(f"ended the {'ranks' if len(left) > 1 else 'rank'} {', '.join(str(r.number) for r in left)}")
             self._copy_logs()
+            for number, handler in before.items():
+                signal.signal(number, handler)
         return 0 if failure is None else failure.status
 
     def _say(self, text: str) -> None:
@@ -245,6 +261,13 @@ class Supervisor:
         failed = [r for r in self.ranks.values() if r.process.poll() or r.error]
         own = [r for r in failed if not (r.error and r.error["lost"] is not None)]
         rank = own[0] if own else failed[0]
+        if not own and rank.error is not None and rank.error["lost"] not in self.ranks:
+            limit = time.monotonic() + _GRACE  # the launcher of the rank that was lost knows more
+            while time.monotonic() < limit:
+                found = self._told_elsewhere()
+                if found is not None:
+                    return found
+                time.sleep(_TICK)
         if not own and rank.error is not None:
             lost = self.ranks.get(rank.error["lost"])
             if lost is not None and lost.process.poll() == 0:
@@ -261,7 +284,9 @@ class Supervisor:
             text = f"was ended by {_signal_name(-status)}" + (f"; it was last at {rank.where}" if rank.where else "")
         else:
             text = f"has ended with status {status}" + (f"; it was last at {rank.where}" if rank.where else "")
-        return _Failure(f"rank {rank.number} {text}", (128 - status if status < 0 else status) if status else 1)
+        if not status:
+            return _Failure(f"rank {rank.number} {text}", 1 if rank.error is None else rank.error["status"])
+        return _Failure(f"rank {rank.number} {text}", 128 - status if status < 0 else status)
 
     def _waiting(self) -> dict[int, tuple[int, float]]:
         """Return the ranks that others wait for, with one of these and its seconds."""
@@ -276,9 +301,14 @@ class Supervisor:
     def _standing(self) -> Optional[_Failure]:
         for target, (waiter, seconds) in self._waiting().items():
             rank = self.ranks.get(target)
-            if rank is None or rank.process.poll() is not None:
+            if rank is None:
                 continue
-            waits, still = self._of_waiter(waiter, target), self._still(rank)
+            waits = self._of_waiter(waiter, target)
+            if rank.process.poll() is not None:
+                if seconds >= _GRACE:
+                    return _Failure(f"rank {target} has ended, with status 0{waits}", 1)
+                continue
+            still = self._still(rank)
             if rank.waits is not None:
                 found = self._circle(rank)
                 if found is not None:
@@ -287,11 +317,16 @@ class Supervisor:
             if self.job.timeout and seconds >= self.job.timeout:
                 return _Failure(
                     f"rank {target} has kept others waiting for {seconds:.0f} s, the longest that --timeout allows; it "
-                    f"is at {rank.where or 'no known line'}{waits}",
+                    f"is at {rank.place}{waits}",
                     1,
                 )
             if self.job.standstill and min(still, seconds) >= self.job.standstill:
-                return _Failure(f"rank {target} stands still at {rank.where or 'no known line'}{waits}", 1)
+                return _Failure(f"rank {target} stands still at {rank.place}{waits}", 1)
+            if seconds >= rank.noticed:
+                rank.noticed *= 2
+                self._say(f"rank {target} has run for {seconds:.0f} s; it is at {rank.place}{waits}")
+            elif seconds < _NOTICE:
+                rank.noticed = _NOTICE
         return None
 
     def _of_waiter(self, waiter: int, target: int) -> str:

@@ -18,7 +18,7 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Optional
@@ -102,7 +102,15 @@ def failed(error: BaseException, trace: Optional[TracebackType] = None) -> None:
     where = _place_of_error(trace or error.__traceback__)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     _state.why = f"{text} at {where}" if where else text
-    _write({"failed": text[:_LONGEST], "where": where, "lost": getattr(error, "lost_rank", None)})
+    code = getattr(error, "code", None)
+    _write(
+        {
+            "failed": text[:_LONGEST],
+            "where": where,
+            "lost": getattr(error, "lost_rank", None),
+            "status": code if isinstance(code, int) and 0 < code < 256 else 1,
+        }
+    )
 
 
 def _write(facts: dict[str, Any]) -> None:
@@ -136,12 +144,28 @@ def begin() -> None:
         before(kind, error, trace)
 
     sys.excepthook = hook
+    threading.excepthook = _of_thread(threading.excepthook)
     given = os.environ.pop(PIPE, "")
     if given:
         _state.pipe = int(given)
         os.set_blocking(_state.pipe, False)
         os.set_inheritable(_state.pipe, False)
         threading.Thread(target=_tell, name="mycel-watch", daemon=True).start()
+
+
+def _of_thread(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a hook that tells of the error by which a thread has ended; the rank goes on."""
+
+    def hook(arguments: Any) -> None:
+        error, thread = arguments.exc_value, arguments.thread
+        if error is not None and _state.pipe is not None:
+            name = "" if thread is None else thread.name
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            where = _place_of_error(arguments.exc_traceback)
+            _write({"thread": name[:100], "error": text[: _LONGEST // 2], "where": where[: _LONGEST // 2]})
+        before(arguments)
+
+    return hook
 
 
 @locks.in_child

@@ -88,29 +88,51 @@ def test_a_failure_ends_both_machines(tmp_path: pathlib.Path) -> None:
     assert f"mycel launch: {message}" in texts[1]
 
 
-def test_an_interrupt_ends_all_and_nobody_is_left(tmp_path: pathlib.Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="children are taken over on Linux")
+@pytest.mark.parametrize(
+    ("number", "kept", "status", "message"),
+    [
+        (signal.SIGINT, False, 130, "mycel launch: interrupted"),
+        (signal.SIGHUP, False, 130, "mycel launch: interrupted"),
+        (signal.SIGKILL, False, -9, "mycel launch: interrupted"),
+        (signal.SIGKILL, True, 137, "mycel launch: its own process was ended by signal 9, and all ranks with it"),
+    ],
+)
+def test_a_launcher_that_ends_leaves_nobody(
+    tmp_path: pathlib.Path, number: int, kept: bool, status: int, message: str
+) -> None:
     script = tmp_path / "wait.py"
-    # A process that leaves its session, as daemons do.
+    # A process that leaves its session, as daemons do, and one that does not.
     script.write_text(
-        "import subprocess, sys, time\n"
-        "made = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
-        f"open('{tmp_path}/' + sys.argv[1], 'a').write(f'{{made.pid}}\\n')\n"
+        "import os, subprocess, sys, time\n"
+        "made = [subprocess.Popen(['sleep', '1000'], start_new_session=new) for new in (False, True)]\n"
+        "text = ' '.join(map(str, [os.getppid(), os.getpid(), *[m.pid for m in made]]))\n"
+        f"open('{tmp_path}/pids', 'a').write(text + '\\n')\n"
         "time.sleep(1000)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "mycel", "launch", "-n", "2", "--plain", str(script), "pids"],
+        [sys.executable, "-m", "mycel", "launch", "-n", "2", "--plain", str(script)],
         env=ENVIRONMENT,
         stderr=subprocess.PIPE,
         text=True,
     )
     pids = tmp_path / "pids"
-    while not pids.exists() or len(pids.read_text().split()) < 2:
+    while not pids.exists() or pids.read_text().count("\n") < 2:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    text = process.communicate(timeout=60)[1]
-    assert process.returncode == 130 and "mycel launch: interrupted" in text
-    for pid in pids.read_text().split():
-        assert not os.path.exists(f"/proc/{pid}") or "sleep" not in pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    keeper, *started = {int(pid): None for line in pids.read_text().splitlines() for pid in line.split()}
+    os.kill(keeper if kept else process.pid, number)
+    text = process.communicate(timeout=60)[1]  # until all have closed their end of the pipe
+    assert process.returncode == status and message in text
+    for pid in (keeper, *started):
+        while _runs(pid):  # where the launcher was killed, init waits for it
+            time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
 
 
 def test_output_goes_to_files(tmp_path: pathlib.Path, script: pathlib.Path) -> None:
