@@ -292,10 +292,10 @@ class CellExtras:
         """How the parameters of this cell are divided among devices, by name, after it was compiled
         or run in a parallel mode; empty otherwise, or what was set.
 
-        An entry has the shape of the grid of devices, for each axis of the parameter the axis of
-        that grid that cuts it, counted from the last, or -1 (a list of several), the shape of a
-        part, and the entries 0, True and "" of MindSpore's. Raises TypeError where it is set to
-        what is no dict.
+        An entry is a tuple of the shape of the grid of devices, for each axis of the parameter the
+        axis of that grid that cuts it, counted from the last, or -1 (a list of several), the shape
+        of a part, 0, whether all parts have that shape, "", and the shape of the parameter. Raises
+        TypeError where it is set to what is no dict.
         """
         found: dict[str, Any] = self._noted("parameter_layout_dict", lambda: self._layouts()[0])
         return found
@@ -367,6 +367,8 @@ class CellExtras:
     _pipeline_stage: Optional[int] = None
     _pipeline_segment: Optional[int] = None
     _micro_batch: Optional[int] = None
+    # Whether what a Cell of the library calls has operators of its own, as users wrote it.
+    _is_opened: bool = False
     _strategy: Optional[Strategy] = None
     # How a layer of the library computes by the operations that are its attributes.
     _by_operators: Optional[Callable[..., Any]] = None

@@ -1,10 +1,19 @@
-"""`mindspore.parallel._utils`: queries about parallel training, answered for one process with one
-device.
+"""`mindspore.parallel._utils`: queries about parallel training, and what programs do with layouts
+and batches of several devices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.base.dtype import float32
 from mycel.compat.context import ParallelMode, get_auto_parallel_context
+from mycel.compat.inner.parallel._tensor import _load_tensor_by_layout
+from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
 
@@ -74,8 +83,88 @@ def _is_parallel_mode() -> bool:
 
 
 def _need_to_full() -> bool:
-    """Return False: batches are whole."""
-    return False
+    """Return whether programs are compiled for larger batches than a device has."""
+    return _is_in_auto_parallel_mode() and not _get_full_batch()
+
+
+def _check_full_batch() -> None:
+    """Raise RuntimeError where `full_batch` is set in a mode that divides no operators."""
+    if _get_full_batch() and not _is_in_auto_parallel_mode():
+        raise RuntimeError("full_batch is for the modes semi_auto_parallel and auto_parallel only")
+
+
+def _get_grad_accumulation_shard() -> bool:
+    return bool(get_auto_parallel_context("parallel_optimizer_config").get("gradient_accumulation_shard", False))
+
+
+def _parallel_mode_map(parallel_mode: str) -> str:
+    """Return the parallel mode for a mode of `AutoParallel`; ValueError for another."""
+    modes = {"semi_auto": ParallelMode.SEMI_AUTO_PARALLEL}
+    modes |= dict.fromkeys(("sharding_propagation", "recursive_programming"), ParallelMode.AUTO_PARALLEL)
+    return modes[arguments.one_of("AutoParallel", "parallel_mode", parallel_mode, tuple(modes))]
+
+
+def _reset_op_id() -> None:
+    """Do nothing: operators are counted in each program that is compiled."""
+
+
+def _to_full_shapes(shapes: Sequence[Sequence[int]], device_num: int) -> list[list[int]]:
+    """Return the shapes of the whole batch, of which each device has the part of these shapes."""
+    return [[n * device_num if axis == 0 else n for axis, n in enumerate(shape)] for shape in shapes]
+
+
+def _origin_shapes(shapes: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the shapes of a device's part of the batch."""
+    count = _get_device_num()
+    return [[n // count if axis == 0 else n for axis, n in enumerate(shape)] for shape in shapes]
+
+
+def _to_full_tensor(
+    elem: Any, global_device_num: int, global_rank: int, scaling_sens: Optional[float] = None
+) -> tuple[Tensor, ...]:
+    """Return tensors of the size of the whole batch, which are zero but for a device's part.
+
+    Args:
+        elem: The device's part: a tensor, an array, or a list or tuple of them.
+        global_device_num: How many devices have parts.
+        global_rank: The number of the device.
+        scaling_sens: A number that follows as a tensor, unless it is None.
+    """
+    made = []
+    for part in elem if isinstance(elem, (list, tuple)) else [elem]:
+        array = part.asnumpy() if isinstance(part, Tensor) else np.asarray(part)
+        whole = np.zeros((array.shape[0] * global_device_num, *array.shape[1:]), array.dtype)
+        start = global_rank % global_device_num * array.shape[0]
+        whole[start : start + array.shape[0]] = array
+        made.append(Tensor(whole))
+    if scaling_sens is not None:
+        made.append(Tensor(scaling_sens, float32))
+    return tuple(made)
+
+
+def _slice_tensor(tensor: Any, layout: Any, rank_id: int) -> Tensor:
+    """Return the part of a tensor that a device has by an entry of `Cell.parameter_layout_dict`."""
+    return _load_tensor_by_layout(tensor, layout, rank_id)
+
+
+def _check_same_layout(tensor_layout1: Any, tensor_layout2: Any) -> bool:
+    """Return whether two layouts have one grid and one tensor map."""
+    return tuple(tensor_layout1[:2]) == tuple(tensor_layout2[:2])
+
+
+def _check_rank(cur_rank: int, initial_rank: int, pipeline_stages: int) -> None:
+    """Raise ValueError for a rank that is none of a pipeline's stage, from `initial_rank` on."""
+    size = _get_device_num() // pipeline_stages
+    if not initial_rank <= cur_rank < initial_rank + size:
+        raise ValueError(
+            f"parameter broadcast: cur_rank is {cur_rank}, and the ranks of the stage are {initial_rank} to "
+            f"{initial_rank + size - 1}"
+        )
+
+
+def _grads_divided_by_device_num_if_recomputation(grads: Any) -> Any:
+    """Return gradients unchanged: means are taken where they are summed."""
+    return grads
 
 
 def _get_stage_device_num() -> int:

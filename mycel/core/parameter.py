@@ -150,6 +150,11 @@ class Parameter(Tensor):
         return self
 
     @property
+    def is_in_parallel(self) -> bool:
+        """Whether ranks have the values in parts."""
+        return "_held" in self.__dict__
+
+    @property
     def inited_param(self) -> None:
         """The new parameter that the drawing of values gave; None, as values are drawn in place."""
         return None

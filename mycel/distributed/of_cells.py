@@ -87,7 +87,8 @@ def parameter_layouts(cell: Cell) -> tuple[dict[str, Any], tuple[str, ...]]:
     of all parameters of its program.
 
     A layout has the grid of devices, the axes of it that cut each axis of the parameter, counted
-    from the last, with -1 for none and a list for several, the shape of a part, 0, True, and "".
+    from the last, with -1 for none and a list for several, the shape of a part, 0, whether all
+    parts have that shape, "", and the shape of the parameter.
     """
     found = divided(cell)
     if found is None:
@@ -96,7 +97,7 @@ def parameter_layouts(cell: Cell) -> tuple[dict[str, Any], tuple[str, ...]]:
     return known, tuple([p.name for p, _ in found.parameters])
 
 
-def _layout(parameter: Parameter, layout: Sharding, mesh: Mesh) -> list[Any]:
+def _layout(parameter: Parameter, layout: Sharding, mesh: Mesh) -> tuple[Any, ...]:
     cut: list[list[int]] = [[] for _ in range(parameter.ndim)]
     for part in layout.parts:
         cut[part.axis] += [mesh.names.index(name) for name in part.mesh_axes]
@@ -105,7 +106,8 @@ def _layout(parameter: Parameter, layout: Sharding, mesh: Mesh) -> list[Any]:
     for axes in places:
         numbers = [len(grid) - 1 - a for a in axes]
         maps.append(-1 if not numbers else numbers[0] if len(numbers) == 1 else numbers)
-    return [grid, maps, list(local_shape(tuple(parameter.shape), layout)), 0, True, ""]
+    shape = tuple(parameter.shape)
+    return grid, maps, list(local_shape(shape, layout)), 0, layout.is_even, "", list(shape)
 
 
 def _joined(grid: list[int], cut: list[list[int]]) -> tuple[list[int], list[list[int]]]:

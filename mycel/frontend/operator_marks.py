@@ -112,7 +112,7 @@ def is_staged_whole(cell: Any) -> bool:
     settings = plan()
     if settings is None or settings.pipeline_stages == 1 or not is_native(type(cell).construct):
         return False
-    if cell._micro_batch is not None:
+    if cell._micro_batch is not None or cell._is_opened:
         return False
     if any(hasattr(v, "attrs") and getattr(v, "_strategy", None) is not None for v in cell.__dict__.values()):
         return False

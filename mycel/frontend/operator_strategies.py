@@ -67,7 +67,7 @@ Rule = Callable[[Any, Tensor, Sequence[Any], Division], Optional[tuple[Division,
 
 
 def _one_hot(holder: Any, indices: Tensor, rest: Sequence[Any], division: Division) -> Any:
-    """The entry of the indices is that of the result, which has one axis more."""
+    """Return the entry of the indices, given as that of the result, which has one axis more."""
     if len(division.cuts) != indices.ndim + 1:
         return None
     axis = int(getattr(holder, "axis", -1)) % (indices.ndim + 1)
@@ -75,7 +75,7 @@ def _one_hot(holder: Any, indices: Tensor, rest: Sequence[Any], division: Divisi
 
 
 def _tile(holder: Any, x: Tensor, rest: Sequence[Any], division: Division) -> Any:
-    """Axes that are repeated are cut by their copies."""
+    """Return the entry of what is repeated, of which axes with copies are cut by these."""
     if len(rest) != len(division.cuts) or not all(isinstance(n, int) for n in rest):
         return None
     new = len(division.cuts) - x.ndim

@@ -37,10 +37,8 @@ from mycel.frontend.earlier_calls import earlier_call as _earlier_call
 from mycel.frontend.guards import Guards
 from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
-from mycel.ir.division import Division
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
-from mycel.prims.constrain import Operator
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
 
@@ -247,10 +245,8 @@ class Stage(StagedDerivatives):
         self.namespaces: dict[int, Any] = {}
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
-        self.calls = 0
-        self.operators = 0  # those that were marked
-        # how the user divides the inputs of operators, in their order
-        self.strategies: list[tuple[Operator, tuple[Optional[Division], ...]]] = []
+        self.calls = self.operators = 0  # operators are those that were marked
+        self.strategies: list[Any] = []  # how users divide the inputs of operators
         self.active: dict[Any, list[Activation]] = {}
         self.recurses = False  # whether a function called itself
         self.recursions: dict[Any, Any] = {}

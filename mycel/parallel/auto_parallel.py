@@ -54,6 +54,8 @@ class AutoParallel(Cell):
     ([0.0, 2.0], 1)
     """
 
+    _is_opened = True
+
     def __init__(self, network: Any, parallel_mode: str = "semi_auto") -> None:
         super().__init__(auto_prefix=False)
         arguments.one_of("AutoParallel", "parallel_mode", parallel_mode, _MODES)

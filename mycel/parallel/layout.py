@@ -12,11 +12,14 @@ from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
+from mycel.communication import get_group_size, get_rank
 from mycel.core import eager
+from mycel.distributed.apart import held
 from mycel.frontend.operator_marks import marked_cell
 from mycel.frontend.stage import Stage
 from mycel.ir.layout import Layout as Layout
 from mycel.ir.strategies import Strategy, divisions, note_unused, plan_of
+from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.ops.division import reshard as reshard
 
 __all__ = ["Layout", "parameter_broadcast", "reshard", "shard", "sync_pipeline_shared_parameters"]
@@ -73,27 +76,34 @@ def shard(
 
 
 def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:
-    """Send the parameters of `net` to the other processes that have the same part of them.
+    """Give the parameters of `net` that `layout` names, a dict, the values that they have in the
+    rank `initial_rank`.
 
-    There are no other processes, so the parameters stay as they are. `layout` is a dict by names of
-    parameters; `cur_rank` and `initial_rank`, this process and the first one, must be 0. Raises
-    TypeError for anything but a Cell and a dict, ValueError for other ranks and for names that
-    `net` does not have.
+    All ranks call it; `cur_rank` is the number of this one. Parameters that the ranks have in parts
+    are the same for all already, and stay. Raises TypeError for anything but a Cell and a dict,
+    ValueError for other ranks and for names that `net` does not have.
     """
-    arguments.instance("parameter_broadcast", "net", net, Cell)
-    arguments.mapping("parameter_broadcast", "layout", layout)
-    for name, rank in (("cur_rank", cur_rank), ("initial_rank", initial_rank)):
-        if rank != 0 or isinstance(rank, bool):
-            raise ValueError(f"parameter_broadcast: {name} must be 0, the number of this one process, not {rank!r}")
+    owner = "parameter_broadcast"
+    arguments.instance(owner, "net", net, Cell)
+    arguments.mapping(owner, "layout", layout)
+    rank, count = get_rank(), get_group_size()
+    if cur_rank != rank or isinstance(cur_rank, bool):
+        raise ValueError(f"{owner}: cur_rank must be {rank}, the number of this process, not {cur_rank!r}")
+    if isinstance(initial_rank, bool) or initial_rank not in range(count):
+        raise ValueError(f"{owner}: initial_rank must be a rank from 0 to {count - 1}, not {initial_rank!r}")
     known = net.parameters_dict()
     missing = sorted(name for name in layout if name not in known)
     if missing:
-        raise ValueError(f"parameter_broadcast: the network has no parameter {missing[0]!r}")
+        raise ValueError(f"{owner}: the network has no parameter {missing[0]!r}")
+    whole = [known[name] for name in layout if held(known[name]) is None]
+    if count > 1 and whole:
+        broadcast_parameters(whole, initial_rank)
 
 
 def sync_pipeline_shared_parameters(net: Cell) -> None:
     """Synchronize parameters that several stages of a pipeline share.
 
-    In one process they are always the same. Raises TypeError unless `net` is a Cell.
+    They are the same always: the stage that changes one sends the new value. Raises TypeError
+    unless `net` is a Cell.
     """
     arguments.instance("sync_pipeline_shared_parameters", "net", net, Cell)

@@ -129,11 +129,11 @@ def test_layouts_of_parameters() -> None:
     net = Net(P.MatMul().shard(((2, 2), (2, 2))), call=lambda net, x: net.first(x, net.w), weight=(64, 64))
     assert net.parameter_layout_dict == {} and net.parallel_parameter_name_list == ()
     compiled(net, ones(64, 64))
-    assert net.parameter_layout_dict == {"w": [[2, 2, 2], [1, 0], [32, 32], 0, True, ""]}
+    assert net.parameter_layout_dict == {"w": ([2, 2, 2], [1, 0], [32, 32], 0, True, "", [64, 64])}
     assert net.parallel_parameter_name_list == ("w",)
     net = Net(P.MatMul().shard(((1, 8), (8, 1))), call=lambda net, x: net.first(x, net.w), weight=(64, 64))
     compiled(net, ones(64, 64))
-    assert net.parameter_layout_dict["w"] == [[8], [0, -1], [8, 64], 0, True, ""]
+    assert net.parameter_layout_dict["w"] == ([8], [0, -1], [8, 64], 0, True, "", [64, 64])
     net.parameter_layout_dict = {"w": [[8], [-1, -1], [64, 64], 0, True, ""]}
     assert net.parameter_layout_dict["w"][1] == [-1, -1]
 
