@@ -204,6 +204,11 @@ def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> C
     found: dict[Operator, int] = {}
     if pipeline.cuts is None:
         found = {o: o.stage for o in [n.params["mark"].operator for n in marks] if o.stage >= 0}
+        for operator, stage in found.items():
+            if stage >= pipeline.count:
+                raise ValueError(
+                    f"{operator.name} is to be on stage {stage}, and there are {pipeline.count} (pipeline_stages)"
+                )
         return (found or balanced(graph, batch, pipeline.count)).get
     met = dict.fromkeys(pipeline.cuts, False)
     for node in marks:

@@ -96,9 +96,9 @@ class PipelineCell(_Parts):
     it.
 
     `stage_config` maps names of cells to the stages that compute them (`Cell.pipeline_stage`), and
-    `segment_config` to the segments of a stage. Stages are numbered below `pipeline_stages` of
-    `set_auto_parallel_context`: raises ValueError for others, and for a name that is not in the
-    network.
+    `segment_config` to the segments of a stage. Where `pipeline_stages` of
+    `set_auto_parallel_context` is set, stages are numbered below it: raises ValueError for others,
+    KeyError for a name that is not in the network.
 
     >>> import mycel as ms
     >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -119,11 +119,11 @@ class PipelineCell(_Parts):
             arguments.optional("PipelineCell", argument, given, dict)
             for name, number in (given or {}).items():
                 if name not in known:
-                    raise ValueError(f"PipelineCell: {argument} names {name!r}, which is no cell of the network")
+                    raise KeyError(f"PipelineCell: {argument} names {name!r}, which is no cell of the network")
                 arguments.integer("PipelineCell", f"{argument}[{name!r}]", number, 0)
                 if argument == "stage_config":
                     stages = current().pipeline_stages
-                    if number >= stages:
+                    if 1 < stages <= number:
                         raise ValueError(
                             f"PipelineCell: {name!r} is to be on stage {number}, and pipeline_stages is {stages}"
                         )

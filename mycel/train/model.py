@@ -40,6 +40,7 @@ from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
 from mycel.train._calls import FunctionLoss, called, settings_of
 from mycel.train._interrupt import DeferredInterrupt
+from mycel.train._layouts import ModelLayouts
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
 from mycel.train.metrics import Loss, get_metrics
 from mycel.train.sinking import Runner
@@ -72,7 +73,7 @@ def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
             epochs.close()
 
 
-class Model:
+class Model(ModelLayouts):
     """A network with everything that trains and evaluates it.
 
     `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`,

@@ -288,6 +288,14 @@ def _load_ranks(
             ", ".join(missing[:20]),
         )
     made = transformed(get_rank(), source, goals, 0, arrays)
+    if goals is not None:
+        # Parameters that are whole here are divided when the network is called.
+        shapes = {p.name: tuple(p.shape) for _, p in network.parameters_and_names()}
+        parts = [n for n, a in made.items() if n in shapes and isinstance(a, np.ndarray) and a.shape != shapes[n]]
+        if parts:
+            entries = {r: {n: known[n] for n in parts if n in known} for r, known in arrays.items()}
+            whole = transformed(get_rank(), source, None, 0, entries)
+            made.update({n: a for n, a in whole.items() if np.shape(a) == shapes[n]})
     for name, group in _shard_groups(predict_strategy):
         entry = made.get(name)
         if isinstance(entry, np.ndarray):

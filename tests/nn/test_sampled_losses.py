@@ -234,13 +234,13 @@ def test_a_network_of_three_inputs() -> None:
         ),
         (
             lambda: nn.PipelineCell(nn.ReLU(), 2, {"a": 0}),
-            ValueError,
+            KeyError,
             "stage_config names 'a', which is no cell of the network",
         ),
         (
-            lambda: nn.PipelineCell(nn.SequentialCell(nn.ReLU()), 2, {"0": 1}),
+            lambda: nn.PipelineCell(nn.SequentialCell(nn.ReLU()), 2, {"0": -1}),
             ValueError,
-            "'0' is to be on stage 1, and pipeline_stages is 1",
+            r"stage_config\['0'\] must be at least 0, not -1",
         ),
         (lambda: nn.PipelineCell(nn.ReLU(), 2, 3), TypeError, "stage_config must be a dict or None, not int"),
         (lambda: nn.VirtualDatasetCellTriple(3), TypeError, "backbone must be a Cell, not int"),

@@ -101,3 +101,36 @@ def test_one_rank_that_joins_alone_is_named() -> None:
     lines = (PROGRAMS / "joins_alone.py").read_text(encoding="utf-8").splitlines()
     line = next(n for n, text in enumerate(lines, 1) if "save_checkpoint" in text)
     assert "rank 1 stands still" in error and f"joins_alone.py:{line} (in" in error, error
+
+
+def test_gradients_of_functions_by_a_reducer_and_by_a_wrapper(tmp_path: Path) -> None:
+    two, one = tmp_path / "two", tmp_path / "one"
+    two.mkdir()
+    one.mkdir()
+    launched(2, "functional_data_parallel.py", two)
+    alone("functional_data_parallel.py", one)
+    for name in ("reducer", "wrapper"):
+        for rank in (0, 1):
+            same(two / f"{name}_{rank}.ckpt", one / f"{name}_0.ckpt", 1e-6)
+
+
+def test_a_pipeline_by_auto_parallel(tmp_path: Path) -> None:
+    four, one = tmp_path / "four", tmp_path / "one"
+    four.mkdir()
+    one.mkdir()
+    launched(4, "pipeline_new_interface.py", four)
+    alone("pipeline_new_interface.py", one)
+    np.testing.assert_allclose(np.load(four / "losses.npy"), np.load(one / "losses.npy"), rtol=1e-5)
+    for rank in range(4):
+        same(four / f"whole_{rank}.ckpt", one / "whole_0.ckpt", 1e-5)
+
+
+def test_states_in_parts_are_saved_and_loaded_for_inference(tmp_path: Path) -> None:
+    four, one = tmp_path / "four", tmp_path / "one"
+    four.mkdir()
+    one.mkdir()
+    assert launched(4, "optimizer_parallel.py", four).count(" predicts (8, 4)") == 4
+    alone("optimizer_parallel.py", one)
+    np.testing.assert_allclose(np.load(four / "predicted.npy"), np.load(one / "predicted.npy"), rtol=1e-4, atol=1e-5)
+    own = ms.load_checkpoint(str(four / "rank_1" / "parts-2_4.ckpt"))
+    assert own["blocks.0.fc1_weight"].shape == (4, 32) and own["head.weight"].shape == (1, 16)
