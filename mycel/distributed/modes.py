@@ -38,6 +38,7 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.planner.planning import plan
 from mycel.planner.topology import HOST, Topology, load
+from mycel.transforms.opening import without_calls
 from mycel.transforms.partition import WHOLE, Sharding, sharding
 from mycel.transforms.regions import unmarked
 from mycel.transport.environment import world
@@ -120,6 +121,7 @@ class OfSettings(Layouts):
         In the automatic mode they are searched, where no operator has a strategy of the program's
         and there is no pipeline. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
+        graph = without_calls(graph)
         marked = plan_of(graph, self.mesh)
         if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
             return graph, inputs, marked

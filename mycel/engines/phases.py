@@ -19,7 +19,7 @@ from mycel.engines.base import current
 from mycel.engines.sizes import types_for
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node, input_node, substitute
+from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import CONSTANT
 from mycel.prims.elementwise import identity
 from mycel.prims.positions import positions
@@ -102,18 +102,8 @@ class Phases:
     def _phase(self, results: list[Node], given: set[Node], is_last: bool) -> Optional[_Phase]:
         if not results:
             return None
-        sources: dict[Node, None] = dict.fromkeys(self.graph.inputs) if is_last else {}
-        stack, seen = list(results), set()
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if node in given:
-                sources[node] = None
-            else:
-                stack.extend(node.inputs)
-        order = list(sources)
+        used = [n for n in toposort(results, stop=given) if n in given]
+        order = list(dict.fromkeys([*self.graph.inputs, *used] if is_last else used))
         stand_in = {n: input_node(n.type, "phase") for n in order}
         outputs = substitute(results, stand_in)
         outputs = [Node(identity, (o,), {}, o.type) if o.prim is None else o for o in outputs]

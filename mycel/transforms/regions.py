@@ -74,8 +74,8 @@ def values_of(graph: Graph) -> list[tuple[Node, Mark]]:
 
 
 def marks_of(graph: Graph) -> list[Node]:
-    """Return the marks in a graph, those of gradients as well."""
-    return [n for n in graph.nodes if n.prim is constrain]
+    """Return the marks in a graph and in those that its nodes hold, of gradients as well."""
+    return [n for inner in _graphs(graph, set()) for n in inner.nodes if n.prim is constrain]
 
 
 def strategies_of(graph: Graph) -> dict[str, list[list[int]]]:

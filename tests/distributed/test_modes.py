@@ -13,9 +13,12 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
+from mycel.base.parallel_settings import current
 from mycel.distributed.modes import distributed
 from mycel.distributed.strategies import mesh_of
 from mycel.parallel import Layout
+from mycel.prims.custom import all_nodes
+from mycel.prims.linalg import matmul
 from mycel.transport import threads
 
 _making = threading.Lock()
@@ -152,3 +155,46 @@ def test_a_program_is_kept_while_settings_are() -> None:
     before = distributed(jit, current())
     ms.set_auto_parallel_context(enable_parallel_optimizer=True)
     assert distributed(jit, current()) is not before
+
+
+class Inside(nn.Cell):
+    """A product with a strategy, in a loop or in a region that is recomputed."""
+
+    def __init__(self, looped: bool) -> None:
+        super().__init__()
+        self.w = ms.Parameter(ms.Tensor(W[:8, :8]), name="w")
+        self.product = ops.MatMul().shard(((1, 1), (1, 2)))
+        self.looped = looped
+        if not looped:
+            self.recompute()
+
+    def construct(self, x: Any, count: Any) -> Any:
+        if not self.looped:
+            return self.product(x, self.w)
+        while count > 0:
+            x = ops.tanh(self.product(x, self.w))
+            count = count - 1
+        return x
+
+
+@pytest.mark.parametrize("looped", [True, False], ids=["loop", "recomputed"])
+def test_strategies_reach_into_loops_and_regions(looped: bool) -> None:
+    ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=2, dataset_strategy="full_batch")
+    given = ms.Tensor(X), ms.Tensor(2, ms.int64)
+
+    def rank(_: int) -> Any:
+        with _making:
+            net = Inside(looped)
+            step = ms.jit(lambda x, n: ms.value_and_grad(lambda x: (net(x, n) ** 2).sum(), None, [net.w])(x))
+        value, (slope,) = step(*given)
+        _, graph = distributed(step, current()).planned(*given)
+        widths = {n.shape[1] for n in all_nodes(graph) if n.prim is matmul and n.inputs[0].shape == (12, 8)}
+        return float(value), slope.asnumpy(), widths
+
+    found = threads.run(2, rank)
+    x, w = X.astype(np.float64), W[:8, :8].astype(np.float64)
+    y = np.tanh(np.tanh(x @ w) @ w) if looped else x @ w
+    for value, slope, widths in found:
+        np.testing.assert_allclose(value, (y**2).sum(), rtol=1e-5)
+        assert widths == {4}, "each rank computes its columns"
+        np.testing.assert_array_equal(slope, found[0][1])

@@ -7,19 +7,19 @@ control flow there is no between, so there it is refused, and so is recursion an
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Optional
 
 from mycel.base.errors import Unsupported
 from mycel.engines.xla.rules import RULES, SCOPED
-from mycel.ir.graph import Graph, Node, at, toposort
+from mycel.ir.graph import Graph, Node
 from mycel.ir.places import excerpt
 from mycel.prims.base import GET_ITEM
 from mycel.prims.collectives import COLLECTIVES, mesh_position
 from mycel.prims.recursion import recur, recursion
+from mycel.transforms.opening import by_definition, opened
 from mycel.transforms.passes import optimize
 
-__all__ = ["is_claimed", "is_host_step", "opened", "prepared", "why_on_host"]
+__all__ = ["is_claimed", "is_host_step", "prepared", "why_on_host"]
 
 _RECURSIVE = (recursion, recur)
 _EXCHANGES = (*COLLECTIVES, mesh_position)
@@ -50,50 +50,15 @@ def prepared(graph: Graph, exchanges: bool = False) -> Graph:
     With `exchanges`, collectives are computed as they stand, as under `shard_map`. Raises
     Unsupported for what XLA cannot have.
     """
-    found = opened(graph)
+    found = opened(graph, _opening)
     if len(found.nodes) > 1:
         found = optimize(found)
     _check(found, exchanges, False)
     return found
 
 
-def opened(graph: Graph) -> Graph:
-    """Return the graph with each primitive that has no rule replaced by its definition."""
-    image: dict[Node, Node] = {}
-    several: dict[Node, tuple[Node, ...]] = {}
-    given = set(graph.inputs)
-    for node in toposort((*graph.inputs, *graph.outputs), stop=given):
-        if node.prim is None or node in given:
-            image[node] = node
-            continue
-        inputs = tuple([image[i] for i in node.inputs])
-        if node.prim is GET_ITEM and node.inputs[0] in several:
-            image[node] = several[node.inputs[0]][node.params["index"]]
-            continue
-        found = None if is_claimed(node) and not node.prim.opens else _open(node, inputs)
-        if found is not None:
-            image[node] = node if isinstance(node.type, tuple) else found[0]
-            if isinstance(node.type, tuple):
-                several[node] = found
-            continue
-        params = node.params
-        if any(isinstance(v, Graph) for v in params.values()):
-            params = {k: opened(v) if isinstance(v, Graph) else v for k, v in params.items()}
-        same = params is node.params and all(a is b for a, b in zip(inputs, node.inputs))
-        image[node] = node if same else Node(node.prim, inputs, params, node.type, node.where)
-    return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
-
-
-def _open(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
-    """Return the outputs of a node by its definition; None where it has none."""
-    if node.prim is None or node.prim.expand is None:
-        return None
-    # Graphs of eager operations are made without positions.
-    with nullcontext() if node.where is None else at(node.where):
-        result = node.prim.expand(*inputs, **node.params)
-    if result is None:
-        return None
-    return opened(Graph(inputs, result if isinstance(result, tuple) else (result,))).outputs
+def _opening(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+    return None if is_claimed(node) and not (node.prim and node.prim.opens) else by_definition(node, inputs, _opening)
 
 
 def _check(graph: Graph, exchanges: bool, nested: bool) -> None:

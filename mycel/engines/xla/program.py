@@ -29,7 +29,7 @@ from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel.engines.xla.preparing import is_host_step, prepared
 from mycel.engines.xla.trace import Record, XlaProgram
 from mycel.ir.dims import InconclusiveDimension
-from mycel.ir.graph import Graph, Node, input_node, substitute
+from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.ir.types import TensorType
 from mycel.prims.base import CONSTANT
 
@@ -194,20 +194,10 @@ def _stages(graph: Graph) -> list[_Stage]:
 def _part(graph: Graph, results: Sequence[Node], given: set[Node]) -> tuple[Optional[Part], list[Node]]:
     if not results:
         return None, []
-    sources: dict[Node, None] = {}
-    stack, seen = list(results), set()
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in given:
-            sources[node] = None
-        else:
-            stack.extend(node.inputs)
+    sources = [n for n in toposort(results, stop=given) if n in given]
     stand_in = {n: input_node(n.type, "part") for n in sources}
     inner = Graph(list(stand_in.values()), substitute(results, stand_in), graph.name)
-    return Part(inner, {}), list(sources)
+    return Part(inner, {}), sources
 
 
 def _host_step(node: Node, values: dict[Node, Any]) -> None:

@@ -35,15 +35,12 @@ from typing import Optional, Union
 
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
-from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
-from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM
-from mycel.prims.custom import custom, kept_call
 from mycel.prims.factors import Factor
 from mycel.prims.normalization import log_softmax, moments, softmax
-from mycel.prims.recompute import recompute
+from mycel.transforms.opening import CALLS, calls_itself
 from mycel.transforms.partition.division import (
     allowed,
     factor_part,
@@ -66,10 +63,8 @@ Layout = Union[Sharding, tuple[Sharding, ...]]
 BYTES_PER_FLOP = 0.005
 # And in which it makes a byte of a result.
 BYTES_PER_BYTE = 0.01
-# Primitives that open where operands are divided along what they combine, and graphs that are
-# put in place of their calls.
+# Primitives that open where operands are divided along what they combine.
 OPENED = (moments, softmax, log_softmax)
-CALLS = (C.call, recompute, custom, kept_call)
 MOST_CANDIDATES = 64
 
 
@@ -195,7 +190,7 @@ class _Chooser:
         if not self.touched(node):
             made.divisions[node], made.flows[node] = WHOLE, ()
             made.layouts[node] = (WHOLE,) * len(node.type) if isinstance(node.type, tuple) else WHOLE
-            if node.prim in CALLS and not _calls_itself(node):
+            if node.prim in CALLS and not calls_itself(node):
                 made.opened.append(node)
             return
         if node.prim in HOLDERS:
@@ -268,7 +263,7 @@ class _Chooser:
                 else:
                     lost = True
         into_pending = adds_into(node) and bool(self.pending(node.inputs[0]))
-        if (lost and node.prim in OPENED) or into_pending or (node.prim in CALLS and not _calls_itself(node)):
+        if (lost and node.prim in OPENED) or into_pending or (node.prim in CALLS and not calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
         found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
@@ -403,21 +398,6 @@ class _Chooser:
             assert isinstance(layout, Sharding)
             room += elements(value.type.shape, layout) * value.type.dtype.itemsize * self.beside.get(node, 1)
         return tuple(found) if size <= room else ()
-
-
-def _calls_itself(node: Node) -> bool:
-    """Return whether a graph of a node is met again inside of itself."""
-    left = [g for v in node.params.values() for g in graphs_in(v)]
-    outer, seen = set(left), set()
-    while left:
-        graph = left.pop()
-        for inner in (g for n in graph.nodes for v in n.params.values() for g in graphs_in(v)):
-            if inner in outer:
-                return True
-            if inner not in seen:
-                seen.add(inner)
-                left.append(inner)
-    return False
 
 
 def _uses_twice(node: Node) -> bool:
