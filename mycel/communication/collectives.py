@@ -94,8 +94,7 @@ def reduce(
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
     target = member(name, "dst", dst, found)
     value = found.transport.reduce(tensor_of(name, "tensor", tensor), kind)
-    if found.rank == target:
-        write(name, tensor, value)
+    write(name, tensor, found.transport.at(target, value, tensor))
     return handle
 
 
@@ -216,9 +215,9 @@ def gather_into_tensor(
     name = "gather_into_tensor"
     found, handle = find_group(name, group), started(name, async_op)
     target = member(name, "dst", dst, found)
-    value = gathered(tensor_of(name, "input_tensor", input_tensor), found)
-    if found.rank == target:
-        write(name, output_tensor, value)
+    values = found.transport.collect(tensor_of(name, "input_tensor", input_tensor), target)
+    if values:
+        write(name, output_tensor, joined(values))
     return handle
 
 
@@ -243,10 +242,10 @@ def gather(
     """
     name = "gather"
     found, handle = find_group(name, group), started(name, async_op)
-    values = found.transport.gather(tensor_of(name, "tensor", tensor))
-    if found.rank == member(name, "dst", dst, found):
-        for target, value in zip(tensors_of(name, "gather_list", gather_list, found), values):
-            write(name, target, value)
+    place = member(name, "dst", dst, found)
+    targets = tensors_of(name, "gather_list", gather_list, found) if found.rank == place else []
+    for target, value in zip(targets, found.transport.collect(tensor_of(name, "tensor", tensor), place)):
+        write(name, target, value)
     return handle
 
 

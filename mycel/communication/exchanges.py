@@ -23,6 +23,7 @@ from mycel.ir.mesh import Mesh
 from mycel.prims import collectives as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
+from mycel.transport.base import alike
 from mycel.transport.place import transport
 
 __all__ = ["Alone", "Exchanges", "Several"]
@@ -52,6 +53,18 @@ class Exchanges(Protocol):
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
         """Return one member's value; all have one shape."""
+
+    def collect(self, value: Tensor, target: int) -> list[Tensor]:
+        """Return all members' values in the member of rank `target`, and nothing elsewhere.
+
+        They have no derivative.
+        """
+
+    def at(self, place: int, value: Tensor, other: Tensor) -> Tensor:
+        """Return `value` in the member of rank `place`, and `other` elsewhere.
+
+        All members use both, as all must call what makes `value`.
+        """
 
     def gather_objects(self, value: Any) -> list[Any]:
         """Return copies of every member's object, made by pickling."""
@@ -91,6 +104,12 @@ class Alone:
         return list(parts)
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
+        return value
+
+    def collect(self, value: Tensor, target: int) -> list[Tensor]:
+        return [value]
+
+    def at(self, place: int, value: Tensor, other: Tensor) -> Tensor:
         return value
 
     def gather_objects(self, value: Any) -> list[Any]:
@@ -164,6 +183,20 @@ class Several:
     def broadcast(self, value: Tensor, source: int) -> Tensor:
         return eager.apply(C.spread, value, **self._over, source=source)
 
+    def collect(self, value: Tensor, target: int) -> list[Tensor]:
+        # Nobody but one member uses the values: in a graph the others would not compute them.
+        array = _value(value, "gathering")
+        empty = np.empty((0, *array.shape), array.dtype)
+        found = transport().exchange([array[None] if k == target else empty for k in range(self.size)], self.ranks)
+        if self.own != target:
+            return []
+        whole = alike("gather", found, self.ranks)
+        return [_created(Tensor(np.array(part[0], copy=True))) for part in whole]
+
+    def at(self, place: int, value: Tensor, other: Tensor) -> Tensor:
+        here = eager.apply(E.eq, eager.apply(C.mesh_position, **self._over), Tensor(np.int64(place)))
+        return eager.apply(E.SELECT, here, value, other)
+
     def gather_objects(self, value: Any) -> list[Any]:
         _at_once("the exchange of Python objects")
         found = transport().all_gather_list(_bytes(value), self.ranks)
@@ -178,10 +211,7 @@ class Several:
         return pickle.loads(transport().receive(self.ranks[source], _OBJECTS).tobytes())
 
     def send(self, value: Tensor, target: int, tag: int) -> None:
-        _at_once("sending")
-        staging = eager.local.staging if eager.active else None
-        array = value.asnumpy() if staging is None else staging.need_value(value, "sending")
-        transport().send(array, self.ranks[target], _SENT + tag)
+        transport().send(_value(value, "sending"), self.ranks[target], _SENT + tag)
 
     def receive(self, like: Tensor, source: int, tag: int) -> Tensor:
         _at_once("receiving")
@@ -191,8 +221,7 @@ class Several:
                 f"recv: {found.dtype.name} {found.shape} came from rank {self.ranks[source]}, where {like._type} is "
                 "awaited"
             )
-        made = Tensor(found)
-        return eager.local.staging.created(made) if eager.active and eager.local.staging is not None else made
+        return _created(Tensor(found))
 
     def barrier(self) -> None:
         _at_once("a barrier")
@@ -204,6 +233,19 @@ def _at_once(what: str) -> None:
     staging = eager.local.staging if eager.active else None
     if staging is not None:
         staging.settle(f"{what} between processes")
+
+
+def _value(value: Tensor, what: str) -> np.ndarray[Any, Any]:
+    """Return the elements of a tensor, once everything before has run."""
+    _at_once(what)
+    staging = eager.local.staging if eager.active else None
+    array: np.ndarray[Any, Any] = value.asnumpy() if staging is None else staging.need_value(value, what)
+    return array
+
+
+def _created(made: Tensor) -> Tensor:
+    """Return a tensor of values that have come, which a function that is staged has made."""
+    return eager.local.staging.created(made) if eager.active and eager.local.staging is not None else made
 
 
 def _bytes(value: Any) -> np.ndarray[Any, Any]:

@@ -24,6 +24,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, REGISTRY, Primitive, constant, outputs_of, register
+from mycel.prims.collectives import COLLECTIVES
 from mycel.prims.complex import angle, complex_, imag, modulus, part_of, real
 from mycel.prims.fourier import fourier, fourier_from_half, fourier_half
 from mycel.prims.linalg import matmul
@@ -382,6 +383,14 @@ def _fourier_from_half(node: Node, z: Pair) -> Any:
     return fourier_lines.from_half(*z, node.params["axes"], node.params["size"], node.params.get("factor", 1.0))
 
 
+def _moved(node: Node, z: Pair) -> Any:
+    """Return what a collective moves or adds: both parts in one message."""
+    if node.params.get("op", "sum") != "sum":
+        return None
+    assert node.prim is not None
+    return split(node.prim(joined(*z), **node.params))
+
+
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, *values: function(*values)
 
@@ -394,4 +403,5 @@ FORMULAS: dict[Primitive, Callable[..., Any]] = {
     fourier: _fourier,
     fourier_half: _fourier_half,
     fourier_from_half: _fourier_from_half,
+    **dict.fromkeys(COLLECTIVES, _moved),
 }

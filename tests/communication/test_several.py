@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROGRAMS = pathlib.Path(__file__).parent / "programs"
+HERE = pathlib.Path(__file__).parent
 LIMIT = 300
 
 
@@ -29,9 +29,9 @@ def launched(*arguments: object, **variables: str) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize("program", ["operations", "training"])
+@pytest.mark.parametrize("program", ["programs/operations", "programs/training", "sweep"])
 def test_programs_of_four_processes(program: str) -> None:
-    found = launched("-n", 4, PROGRAMS / f"{program}.py")
+    found = launched("-n", 4, HERE / f"{program}.py")
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count(" checks") == 4
 

@@ -9,6 +9,7 @@ import mycel as ms
 from mycel import ops
 from mycel.communication import create_group, get_group_size, get_rank
 from mycel.transport import threads
+from tests.communication import sweep
 
 
 def test_operations_that_wait_for_other_threads() -> None:
@@ -45,3 +46,20 @@ def test_groups_are_those_of_a_rank() -> None:
     assert threads.run(4, program) == [(2.0, 2), (4.0, 2), (2.0, 2), (4.0, 2)]
     with pytest.raises(ValueError, match="no group 'mine'"):
         get_group_size("mine")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_all_operations_among_threads(count: int) -> None:
+    threads.run(count, lambda rank: sweep.check(rank, count))
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex64"])
+def test_a_rank_to_which_nobody_sends(kind: str) -> None:
+    def program(rank: int) -> list[tuple[int, ...]]:
+        x, came = ms.Tensor(np.ones(2, kind)), [[0, 0], [2, 2]][rank]
+        operation = lambda x: ops.AlltoAllV()(x, [0, 2], came)
+        shapes = [f(x).shape for f in (operation, ms.jit(operation)) for _ in range(2)]
+        ops.barrier()
+        return shapes
+
+    assert threads.run(2, program) == [[(0,)] * 4, [(4,)] * 4]

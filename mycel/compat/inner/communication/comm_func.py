@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel import ops
 from mycel.communication import collectives, groups
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, find_group, member
 from mycel.communication.messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
@@ -16,6 +17,7 @@ from mycel.communication.steps import (
     CommHandle,
     ReduceOp,
     copied,
+    counted,
     gathered,
     joined,
     operation_of,
@@ -100,7 +102,7 @@ def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: str = HCCL_W
     found, kind = find_group(name, group), operation_of(name, op)
     target = member(name, "dst", dst, found)
     value = found.transport.reduce(tensor_of(name, "tensor", tensor), kind)
-    return copied(value if found.rank == target else tensor)
+    return copied(found.transport.at(target, value, tensor))
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> Tensor:
@@ -117,9 +119,11 @@ def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = HCCL_WORLD_COM
     """
     name = "gather_into_tensor"
     found = find_group(name, group)
-    target = member(name, "dst", dst, found)
-    value = gathered(tensor_of(name, "tensor", tensor), found)
-    return copied(value) if found.rank == target else value * 0
+    values = found.transport.collect(tensor_of(name, "tensor", tensor), member(name, "dst", dst, found))
+    if values:
+        return copied(joined(values))
+    rows = tensor if tensor.ndim else tensor.reshape((1,))
+    return ops.zeros_like(joined([rows] * found.size))
 
 
 def scatter_tensor(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> Tensor:
@@ -150,8 +154,12 @@ def all_to_all_with_output_shape(
     """
     name = "all_to_all_with_output_shape"
     found = find_group(name, group)
-    given = [tensor_of(name, "an element of input_tensor_list", t) for t in input_tensor_list]
-    received = found.transport.exchange(given, [_shape_of(shape) for shape in output_shape_list])
+    given = [
+        tensor_of(name, "an element of input_tensor_list", t)
+        for t in counted(name, "input_tensor_list", input_tensor_list, found)
+    ]
+    shapes = [_shape_of(shape) for shape in counted(name, "output_shape_list", output_shape_list, found)]
+    received = found.transport.exchange(given, shapes)
     for shape, value in zip(output_shape_list, received):
         _check_shape(name, shape, value)
     return tuple(copied(value) for value in received), started(name, async_op)
