@@ -354,10 +354,10 @@ def check_seed(seed: int) -> str:
 
 def levels() -> list[str]:
     """The levels of `MYCEL_CPU` that this processor has."""
-    from mycel.engines.native.llvm.target import _LEVELS, processor
+    from mycel.engines.native.llvm.target import LEVELS, processor
 
     found, before = [], os.environ.get("MYCEL_CPU")
-    for level in _LEVELS:
+    for level in LEVELS:
         os.environ["MYCEL_CPU"] = level
         try:
             processor()

@@ -19,9 +19,10 @@ What is said of rows of the left factor holds for columns of the right one.
 
 from __future__ import annotations
 
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = [
     "BLOCK_WORDS",
@@ -85,7 +86,7 @@ def splat(c: Code, value: str, kind: str = "i32") -> str:
     return c.put(f"shufflevector {vector} {first}, {vector} poison, <{LANES} x i32> zeroinitializer")
 
 
-@Remembered("kernels that pack factors", SOME).calls
+@RememberedByTarget("kernels that pack factors", SOME).calls
 def pack_text(left: bool, along: bool) -> str:
     """Return the text of the kernel that packs a whole factor; for the arguments see `pack_code`.
 

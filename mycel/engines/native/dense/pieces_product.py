@@ -19,7 +19,7 @@ What the units cannot do is done by vectors, from the factors as they lie, block
 
 from __future__ import annotations
 
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.dense.pieces import (
     BLOCK_WORDS,
     FLOATS,
@@ -38,6 +38,7 @@ from mycel.engines.native.dense.pieces import (
 )
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["PRODUCT_NUMBERS", "pieces_product_text", "slot_words"]
 
@@ -91,7 +92,7 @@ def slot_words(part_steps: int) -> int:
     return GROUP * part_steps * BLOCK_WORDS + LANES
 
 
-@Remembered("kernels of products by tiles", SOME).calls
+@RememberedByTarget("kernels of products by tiles", SOME).calls
 def pieces_product_text(left: bool, along: bool) -> str:
     """Return the text of the kernel.
 

@@ -9,7 +9,7 @@ columns beyond the last are masked.
 
 from __future__ import annotations
 
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.dense.tile import (
     Factor,
     Tile,
@@ -25,6 +25,7 @@ from mycel.engines.native.dense.tile import (
 )
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NEAR", "NUMBERS", "product_text"]
 
@@ -58,7 +59,7 @@ NUMBERS = (
 )
 
 
-@Remembered("kernels of products", SOME).calls
+@RememberedByTarget("kernels of products", SOME).calls
 def product_text(tile: Tile, turned: bool, right: str, exact: bool, even: bool, short: bool) -> str:
     """Return the text of the kernel for a tile.
 

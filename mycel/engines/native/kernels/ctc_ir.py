@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.vector_ir import Vectors
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NAMES", "NUMBERS", "ROWS", "backward_text", "forward_text"]
 
@@ -145,7 +146,7 @@ class _Writer(Vectors):
             yield c.op("sub i64", c.op("sub i64", padded, self.lanes), k) if backwards else k
 
 
-@Remembered("kernels of labellings", SOME).calls
+@RememberedByTarget("kernels of labellings", SOME).calls
 def forward_text(dtype: DType, merge: bool, keeps: bool) -> str:
     """Return the text of the kernel that gives the labellings' log-probabilities and, with `keeps`,
     alpha.
@@ -208,7 +209,7 @@ def _keep(w: _Writer, line: str, k: str, blank: str, label: str) -> None:
         w.store(w.choose(there, value, w.nowhere), w.at(line, place), w.below(place, w.states))
 
 
-@Remembered("kernels of labellings, backwards", SOME).calls
+@RememberedByTarget("kernels of labellings, backwards", SOME).calls
 def backward_text(dtype: DType, merge: bool) -> str:
     """Return the text of the kernel that gives the cotangents of logarithms of probabilities."""
     w = _Writer(dtype, "backward", merge, True)

@@ -10,10 +10,10 @@ right sides at a time as there are lanes.
 from __future__ import annotations
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.target import target
+from mycel.engines.native.llvm.target import RememberedByTarget, target
 
 __all__ = ["MOST", "cholesky_text", "lu_text", "solve_text"]
 
@@ -110,7 +110,7 @@ class _Writer:
         return f"{head}) #0 {{{rest}\n{declares}{widths}"
 
 
-@Remembered("kernels of LU", SOME).calls
+@RememberedByTarget("kernels of LU", SOME).calls
 def lu_text(dtype: DType) -> str:
     """Return the text of the kernel of LU.
 
@@ -175,7 +175,7 @@ def _choose_pivot(w: _Writer, k: str, pivots: str, order: str) -> None:
             w.store(a, below)
 
 
-@Remembered("kernels of Cholesky", SOME).calls
+@RememberedByTarget("kernels of Cholesky", SOME).calls
 def cholesky_text(dtype: DType) -> str:
     """Return the text of the kernel of Cholesky's decomposition.
 
@@ -221,7 +221,7 @@ def cholesky_text(dtype: DType) -> str:
     return w.text()
 
 
-@Remembered("kernels of triangular systems", SOME).calls
+@RememberedByTarget("kernels of triangular systems", SOME).calls
 def solve_text(dtype: DType, lower: bool, transposed: bool, unit: bool) -> str:
     """Return the text of the kernel of triangular systems of a `dtype`.
 

@@ -32,9 +32,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.fourier_codelets import Number
 from mycel.engines.native.kernels.fourier_vectors import Array, Load, Store, Vectors, vector_lanes, write_turns
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "Form", "fourier_text", "pointers_of", "scratch_elements", "tables"]
 
@@ -461,7 +462,7 @@ class _Writer(Vectors):
         return self.module(declares)
 
 
-@Remembered("kernels of Fourier transforms", SOME).calls
+@RememberedByTarget("kernels of Fourier transforms", SOME).calls
 def fourier_text(form: Form) -> str:
     """Return the text of the kernel of a form."""
     writer = _Writer(form)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.fourier_codelets import Number
 from mycel.engines.native.kernels.fourier_vectors import Array, Load, Store, Vectors, vector_lanes, write_turns
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["TableForm", "table_numbers", "table_text"]
 
@@ -289,7 +290,7 @@ class _Writer(Vectors):
         return self.module("")
 
 
-@Remembered("kernels of tables of Fourier transforms", SOME).calls
+@RememberedByTarget("kernels of tables of Fourier transforms", SOME).calls
 def table_text(form: TableForm) -> str:
     """Return the text of the kernel of a form.
 

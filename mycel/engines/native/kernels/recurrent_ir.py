@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Optional
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.codegen import NAME
 from mycel.engines.native.llvm.builder import Code
-from mycel.engines.native.llvm.target import target
+from mycel.engines.native.llvm.target import RememberedByTarget, target
 from mycel.engines.native.math import library
 
 __all__ = ["Form", "backward_text", "forward_text", "lanes_of", "names_of_words"]
@@ -324,7 +324,7 @@ class _Writer:
 # The way forward.
 
 
-@Remembered("kernels of recurrences", SOME).calls
+@RememberedByTarget("kernels of recurrences", SOME).calls
 def forward_text(form: Form) -> str:
     """Return the text of the kernel of a recurrence."""
     w = _Writer(form)
@@ -429,7 +429,7 @@ def _unchanged(w: _Writer) -> None:
 # The way back.
 
 
-@Remembered("kernels of derivatives of recurrences", SOME).calls
+@RememberedByTarget("kernels of derivatives of recurrences", SOME).calls
 def backward_text(form: Form) -> str:
     """Return the text of the kernel of a recurrence's derivative.
 

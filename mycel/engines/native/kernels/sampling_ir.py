@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mycel.base.dtype import DType
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import SOME
 from mycel.engines.native.kernels.vector_ir import Vectors
+from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["CHANNELS", "Form", "block_of", "names_of_words", "sampling_text"]
 
@@ -168,7 +169,7 @@ class _Writer(Vectors):
         return self.times(self.sum(self.times(n["channels"], image), channel), n["points"])
 
 
-@Remembered("kernels of sampling", SOME).calls
+@RememberedByTarget("kernels of sampling", SOME).calls
 def sampling_text(form: Form) -> str:
     """Return the text of a kernel."""
     w = _Writer(form)

@@ -13,16 +13,21 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from functools import wraps
+from typing import Any, Optional, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-__all__ = ["Target", "host", "making_for", "processor", "target"]
+from mycel.base.remembered import Remembered
 
-_LEVELS = {
+__all__ = ["LEVELS", "RememberedByTarget", "Target", "host", "making_for", "processor", "target"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEVELS = {
     "x86-64": "cmov cx8 fxsr mmx sse sse2",
     "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
@@ -94,10 +99,10 @@ def processor() -> tuple[str, str, frozenset[str]]:
         return llvm.get_host_cpu_name(), host.flatten(), present
     if not llvm.get_process_triple().startswith("x86_64"):
         raise ValueError(f"MYCEL_CPU={level}: levels are those of x86-64 and this is another processor; unset it")
-    if level not in _LEVELS:
-        raise ValueError(f"MYCEL_CPU={level}: there is no such level; they are {', '.join(_LEVELS)}")
-    names = list(_LEVELS)
-    needed = frozenset(" ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split())
+    if level not in LEVELS:
+        raise ValueError(f"MYCEL_CPU={level}: there is no such level; they are {', '.join(LEVELS)}")
+    names = list(LEVELS)
+    needed = frozenset(" ".join(LEVELS[name] for name in names[: names.index(level) + 1]).split())
     lacking = sorted(needed - present)
     if lacking:
         raise ValueError(
@@ -141,3 +146,18 @@ def making_for(other: Target) -> Iterator[None]:
         yield
     finally:
         _in_force.target = before
+
+
+class RememberedByTarget(Remembered[Any, Any]):
+    """A table of what is written for processors, of each its own."""
+
+    __slots__ = ()
+
+    def calls(self, function: F) -> F:
+        """Decorate a function so that its results are remembered by arguments and target."""
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self.recall((target().identity, args, *kwargs.items()), lambda: function(*args, **kwargs))
+
+        return cast(F, call)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from mycel.base import dtype as D
+from mycel.engines.native.llvm.target import host, target
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
 
-__all__ = ["DENSE", "is_dense"]
+__all__ = ["DENSE", "has_library", "is_dense"]
 
 DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+
+
+def has_library() -> bool:
+    """Return whether code may call the dense library: it is there, and the host runs the code."""
+    return target() is host() and dense.available()
 
 
 def is_dense(node: Node) -> bool:
@@ -20,7 +26,7 @@ def is_dense(node: Node) -> bool:
         return False
     if node.op == "matmul" and node.type.dtype is D.float64:
         return True
-    return dense.available() and node.type.dtype in (D.float32, D.bfloat16, D.float16) and _is_countable(node)
+    return has_library() and node.type.dtype in (D.float32, D.bfloat16, D.float16) and _is_countable(node)
 
 
 def _is_countable(node: Node) -> bool:

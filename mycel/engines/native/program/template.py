@@ -27,13 +27,13 @@ from mycel.ir.dim_values import hint
 from mycel.ir.dims import Dim, DimLike, is_zero, same
 from mycel.ir.graph import Graph
 
-__all__ = ["Template"]
+__all__ = ["Making", "Template"]
 
 _kernels: dict[str, int] = {}
 _lock = locks.lock()
 
 
-class _Making:
+class Making:
     """The making of kernels of one template.
 
     A kernel's text is written as soon as lowering has added its step, and compiled while lowering
@@ -103,9 +103,9 @@ class Template:
     lowerings = 0
 
     @timed("lowering", lambda _, graph, *__: graph.name)
-    def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
+    def __init__(self, graph: Graph, aliases: dict[int, int], making: Optional[Making] = None) -> None:
         Template.lowerings += 1
-        self.making: Optional[_Making] = _Making()
+        self.making: Optional[Making] = Making() if making is None else making
         self.objects: Optional[dict[str, bytes]] = None
         try:
             self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
@@ -122,7 +122,7 @@ class Template:
     def restored(self, objects: Mapping[str, bytes]) -> None:
         """Begin to make the code of the kernels of a template that was read; `objects` is known."""
         self.bodies, self._dims, self._values, self.objects = {}, {}, None, None
-        self.making = _Making(objects)
+        self.making = Making(objects)
         for kernel in self.kernels:
             self.making.compile(kernel)
 

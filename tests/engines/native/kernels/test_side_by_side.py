@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from mycel.engines.native.llvm.target import _LEVELS, host
+from mycel.engines.native.llvm.target import LEVELS, host
 
 SEEDS = 12
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize("level", ["", *_LEVELS])
+@pytest.mark.parametrize("level", ["", *LEVELS])
 def test_reductions_side_by_side_agree_with_the_reference(level: str, tmp_path: Path) -> None:
-    names = list(_LEVELS)
-    needed = " ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split() if level else []
+    names = list(LEVELS)
+    needed = " ".join(LEVELS[name] for name in names[: names.index(level) + 1]).split() if level else []
     if not host().feature_set.issuperset(needed):
         pytest.skip(f"this processor is below {level}")
     environment = {**os.environ, "MYCEL_CPU": level, "MYCEL_CACHE": str(tmp_path)}

@@ -1,0 +1,7 @@
+"""Programs for other machines: libraries of C without a runtime."""
+
+from mycel.deploy.building import build
+from mycel.engines.aot.library import Library
+from mycel.engines.aot.targets import names as targets
+
+__all__ = ["Library", "build", "targets"]

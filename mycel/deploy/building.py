@@ -1,0 +1,70 @@
+"""`build`: a network or a training step becomes a library for a machine."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.cells.cell import Cell
+from mycel.common.generator import default_generator
+from mycel.engines.aot.library import Library, library_of
+from mycel.engines.aot.module import Value
+from mycel.train.graph_file import Model, State
+from mycel.train.mindir import model_of
+
+__all__ = ["build"]
+
+
+def build(net: Any, *inputs: Any, target: str, name: str = "model") -> Library:
+    """Return a library that computes what a function or Cell computes, for another machine.
+
+    `inputs` are tensors, whose types the library is made for. `target` is one of
+    `mycel.deploy.targets()`, and `name` that of the function in C, which takes the tensors in the
+    arguments, those of the result, and memory to work in. Parameters that the program only reads
+    are constants of the library. Those that it writes, as a training step does, and the state of
+    the random generator, are kept in the library's own memory from call to call, and begin with the
+    values of now.
+
+    The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
+    and arithmetic that the processor lacks. Raises Unsupported for sizes that are not known and for
+    what needs a runtime, CompileError where the function is not one graph.
+
+    >>> import mycel as ms
+    >>> from mycel.deploy import build
+    >>> made = build(ms.nn.Dense(4, 2), ms.ops.ones((1, 4)), target="cortex-m4", name="dense")
+    >>> made.constant_bytes, "int dense(const float *x, float *result, void *arena);" in made.header
+    (40, True)
+    """
+    arguments.text("build", "target", target)
+    arguments.text("build", "name", name)
+    return of_model(model_of(net, inputs), _names(net), target, name)
+
+
+def of_model(model: Model, known: list[str], target: str, name: str) -> Library:
+    """Return the library of a staged network.
+
+    `known` are names of its arguments, `target` and `name` are as for `build`.
+    """
+    graph, count = model.graph, len(model.graph.inputs) - len(model.states)
+    names = known if len(known) == count else [f"input_{k}" for k in range(count)]
+    written = {state for state, _ in model.writes}
+    values = [Value(s.name, _value(s), k in written) for k, s in enumerate(model.states)]
+    return library_of(graph, names, values, {o: s for s, o in model.writes}, target, name)
+
+
+def _value(state: State) -> np.ndarray[Any, Any]:
+    """Return the value that a state of a network begins with."""
+    return default_generator.state.asnumpy() if state.kind == "generator" else np.asarray(state.value)
+
+
+def _names(net: Any) -> list[str]:
+    """Return the names of the parameters of a function, as far as they are plain."""
+    function = net.construct if isinstance(net, Cell) else net
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -1,0 +1,1 @@
+"""Programs as libraries for other machines: objects without runtime, with a header of C."""

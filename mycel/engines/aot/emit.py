@@ -1,0 +1,49 @@
+"""Object code of a library, for its target."""
+
+from __future__ import annotations
+
+import re
+
+import llvmlite.binding as llvm
+
+from mycel.engines.aot.module import Module
+from mycel.engines.native.llvm.generation import LOOPS_MARK
+from mycel.engines.native.llvm.target import Target
+
+__all__ = ["object_code"]
+
+# What kernels say of the width of vectors is for processors of several widths.
+_WIDTHS = re.compile(r'"(prefer|min-legal)-vector-width"="\d+"')
+
+
+def object_code(module: Module, entry: str, target: Target, assembly: bool = False) -> bytes:
+    """Return the object of a module whose function `entry` is all that is seen from outside.
+
+    With `assembly` it is the code in words.
+    """
+    machine = target.machine()
+    context = llvm.create_context()
+
+    def parsed(text: str) -> llvm.ModuleRef:
+        found = llvm.parse_assembly(_WIDTHS.sub("", text), context=context)
+        found.triple, found.data_layout = target.triple, str(machine.target_data)
+        return found
+
+    whole = parsed(module.text)
+    for text in module.kernels.values():
+        whole.link_in(parsed(text.removeprefix(LOOPS_MARK)))
+    for function in whole.functions:
+        if not function.is_declaration and function.name != entry:
+            function.linkage = "internal"
+            if function.name in module.kernels:
+                function.add_function_attribute("alwaysinline")
+    whole.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    first = llvm.create_new_module_pass_manager()
+    first.add_always_inliner_pass()
+    first.run(whole, builder)
+    builder.getModulePassManager().run(whole, builder)
+    code: bytes = machine.emit_assembly(whole).encode() if assembly else machine.emit_object(whole)
+    return code

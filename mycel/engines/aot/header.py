@@ -1,0 +1,75 @@
+"""The header of C for a library: its function, what memory it takes, and the shapes of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import Unsupported
+from mycel.ir.types import TensorType
+
+__all__ = ["Argument", "check_name", "header"]
+
+_C_TYPES: dict[DType, str] = {
+    D.float32: "float",
+    D.float64: "double",
+    D.float16: "uint16_t",
+    D.bfloat16: "uint16_t",
+    D.bool_: "uint8_t",
+    **{getattr(D, f"{u}int{n}"): f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
+}
+_KEYWORDS = frozenset(
+    "alignas alignof auto bool break case char const continue default do double else enum extern false float for goto "
+    "if inline int long nullptr register restrict return short signed sizeof static struct switch true typedef typeof "
+    "union unsigned void volatile while arena main".split()
+)
+
+
+class Argument(NamedTuple):
+    """A tensor that the function of a library reads or writes."""
+
+    name: str
+    type: TensorType
+
+    @property
+    def c_type(self) -> str:
+        """The type of its elements in C. Raises Unsupported where C has none."""
+        if self.type.dtype not in _C_TYPES:
+            raise Unsupported(f"build: {self.name} has elements of {self.type.dtype}, which C has no type for")
+        return _C_TYPES[self.type.dtype]
+
+    @property
+    def text(self) -> str:
+        sizes = "".join(f"[{d}]" for d in self.type.shape)
+        plain = "" if self.c_type.startswith(("float", "double")) else f", elements of {self.type.dtype}"
+        return f"{self.name}{sizes}{plain}"
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError unless C takes a name for a function."""
+    if not name.isidentifier() or not name.isascii() or name in _KEYWORDS or name.startswith("_"):
+        raise ValueError(f"build: {name!r} is no name of a function in C; use letters, digits and _")
+
+
+def header(
+    name: str, target: str, inputs: Sequence[Argument], outputs: Sequence[Argument], arena: int, align: int
+) -> str:
+    """Return the text of the header of a library.
+
+    `name` is that of its function, `target` that of the machine, which the text says. The function
+    takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`.
+    """
+    guard = name.upper()
+    parameters = [f"const {a.c_type} *{a.name}" for a in inputs]
+    parameters += [f"{a.c_type} *{a.name}" for a in outputs] + ["void *arena"]
+    lines = [f"/* {name} for {target}. */", f"#ifndef {guard}_H", f"#define {guard}_H", "", "#include <stdint.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += [f"#define {guard}_ARENA_BYTES {arena}", f"#define {guard}_ARENA_ALIGN {align}", ""]
+    lines += ["/* Reads " + (", ".join(a.text for a in inputs) or "nothing") + ";"]
+    lines += ["   writes " + (", ".join(a.text for a in outputs) or "nothing") + ", in row-major order."]
+    lines += ["   No two of them may overlap. The arena holds nothing between calls.", "   Returns 0, or 1 where an "]
+    lines[-1] += "index was out of range, and results are not to be used. */"
+    lines += [f"int {name}({', '.join(parameters)});", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""A library for a machine: a program's object code, its header, and the memory it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mycel.base.atomic_files import replacing
+from mycel.engines.aot.emit import object_code
+from mycel.engines.aot.header import Argument, check_name, header
+from mycel.engines.aot.module import ALIGN, Value, write
+from mycel.engines.aot.plan import plan_for
+from mycel.engines.aot.targets import named
+from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType, Type
+
+__all__ = ["Library", "library_of"]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A program for a machine without Mycel: one function of C, called `name`.
+
+    `object` is the object file, `header` the text of its header. `arena_bytes` is the memory that a
+    caller gives the function for the time of a call, `state_bytes` what it keeps in memory between
+    calls, and `constant_bytes` the weights that may stay in read-only memory.
+    """
+
+    name: str
+    target: str
+    object: bytes
+    header: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    arena_bytes: int
+    state_bytes: int
+    constant_bytes: int
+
+    @property
+    def code_bytes(self) -> int:
+        """The bytes of the object file beside data."""
+        return len(self.object) - self.constant_bytes - self.state_bytes
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write the object and the header to a folder, which is made, each whole or not at all."""
+        os.makedirs(folder, exist_ok=True)
+        for suffix, content in ((".o", self.object), (".h", self.header.encode())):
+            with replacing(os.path.join(os.fspath(folder), self.name + suffix)) as draft:
+                draft.write_bytes(content)
+
+    def __str__(self) -> str:
+        parts = {
+            "arena": self.arena_bytes,
+            "state": self.state_bytes,
+            "constants": self.constant_bytes,
+            "code and tables": self.code_bytes,
+        }
+        lines = [f"{self.name} for {self.target}"]
+        return "\n".join([*lines, *[f"  {size:>12,} bytes of {what}" for what, size in parts.items()]])
+
+
+def library_of(
+    graph: Graph,
+    names: Sequence[str],
+    values: Sequence[Value],
+    writes: Mapping[int, int],
+    target: str,
+    name: str,
+) -> Library:
+    """Return the library of a graph.
+
+    The inputs of `graph` are arguments called `names`, and then `values`; `writes` maps outputs to
+    the numbers of the values that they replace. `target` is the name of a machine, `name` that of
+    the function. Raises Unsupported for what a library cannot have, ValueError for names that C
+    does not take.
+    """
+    for word in (name, *names):
+        check_name(word)
+    count, machine = len(names), named(target)
+    plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine)
+    inputs = tuple(Argument(n, _tensor(t)) for n, t in zip(names, graph.input_types))
+    results = [_tensor(t) for k, t in enumerate(graph.output_types) if k not in writes]
+    taken = set(names)
+    outputs = []
+    for k, kind in enumerate(results):
+        word = "result" if len(results) == 1 else f"result_{k}"
+        while word in taken:
+            word += "_"
+        outputs.append(Argument(word, kind))
+        taken.add(word)
+    module = write(plan, count, values, name)
+    text = header(name, target, inputs, outputs, plan.arena_bytes, ALIGN)
+    constant = sum(v.array.nbytes for v in values if not v.is_written)
+    constant += sum(array.nbytes for _, array in plan.lowered.constants.values())
+    state = sum(v.array.nbytes for v in values if v.is_written)
+    code = object_code(module, name, machine)
+    return Library(name, target, code, text, inputs, tuple(outputs), plan.arena_bytes, state, constant)
+
+
+def _tensor(kind: Type) -> TensorType:
+    assert isinstance(kind, TensorType), "plans have tensors only"
+    return kind

@@ -1,0 +1,209 @@
+"""The text of a library: values in memory, and one function that runs all steps.
+
+Kernels are functions that take words, as in this machine's programs: addresses, sizes and strides.
+Here all sizes are known, so the words are written on the stack just before the call, the kernel is
+made part of the function, and LLVM sees constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mycel.engines.aot.plan import Plan
+from mycel.engines.native.kernels.codegen import NAME, Kernel
+from mycel.engines.native.kernels.nest import Buffer, Nest, Site
+from mycel.engines.native.lowering.steps import Copy, Nested, Step
+
+__all__ = ["Module", "Value", "write"]
+
+ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that a library has besides its arguments: written by the program, or constant."""
+
+    name: str
+    array: np.ndarray
+    is_written: bool
+
+
+@dataclass
+class Module:
+    """The text of the function and its data, and the kernels by the names that it calls them."""
+
+    text: str = ""
+    kernels: dict[str, str] = field(default_factory=dict)
+
+
+class _Writer:
+    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str) -> None:
+        """Begin the text of `plan`, whose inputs are `given` arguments and then `values`."""
+        self.plan, self.given, self.values, self.name = plan, given, values, name
+        self.globals: list[str] = []
+        self.slots: list[str] = []
+        self.body: list[str] = []
+        self.kernels: dict[str, str] = {}
+        self.constants: dict[int, str] = {}
+        self.sites: list[Site] = []
+        self.count = 0
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def data(self, name: str, array: np.ndarray, constant: bool) -> str:
+        raw = np.ascontiguousarray(array).tobytes() or b"\0"
+        if not any(raw):
+            content = "zeroinitializer"
+        else:
+            content = 'c"' + "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in raw) + '"'
+        kind = "constant" if constant else "global"
+        self.globals.append(f"@{name} = internal {kind} [{len(raw)} x i8] {content}, align {ALIGN}")
+        return f"@{name}"
+
+    # Addresses.
+
+    def base(self, number: int) -> str:
+        """Return the start of an input, an output or the arena, as relocations number them."""
+        inputs, aliases = len(self.plan.lowered.inputs), self.plan.template.aliases
+        if number < self.given:
+            return f"%in{number}"
+        if number < inputs:
+            return self.places[number - self.given]
+        output = number - inputs
+        return self.base(aliases[output]) if output in aliases else f"%out{output}"
+
+    def address(self, buffer: Buffer, offset: int = 0) -> str:
+        """Write the address of a byte of a buffer."""
+        kind, where = buffer.place or ("arena", self.plan.places[id(buffer)])
+        if kind == "constant":
+            start = self.constants[id(buffer)]
+        elif kind == "arena":
+            start, offset = "%arena", offset + where
+        else:
+            start = self.base(where if kind == "input" else len(self.plan.lowered.inputs) + where)
+        if not offset:
+            return start
+        place = self.fresh()
+        self.body.append(f"  {place} = getelementptr i8, ptr {start}, i64 {offset}")
+        return place
+
+    # Steps.
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            data = step.data
+            if isinstance(data, Copy):
+                self.copy(data)
+            elif isinstance(data, Nested):
+                self.nested(data)
+            elif isinstance(data, (Nest, Kernel)):
+                self.kernel(self.plan.code[id(step)])
+            else:
+                raise AssertionError(f"no plan has a step of the kind {step.kind}")
+
+    def copy(self, copy: Copy) -> None:
+        size = math.prod(self.plan.shape(copy.source)) * copy.source.buffer.dtype.itemsize
+        target = self.address(copy.target.buffer)
+        source = self.address(copy.source.buffer, self.plan.offset(copy.source))
+        self.body.append(f"  call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    def kernel(self, kernel: Kernel) -> None:
+        name = self.kernels.setdefault(kernel.text, f"{self.name}_kernel_{len(self.kernels)}")
+        words = self.fresh()
+        self.slots.append(f"  {words} = alloca [{max(len(kernel.words), 1)} x i64], align 8")
+        for k, (kind, value) in enumerate(kernel.words):
+            if kind == "pointer":
+                content = f"ptr {self.address(value)}"
+            elif kind == "site":
+                content = f"ptr {self.site(value)}"
+            elif kind == "status":
+                content = f"ptr @{self.name}_status"
+            elif kind == "listen":
+                content = f"ptr @{self.name}_listen"
+            else:
+                content = f"i64 {value if type(value) is int else self.plan.number(value)}"
+            place = self.fresh()
+            self.body += [f"  {place} = getelementptr i64, ptr {words}, i64 {k}", f"  store {content}, ptr {place}"]
+        self.body.append(f"  call void @{name}(ptr {words}, i64 0, i64 {self.plan.number(kernel.extent)})")
+
+    def site(self, site: Site) -> str:
+        self.sites.append(site)
+        name = f"@{self.name}_site_{len(self.sites)}"
+        self.globals.append(f"{name} = internal global {{ i64, ptr }} {{ i64 0, ptr @{self.name}_status }}, align 8")
+        return name
+
+    def nested(self, nested: Nested) -> None:
+        """Write a loop or a branch, which its predicate in memory decides."""
+        self.count += 1
+        mark = f"n{self.count}"
+        if nested.loops:
+            self.body += [f"  br label %{mark}_test", f"{mark}_test:"]
+            self.steps(nested.first)
+            self.decide(nested, f"{mark}_body", f"{mark}_end")
+            self.body.append(f"{mark}_body:")
+            self.steps(nested.second)
+            self.body.append(f"  br label %{mark}_test")
+        else:
+            self.decide(nested, f"{mark}_yes", f"{mark}_no")
+            for label, steps in (("yes", nested.first), ("no", nested.second)):
+                self.body.append(f"{mark}_{label}:")
+                self.steps(steps)
+                self.body.append(f"  br label %{mark}_end")
+        self.body.append(f"{mark}_end:")
+
+    def decide(self, nested: Nested, yes: str, no: str) -> None:
+        view, value, test = nested.predicate, self.fresh(), self.fresh()
+        place = self.address(view.buffer, self.plan.offset(view))
+        self.body += [
+            f"  {value} = load i8, ptr {place}",
+            f"  {test} = icmp ne i8 {value}, 0",
+            f"  br i1 {test}, label %{yes}, label %{no}",
+        ]
+
+    def module(self) -> Module:
+        plan = self.plan
+        self.places = [self.data(f"{self.name}_{k}", v.array, not v.is_written) for k, v in enumerate(self.values)]
+        for k, (identity, (_, array)) in enumerate(plan.lowered.constants.items()):
+            self.constants[identity] = self.data(f"{self.name}_constant_{k}", array, True)
+        self.steps(plan.template.steps)
+        outputs = [k for k in range(len(plan.outputs)) if k not in plan.template.aliases]
+        parameters = [f"ptr noalias readonly %in{k}" for k in range(self.given)]
+        parameters += [f"ptr noalias %out{k}" for k in outputs] + ["ptr noalias %arena"]
+        text = [
+            f"@{self.name}_status = internal global i64 0, align 8",
+            *self.globals,
+            "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
+            *[f"declare void @{n}(ptr, i64, i64)" for n in self.kernels.values()],
+            f"define internal i1 @{self.name}_listen(ptr %status) {{\n  ret i1 false\n}}",
+            f"define i32 @{self.name}({', '.join(parameters)}) nounwind {{",
+            "entry:",
+            *self.slots,
+            *self.body,
+        ]
+        if self.sites:
+            text += [
+                f"  %status = load i64, ptr @{self.name}_status",
+                f"  store i64 0, ptr @{self.name}_status",
+                "  %outside = icmp ne i64 %status, 0",
+                "  %result = zext i1 %outside to i32",
+                "  ret i32 %result",
+            ]
+        else:
+            text.append("  ret i32 0")
+        text.append("}")
+        named = {name: body.replace(f"@{NAME}(", f"@{name}(", 1) for body, name in self.kernels.items()}
+        return Module("\n".join(text), named)
+
+
+def write(plan: Plan, given: int, values: Sequence[Value], name: str) -> Module:
+    """Return the text of a library whose function is `name`.
+
+    The inputs of `plan` are the `given` arguments and then `values`.
+    """
+    return _Writer(plan, given, values, name).module()

@@ -1,0 +1,67 @@
+"""The machines that libraries are made for, by name."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from mycel.base.errors import Unsupported
+from mycel.engines.native.llvm.target import LEVELS, Target
+
+__all__ = ["named", "names"]
+
+_LINUX, _BARE = "unknown-linux-gnu", "unknown-none-eabi"
+
+
+def _x86(level: str, width: int, system: str = _LINUX) -> Target:
+    names = list(LEVELS)
+    features = frozenset(" ".join(LEVELS[n] for n in names[: names.index(level) + 1]).split())
+    return Target(f"x86_64-{system}", level, "", features, width)
+
+
+def _other(triple: str, cpu: str, features: str, width: int, **layout: str) -> Target:
+    present = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
+    return Target(triple, cpu, features, present, width, **layout)
+
+
+def _cortex_m(architecture: str, cpu: str, width: int, features: str = "", hard: bool = True) -> Target:
+    return _other(f"{architecture}-{_BARE}{'hf' if hard else ''}", cpu, features, width, reloc="static")
+
+
+# Vectors of eight bytes are two numbers in registers of one: loops are unrolled by it.
+_TARGETS: dict[str, Target] = {
+    "x86-64": _x86("x86-64", 16),
+    "x86-64-v2": _x86("x86-64-v2", 16),
+    "x86-64-v3": _x86("x86-64-v3", 32),
+    "x86-64-v4": _x86("x86-64-v4", 64),
+    "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16),
+    "armv7-a": _other(f"armv7-{_LINUX}eabihf", "cortex-a7", "+neon,+vfp4", 16),
+    "cortex-m0plus": _cortex_m("thumbv6m", "cortex-m0plus", 8, hard=False),
+    "cortex-m3": _cortex_m("thumbv7m", "cortex-m3", 8, hard=False),
+    "cortex-m4": _cortex_m("thumbv7em", "cortex-m4", 8),
+    "cortex-m7": _cortex_m("thumbv7em", "cortex-m7", 8),
+    "cortex-m33": _cortex_m("thumbv8m.main", "cortex-m33", 8),
+    "cortex-m55": _cortex_m("thumbv8.1m.main", "cortex-m55", 16, "+mve.fp"),
+    "riscv32": _other("riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, reloc="static", abi="ilp32f"),
+    "riscv64": _other(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c", 8, model="medium", abi="lp64d"),
+    "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128", 16),
+}
+
+
+def names() -> list[str]:
+    """Return the names of all targets."""
+    return list(_TARGETS)
+
+
+def named(name: str) -> Target:
+    """Return the target of a name, with LLVM ready to make code for it.
+
+    Raises Unsupported for other names.
+
+    >>> named("cortex-m4").triple
+    'thumbv7em-unknown-none-eabihf'
+    """
+    if name not in _TARGETS:
+        raise Unsupported(f"build: there is no target {name!r}; there are {', '.join(_TARGETS)}")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return _TARGETS[name]

@@ -1,0 +1,223 @@
+"""Libraries compute what compiled functions compute: linked into this process, and run."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import nn, ops
+from mycel.base.errors import CompileError, Unsupported
+from mycel.deploy import Library, build, targets
+from mycel.engines import buffers
+from mycel.engines.native.llvm.jit import machine
+
+pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
+HERE = "x86-64-v2"
+CANARY = 64
+
+
+class Loaded:
+    """A library in this process. What lies around the arena and the results is watched."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        (address,) = machine().link(library.object, [library.name], {})
+        count = len(library.inputs) + len(library.outputs) + 1
+        self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
+
+    def __call__(self, *tensors: Any) -> Any:
+        given = [np.ascontiguousarray(t.asnumpy() if isinstance(t, ms.Tensor) else t) for t in tensors]
+        for argument, array in zip(self.library.inputs, given):
+            assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
+        before = [a.copy() for a in given]
+        memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
+        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory])
+        for block, start in memory:
+            offset = start - block.ctypes.data
+            assert (block[offset - CANARY : offset] == 171).all(), "something was written before the memory given"
+            assert (block[-CANARY:] == 171).all(), "something was written behind the memory given"
+        for array, old in zip(given, before):
+            np.testing.assert_array_equal(array, old)
+        if status:
+            raise IndexError(status)
+        results = []
+        for argument, (block, start) in zip(self.library.outputs, memory):
+            offset, size = start - block.ctypes.data, int(argument.type.nbytes)
+            raw = block[offset : offset + size].view(argument.type.dtype.numpy)
+            results.append(raw.reshape(argument.type.shape).copy())
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _guarded(size: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Memory at a multiple of 16, with canaries around; the block and the start."""
+    block = np.full(size + 2 * CANARY + 16, 171, np.uint8)
+    start = -(-(block.ctypes.data + CANARY) // 16) * 16
+    return block[: start - block.ctypes.data + size + CANARY], start
+
+
+class LeNet(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, pad_mode="valid"), nn.Conv2d(6, 16, 5, pad_mode="valid")
+        self.pool, self.flat = nn.MaxPool2d(2, 2), nn.Flatten()
+        self.fc1, self.fc2, self.fc3 = nn.Dense(256, 120), nn.Dense(120, 84), nn.Dense(84, 10)
+
+    def construct(self, x: Any) -> Any:
+        x = self.pool(ops.relu(self.conv1(x)))
+        x = self.flat(self.pool(ops.relu(self.conv2(x))))
+        return self.fc3(ops.relu(self.fc2(ops.relu(self.fc1(x)))))
+
+
+class Attention(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.norm = nn.Embedding(11, 8), nn.LayerNorm((8,))
+        self.query, self.key, self.value = nn.Dense(8, 8), nn.Dense(8, 8), nn.Dense(8, 8)
+
+    def construct(self, tokens: Any) -> Any:
+        x = self.norm(self.words(tokens))
+        scores = ops.softmax(ops.matmul(self.query(x), self.key(x).transpose(0, 2, 1)) / 8**0.5, -1)
+        return ops.gelu(ops.matmul(scores, self.value(x)))
+
+
+class Recurrent(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(5, 6, batch_first=True)
+
+    def construct(self, x: Any) -> Any:
+        return self.layer(x)[0]
+
+
+def _looped(x: Any) -> Any:
+    k = ops.full((), 0, dtype=ms.int32)
+    while k < 5:
+        x = x * 1.5 if x.sum() < 20 else x - 1
+        k = k + 1
+    return x
+
+
+def _images(*shape: int) -> ms.Tensor:
+    return ms.Tensor(np.random.RandomState(0).randn(*shape).astype("f4"))
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
+    "lenet": (LeNet, (_images(1, 1, 28, 28),)),
+    "batch": (LeNet, (_images(3, 1, 28, 28),)),
+    "depthwise": (
+        lambda: nn.SequentialCell(nn.Conv2d(4, 4, 3, group=4), nn.BatchNorm2d(4), nn.ReLU6(), nn.Conv2d(4, 6, 1)),
+        (_images(2, 4, 9, 7),),
+    ),
+    "transposed": (lambda: nn.Conv2dTranspose(3, 4, 3, stride=2), (_images(1, 3, 5, 5),)),
+    "attention": (Attention, (ms.Tensor([[3, 1, 10, 0], [2, 2, 7, 5]], ms.int32),)),
+    "recurrent": (Recurrent, (_images(2, 4, 5),)),
+    "branches and loops": (lambda: _looped, (_images(3, 4),)),
+    "orders": (lambda: lambda x: (ops.sort(x, 1)[0], x.argmax(1), ops.cumsum(x, 0)), (_images(4, 9),)),
+    "integers": (lambda: lambda x: (x // 3, x % 5, (x << 2).astype(ms.int8)), (ms.Tensor([[7, -8, 9]], ms.int32),)),
+    "elementary": (
+        lambda: lambda x: ops.tanh(x) + ops.exp(-x * x) * ops.erf(x) + ops.log(ops.abs(x) + 1),
+        (_images(5, 7),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_computes_the_same(name: str) -> None:
+    make, inputs = PROGRAMS[name]
+    ms.set_seed(1)
+    program = make()
+    if isinstance(program, nn.Cell):
+        program.set_train(False)
+    expected = ms.jit(program)(*inputs)
+    loaded = Loaded(build(program, *inputs, target=HERE, name="program"))
+    for _ in range(2):
+        found = loaded(*inputs)
+        for one, other in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)]):
+            np.testing.assert_allclose(one, other.asnumpy(), rtol=2e-5, atol=2e-6)
+
+
+def _training() -> Any:
+    ms.set_seed(2)
+    np.random.seed(2)
+    net = LeNet()
+    update = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+    derive = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y), None, update.parameters)
+
+    def step(x: Any, y: Any) -> Any:
+        loss, gradients = derive(x, y)
+        update(gradients)
+        return loss
+
+    return step
+
+
+def test_a_training_step_trains() -> None:
+    random = np.random.RandomState(3)
+    batches = [(random.randn(4, 1, 28, 28).astype("f4"), random.randint(0, 10, 4).astype("i4")) for _ in range(6)]
+    library = build(_training(), *map(ms.Tensor, batches[0]), target=HERE, name="train")
+    assert library.state_bytes > 2 * 4 * 44_000 > library.constant_bytes
+    step, loaded = ms.jit(_training()), Loaded(library)
+    for x, y in batches:
+        assert abs(float(loaded(x, y)) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 1e-6
+
+
+def test_random_numbers_go_on_from_call_to_call() -> None:
+    drop = nn.Dropout(p=0.5).set_train()
+    x = ops.ones((4, 50))
+    ms.set_seed(5)
+    loaded = Loaded(build(drop, x, target=HERE, name="drop"))
+    ms.set_seed(5)
+    compiled = ms.jit(drop)
+    for _ in range(3):
+        np.testing.assert_array_equal(loaded(x), compiled(x).asnumpy())
+
+
+def test_an_index_out_of_range_is_told() -> None:
+    table = ms.Parameter(ops.ones((5, 2)), name="table")
+    x = ms.Tensor([1, 4], ms.int32)
+    loaded = Loaded(build(lambda k: table[k] * 2, x, target=HERE, name="look"))
+    assert loaded(x).sum() == 8
+    with pytest.raises(IndexError):
+        loaded(np.array([1, 5], np.int32))
+    assert loaded(x).sum() == 8
+
+
+@pytest.mark.parametrize("target", targets())
+def test_every_target_has_an_object(target: str, tmp_path: Path) -> None:
+    library = build(nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.ReLU()), _images(1, 1, 6, 6), target=target, name="small")
+    library.write(tmp_path / "lib")
+    raw = (tmp_path / "lib" / "small.o").read_bytes()
+    assert raw == library.object and raw.startswith(b"\0asm" if target == "wasm32" else b"\x7fELF")
+    header = (tmp_path / "lib" / "small.h").read_text()
+    assert f"#define SMALL_ARENA_BYTES {library.arena_bytes}\n" in header
+    assert "int small(const float *" in header and "float *result, void *arena);" in header
+    assert library.constant_bytes == 2 * 9 * 4 and 0 < library.code_bytes < 1 << 14
+
+
+def test_what_cannot_be_is_refused() -> None:
+    x = _images(3, 3)
+    with pytest.raises(Unsupported, match="no target 'pdp-11'; there are x86-64,"):
+        build(ops.relu, x, target="pdp-11")
+    with pytest.raises(ValueError, match="no name of a function in C"):
+        build(lambda x: x + 1, x, target=HERE, name="a-b")
+    with pytest.raises(Unsupported, match=r"runs in NumPy.*without a runtime"):
+        build(lambda x: ops.svd(x)[0], x, target=HERE)
+    with pytest.raises(Unsupported, match="known sizes"):
+        build(lambda x: x + 1, ms.Tensor(shape=(None, 3), dtype=ms.float32), target=HERE)
+    with pytest.raises(CompileError, match="not one graph"):
+        build(lambda x: x + float(x.asnumpy().sum()), x, target=HERE)
+
+
+def test_parameters_are_as_they_were() -> None:
+    step = _training()
+    before = {id(p): buffers.to_array(p._buf, p._type).copy() for p in step.__closure__[1].cell_contents.parameters}
+    build(step, _images(4, 1, 28, 28), ops.zeros((4,), ms.int32), target=HERE)
+    for p in step.__closure__[1].cell_contents.parameters:
+        np.testing.assert_array_equal(p.asnumpy(), before[id(p)])
