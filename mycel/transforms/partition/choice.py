@@ -367,6 +367,8 @@ class _Chooser:
             wish = self.wishes.get(node, {}).get(axis)
             if wish is not None and end.fits(wish[0]):
                 end = Sharding((*end.parts, wish[0]))
+            elif wish is not None and wish[1] and end.without((axis,)).fits(wish[0]):
+                end = Sharding((*end.without((axis,)).parts, wish[0]))
         settled = sum(m.sent for m in route(layout, end, type, self.mesh))
         return settled + elements(static(type), layout) * type.dtype.itemsize * BYTES_PER_BYTE
 
