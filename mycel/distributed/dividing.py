@@ -80,7 +80,9 @@ def divide(
     made = partition(graph, layouts.mesh, found, outputs, tied, plan, fused_bytes)
     if apart:
         _check_parts(version, made.inputs[:count])
-    return VersionParts(graph, made, writes, tied)
+    parts = VersionParts(graph, made, writes, tied)
+    layouts.made(version, parts)
+    return parts
 
 
 def _check_parts(version: Version, arguments: Sequence[Sharding]) -> None:

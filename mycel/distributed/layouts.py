@@ -55,6 +55,9 @@ class Layouts:
     def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
         """Take note of the layouts that a divided program has given its parameters, by name."""
 
+    def made(self, version: Any, parts: Any) -> None:
+        """Take note of a version of a function and how it was divided (`dividing.VersionParts`)."""
+
     def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
         """Return the layout of a tensor from outside: a parameter, or a whole one.
 

@@ -28,8 +28,10 @@ from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
+from mycel.distributed.dividing import VersionParts
 from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
+from mycel.distributed.operators import chosen, load_strategies, save_strategies
 from mycel.distributed.pipelined import Pipeline
 from mycel.distributed.strategies import mesh_of, plan_of
 from mycel.engines.select import engine
@@ -65,6 +67,8 @@ WITH_EFFECT = (
     "pipeline_config",
     "strategy_ckpt_save_file",
     "strategy_ckpt_config",
+    "operator_strategy_load",
+    "operator_strategy_save",
 )
 
 
@@ -115,6 +119,11 @@ class OfSettings(Layouts):
         if asked and saving.write is not None:
             saving.write(self.settings, parameters, self.mesh)
 
+    def made(self, version: Version, parts: VersionParts) -> None:
+        """Write the file of operators' strategies that the settings name."""
+        if self.settings.operator_strategy_save and not transport().rank:
+            save_strategies(self.settings.operator_strategy_save, chosen(version, parts))
+
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
         """Return the graph, the layouts of its inputs and the divisions of nodes.
 
@@ -122,7 +131,8 @@ class OfSettings(Layouts):
         and there is no pipeline. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
         graph = without_calls(graph)
-        marked = plan_of(graph, self.mesh)
+        path = self.settings.operator_strategy_load
+        marked = plan_of(graph, self.mesh, load_strategies(path) if path else {})
         if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
             return graph, inputs, marked
         mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode

@@ -15,11 +15,10 @@ from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.dividing import VersionParts, divide
 from mycel.distributed.modes import OfSettings, pipeline_of
+from mycel.distributed.operators import chosen
 from mycel.distributed.strategies import mesh_of
-from mycel.ir.graph import Node
 from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import Sharding, implied, local_shape
-from mycel.transforms.regions import Region, regions_of, without_marks
+from mycel.transforms.partition import Sharding, local_shape
 
 __all__ = ["Divided", "chosen_strategies", "divided", "parameter_layouts", "version_of"]
 
@@ -130,58 +129,9 @@ def _joined(grid: list[int], cut: list[list[int]]) -> tuple[list[int], list[list
 
 
 def chosen_strategies(cell: Cell) -> dict[str, list[list[int]]]:
-    """Return how the program of a compiled Cell is divided: for each operator, by its name, the
-    number of parts of each axis of each input.
-
-    They are those of the user, and where the user gave none those that follow, or that were
-    searched for. Operators of which nothing is left in the program have the user's.
-    """
+    """Return how the operators of a compiled Cell are divided (`operators.chosen`)."""
     found = divided(cell)
-    if found is None:
-        return {}
-    names = [(o.name, [list(d.cuts) for d in given if d is not None]) for o, given in found.version.strategies]
-    said = dict(names)
-    marked = found.version.graph
-    image = _image(found)
-    for region in regions_of(marked):
-        if region.inputs:
-            said.setdefault(region.operator.name, _cuts(region, found, image))
-    order = sorted(said, key=lambda name: int(name.rpartition("op")[2]))
-    return {name: said[name] for name in order}
-
-
-def _image(found: Divided) -> dict[Node, Node]:
-    """Return what became of each node of the version's graph in the graph that was divided."""
-    marked, given = found.version.graph, found.parts.graph
-    if given is marked:
-        return {node: node for node in marked.nodes}
-    plain, image = without_marks(marked)
-    if len(plain.nodes) != len(given.nodes):
-        return {}
-    same = dict(zip(plain.nodes, given.nodes))
-    return {node: same[made] for node, made in image.items() if made in same}
-
-
-def _cuts(region: Region, found: Divided, image: dict[Node, Node]) -> list[list[int]]:
-    """Return the numbers of parts of an operator's inputs: as its nodes take them."""
-    divisions = found.parts.made.divisions
-    result = []
-    for mark in region.inputs:
-        layout = next(
-            (
-                implied(image[node], divisions[image[node]])[0][node.inputs.index(mark)]
-                for node in region.nodes
-                if mark in node.inputs and node in image and image[node] in divisions
-            ),
-            None,
-        )
-        cuts = [1] * mark.type.rank
-        if layout is None and image.get(mark) in divisions and divisions[image[mark]].parts:
-            layout = implied(image[mark], divisions[image[mark]])[1][0]
-        for part in layout.parts if layout is not None else ():
-            cuts[part.axis] *= part.count
-        result.append(cuts)
-    return result
+    return {} if found is None else chosen(found.version, found.parts)
 
 
 division.layouts = parameter_layouts

@@ -46,15 +46,18 @@ def mesh_of(count: int, devices: Sequence[int] = ()) -> Mesh:
     return Mesh(tuple(sizes), tuple(f"d{k}" for k in range(len(sizes))), tuple(devices))
 
 
-def plan_of(graph: Graph, mesh: Mesh) -> dict[Node, Sharding]:
-    """Return the divisions of the marks in a graph that the program's strategies say.
+def plan_of(
+    graph: Graph, mesh: Mesh, loaded: Optional[Mapping[str, Sequence[Sequence[int]]]] = None
+) -> dict[Node, Sharding]:
+    """Return the divisions of the marks in a graph that the program's strategies say, or those in
+    `loaded`, by names of operators, for operators without one.
 
     Raises ValueError, with the operator and its line, for a strategy that cuts one iteration into
     different numbers of parts, or that the devices cannot carry out.
     """
     said: dict[tuple[Operator, str, int], Sharding] = {}
     for region in regions_of(graph):
-        for mark, layout in _laid(region, mesh).items():
+        for mark, layout in _laid(region, mesh, (loaded or {}).get(region.operator.name)).items():
             said[_key(mark.params["mark"])] = layout
     for node, value in values_of(graph):
         division = value.division
@@ -72,9 +75,12 @@ def _key(mark: Mark) -> tuple[Operator, str, int]:
     return mark.operator, mark.role, mark.index
 
 
-def _laid(region: Region, mesh: Mesh) -> dict[Node, Sharding]:
-    """Return the layouts of the marks of one operator."""
-    marks = [(m, m, d) for m, d in zip(region.inputs, region.in_strategy) if d is not None]
+def _laid(region: Region, mesh: Mesh, loaded: Optional[Sequence[Sequence[int]]] = None) -> dict[Node, Sharding]:
+    """Return the layouts of the marks of one operator, with `loaded` those of a file."""
+    inputs: Sequence[Optional[Division]] = region.in_strategy
+    if loaded is not None and not region.operator.strategy:
+        inputs = _fitting(region, [Division(tuple(cuts)) for cuts in loaded], mesh)
+    marks = [(m, m, d) for m, d in zip(region.inputs, inputs) if d is not None]
     results = [(m, m.inputs[0], d) for m, d in zip(region.results, region.out_strategy) if d is not None]
     if not marks and not results:
         return {}
@@ -112,6 +118,16 @@ def _laid(region: Region, mesh: Mesh) -> dict[Node, Sharding]:
             _cut_further(own, [further.get((value, axis)) for axis in range(mark.type.rank)], axes, mesh, region)
         found[mark] = _layout(mark, own, mesh)
     return found
+
+
+def _fitting(region: Region, given: Sequence[Division], mesh: Mesh) -> Sequence[Division]:
+    if len(given) != len(region.inputs):
+        raise _error(region.operator, f"the file has {len(given)} entries, and there are {len(region.inputs)} inputs")
+    for mark, division in zip(region.inputs, given):
+        reason = division.misfit(mark.type.shape, mesh.size)
+        if reason:
+            raise _error(region.operator, f"{division} of the file, for {mark.type}: {reason}")
+    return given
 
 
 def _cut_further(

@@ -166,13 +166,13 @@ class AutoParallel(Cell):
         return self.settings.pipeline_stages
 
     def load_operator_strategy_file(self, file_path: str) -> None:
-        """Keep the absolute path of a JSON file that would say how operations are divided."""
+        """Keep the absolute path of a JSON file that says how operators are divided to which the
+        program gives no strategy (`mycel.parallel.set_op_strategy_config`).
+        """
         self._keep(operator_strategy_load=_json_path("load_operator_strategy_file", file_path))
 
     def save_operator_strategy_file(self, file_path: str) -> None:
-        """Keep the absolute path of a JSON file for how operations were divided; none are, so
-        nothing is written.
-        """
+        """Keep the absolute path of a JSON file that is written with how operators are divided."""
         self._keep(operator_strategy_save=_json_path("save_operator_strategy_file", file_path))
 
     def load_param_strategy_file(self, file_path: str) -> None:
@@ -240,9 +240,11 @@ class AutoParallel(Cell):
 
 def set_op_strategy_config(mode: str = "SAVE", path: str = "") -> None:
     """Set the JSON file from which compiled functions load how operators are divided (`mode`
-    "LOAD"), or in which they save it ("SAVE").
+    "LOAD"), or in which they save it ("SAVE"), in the modes "semi_auto_parallel" and
+    "auto_parallel".
 
-    It is kept, and has no effect on one device, which is logged once. Raises KeyError for another
+    It has the strategy of each operator by its name. Loaded ones are for operators to which the
+    program gives none; none are searched for then. Raises KeyError for another
     mode, and for a path that is not absolute or does not end in ".json".
 
     >>> import mycel as ms
@@ -253,7 +255,8 @@ def set_op_strategy_config(mode: str = "SAVE", path: str = "") -> None:
     file = _json_path("set_op_strategy_config", path)
     side = "operator_strategy_save" if mode == "SAVE" else "operator_strategy_load"
     PROCESS.settings = PROCESS.settings.replaced(**{side: file})
-    without_effect(f"set_op_strategy_config({mode!r})", "there is one device")
+    if PROCESS.settings.dividing is None and device_count() == 1:
+        without_effect(f"set_op_strategy_config({mode!r})", "there is one device")
 
 
 def _json_path(what: str, file_path: str) -> str:
