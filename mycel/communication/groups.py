@@ -239,6 +239,7 @@ def _leave() -> None:
     way, _joined.way = _joined.way, None
     if way is not None:
         put(AloneWay())
+        watch.alone()
         way.close()
     if _joined.store is not None:
         _joined.store.close()

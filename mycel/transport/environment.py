@@ -6,7 +6,8 @@ those of Open MPI, of MPICH and its relatives (PMI), PyTorch's, and of Slurm. Ra
 where MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0
 does. MYCEL_TRANSPORT is "sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use
 MPI, as they know no place to meet. MYCEL_MEETING is for how many seconds ranks wait for all to come
-(300), MYCEL_TIMEOUT for how many a rank waits for another one later (without end).
+(300), MYCEL_TIMEOUT for how many a rank waits for another one later (without end), and
+MYCEL_STANDSTILL for how many one may stand still where no launcher watches it (8).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Optional
 
+from mycel.transport import watch
 from mycel.transport.base import Transport
 from mycel.transport.store import TCPStore
 
@@ -24,6 +26,7 @@ __all__ = ["SIZES", "World", "connect", "serve", "world"]
 
 PORT = 8118
 SECONDS = 300.0
+_STANDSTILL = 8.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,17 @@ def _number(name: str) -> Optional[float]:
     return limit or None
 
 
+def _watched(way: Transport) -> Transport:
+    """Have the ranks of each machine watch each other where no launcher does it."""
+    if not watch.launched():
+        from mycel.transport import neighbours
+        from mycel.transport.sockets import machine
+
+        given = os.environ.get("MYCEL_STANDSTILL", "").strip()
+        neighbours.begin(way, machine(), (_number("MYCEL_STANDSTILL") or 0.0) if given else _STANDSTILL)
+    return way
+
+
 def connect(
     found: World, given: Optional[TCPStore] = None, name: str = "ranks"
 ) -> tuple[Transport, Optional[TCPStore]]:
@@ -135,7 +149,7 @@ def connect(
     if found.kind == "mpi" and given is None:
         from mycel.transport.mpi import Mpi
 
-        return Mpi(), None
+        return _watched(Mpi()), None
     from mycel.transport.sockets import Sockets
 
     limit = seconds()
@@ -148,7 +162,7 @@ def connect(
             raise RuntimeError(f"communication.init: more than {found.size} ranks have come to {found.host}")
     made = Sockets(rank, found.size, store, limit, name)
     made.barrier(range(found.size))  # until then some may still need the store of rank 0
-    return made, None if store is given else store
+    return _watched(made), None if store is given else store
 
 
 def serve(found: World) -> None:

@@ -75,10 +75,10 @@ class Mpi(Transport):
             self._groups[members] = self._world.Create_group(group)
         return self._groups[members]
 
-    def _wait(self, request: Any, what: str, rank: int) -> None:
+    def _wait(self, request: Any, what: str, rank: int, among: Sequence[int] = ()) -> None:
         """Wait for a request; look at it more and more seldom, as ranks may share cores."""
         looks = 0
-        with watch.waiting(what, rank):
+        with watch.waiting(what, rank, among):
             while not request.Test():
                 looks += 1
                 time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
@@ -97,7 +97,7 @@ class Mpi(Transport):
         heads = np.array([_head(p) for p in parts], np.int64)
         came = np.empty_like(heads)
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]
-        self._wait(way.Ialltoall(heads, came), kind, other)
+        self._wait(way.Ialltoall(heads, came), kind, other, ranks)
         found = [_of_head(h) for h in came]
         requests, own = [], ranks.index(self.rank)
         for k, array in enumerate(found):
@@ -141,7 +141,7 @@ class Mpi(Transport):
             packet[start : start + array.nbytes] = _bytes(np.ascontiguousarray(array))
         came = np.empty((len(ranks), packet.size), np.uint8)
         other = ranks[0] if ranks[0] != self.rank else ranks[-1]
-        self._wait(way.Iallgather(packet, came), kind, other)
+        self._wait(way.Iallgather(packet, came), kind, other, ranks)
         heads = []
         for rank, one in zip(ranks, came):
             theirs = one[:_KIND].tobytes().rstrip(b"\0").decode()

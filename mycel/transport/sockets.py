@@ -43,7 +43,7 @@ from mycel.transport.base import Array, Transport, alike, apart, reduced
 from mycel.transport.store import TCPStore
 from mycel.transport.windows import LEAST, Windows, opened
 
-__all__ = ["LostRank", "Sockets"]
+__all__ = ["LostRank", "Sockets", "machine"]
 
 _COLLECTIVE = -1
 _LEFT = -2
@@ -106,7 +106,7 @@ class Sockets(Transport):
         else:
             with watch.waiting("communication.init", 0):
                 secret = store.get(f"{name}/secret")
-        unix, listening = _machine(), []
+        unix, listening = machine(), []
         address: dict[str, Any] = {"machine": unix, "host": store.own_address()}
         tcp = socket.create_server(("", 0), backlog=self.size)
         listening.append(tcp)
@@ -387,7 +387,7 @@ def _abandon_all() -> None:
         one.abandon()
 
 
-def _machine() -> str:
+def machine() -> str:
     """Return what all processes that can reach each other's Unix sockets have in common, or ""."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:

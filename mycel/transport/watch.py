@@ -18,14 +18,27 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
 from mycel.base import locks
 
-__all__ = ["BEAT", "PIPE", "begin", "came", "end_with_parent", "failed", "place_of", "reason", "waiting"]
+__all__ = [
+    "BEAT",
+    "PIPE",
+    "alone",
+    "also",
+    "begin",
+    "came",
+    "end_with_parent",
+    "failed",
+    "launched",
+    "place_of",
+    "reason",
+    "waiting",
+]
 
 PIPE = "MYCEL_WATCH"
 BEAT = 1.0
@@ -39,9 +52,11 @@ class _State:
     """What the main thread waits for: what it does, the rank, and since when."""
 
     waits: Optional[tuple[str, int, float]] = None
+    among: tuple[int, ...] = ()
     begun: bool = False
     why: str = ""
     pipe: Optional[int] = None
+    look: Optional[Callable[[dict[str, Any]], None]] = None
     got: int = 0
 
 
@@ -49,13 +64,16 @@ _state = _State()
 
 
 @contextmanager
-def waiting(what: str, rank: int) -> Iterator[None]:
-    """Say that this rank waits in `what` for another one."""
-    before, _state.waits = _state.waits, (what, rank, time.monotonic())
+def waiting(what: str, rank: int, among: Sequence[int] = ()) -> Iterator[None]:
+    """Say that this rank waits in `what` for another one; or, where it cannot tell, for any of
+    those `among` which it is.
+    """
+    before, _state.waits = (_state.waits, _state.among), (what, rank, time.monotonic())
+    _state.among = tuple(among)
     try:
         yield
     finally:
-        _state.waits = before
+        _state.waits, _state.among = before
 
 
 def came(count: int) -> None:
@@ -168,8 +186,29 @@ def _of_thread(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return hook
 
 
+def launched() -> bool:
+    """Return whether a launcher is told of this rank."""
+    return _state.pipe is not None
+
+
+def also(look: Callable[[dict[str, Any]], None]) -> None:
+    """Give `look` what a launcher would be told, where there is none."""
+    fresh = _state.look is None and _state.pipe is None
+    _state.look = look
+    if fresh:
+        threading.Thread(target=_tell, name="mycel-watch", daemon=True).start()
+
+
+def alone() -> None:
+    """Tell nobody any more but a launcher; before, that this rank leaves."""
+    look, _state.look = _state.look, None
+    if look is not None:
+        look({"where": "", "waits": None, "got": _state.got, "among": (), "left": True})
+
+
 @locks.in_child
 def _forget() -> None:
+    _state.look = None
     if _state.pipe is not None:
         with suppress(OSError):
             os.close(_state.pipe)
@@ -178,7 +217,7 @@ def _forget() -> None:
 
 def _tell() -> None:
     main, told, last = threading.main_thread().ident, "", 0.0
-    while _state.pipe is not None:
+    while _state.pipe is not None or _state.look is not None:
         waits, now = _state.waits, time.monotonic()
         where = place_of(sys._current_frames().get(main or 0))
         facts: dict[str, Any] = {
@@ -188,6 +227,9 @@ def _tell() -> None:
         }
         if waits is not None:
             facts["since"] = round(now - waits[2], 1)
+        look = _state.look
+        if look is not None:
+            look({**facts, "among": _state.among})
         key = f"{where}{waits}{_state.got}"
         if key != told or now - last >= BEAT:
             told, last = key, now

@@ -87,3 +87,43 @@ def test_processes_find_each_other(kind: str) -> None:
     outputs = [p.communicate(timeout=LIMIT)[0] for p in started]
     assert [p.returncode for p in started] == [0] * len(started), outputs
     assert sum("met" in out for out in outputs) == 2
+
+
+STILL = """
+import sys, threading
+import mycel as ms
+from mycel import ops
+
+ms.communication.init()
+rank = ms.communication.get_rank()
+ops.AllReduce()(ms.Tensor([1.0]))
+if rank == 1:
+    threading.Event().wait() if sys.argv[1] == "still" else ops.recv(ms.Tensor([1.0]), 0)
+ops.AllReduce()(ms.Tensor([1.0]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="standstills are seen on Linux")
+@pytest.mark.parametrize("kind", ["still", "circle"])
+def test_without_a_launcher_ranks_watch_each_other(kind: str, tmp_path: pathlib.Path) -> None:
+    script, port = tmp_path / "script.py", str(free_port())
+    script.write_text(STILL)
+    place = {"MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": port, "RANK_SIZE": "2", "MYCEL_STANDSTILL": "2"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(script), kind],
+            env=environment(**place, RANK_ID=str(rank)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    text = "".join(p.communicate(timeout=LIMIT)[0] for p in started)
+    assert all(p.returncode for p in started), text
+    if kind == "still":
+        assert f"mycel: rank 1 stands still at {script}:10 (in <module>), while rank 0 waits for it in " in text
+    else:
+        assert "mycel: ranks wait for each other: rank " in text
+        assert "rank 0 for rank 1 in all_reduce sum at " in text
+        assert f"rank 1 for rank 0 in receive at {script}:10 (in <module>)" in text
