@@ -41,7 +41,7 @@ from mycel.parallel.simulation import (  # noqa: E402
     with_gradients,
 )
 
-__all__ = ["gpt", "gpt_pipeline", "main", "resnet"]
+__all__ = ["GPT", "gpt", "gpt_pipeline", "main", "resnet"]
 
 WIDTH, HEADS, LENGTH, WORDS = 5120, 40, 2048, 51200
 
@@ -72,15 +72,15 @@ class Block(nn.Cell):
 class GPT(nn.Cell):
     """A language model with its loss."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, width: int = WIDTH, heads: int = HEADS, words: int = WORDS) -> None:
         super().__init__()
-        self.embed, self.norm = nn.Embedding(WORDS, WIDTH), nn.LayerNorm((WIDTH,))
-        self.blocks = nn.SequentialCell([Block(WIDTH, HEADS) for _ in range(layers)])
-        self.out = nn.Dense(WIDTH, WORDS, has_bias=False)
+        self.embed, self.norm, self.words = nn.Embedding(words, width), nn.LayerNorm((width,)), words
+        self.blocks = nn.SequentialCell([Block(width, heads) for _ in range(layers)])
+        self.out = nn.Dense(width, words, has_bias=False)
 
     def construct(self, words: Any, following: Any) -> Any:
         x = self.out(self.norm(self.blocks(self.embed(words))))
-        return ops.cross_entropy(x.reshape(-1, WORDS), following.reshape(-1))
+        return ops.cross_entropy(x.reshape(-1, self.words), following.reshape(-1))
 
 
 def _layouts(found: Staged, mesh: Mesh) -> list[Any]:

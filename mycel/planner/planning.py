@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
-from mycel.base import atomic_files
+from mycel.base import arguments, atomic_files
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
@@ -56,11 +56,22 @@ class Plan:
 
     `inputs` has the layouts of the graph's inputs and `divisions` those of its nodes, as
     `partition` takes them. `seconds` and `bytes` are the model's, for a step and for each device;
-    `exact` tells whether nothing cheaper exists.
+    `exact` tells whether nothing cheaper exists. Where it was not proved, `named` has the seconds
+    of the plans with names that it was compared with, None for those that hold too much.
     """
 
-    def __init__(self, posed: Posed, answer: Answer, aliases: Mapping[int, int]) -> None:
-        self.posed, self.aliases = posed, dict(aliases)
+    def __init__(
+        self,
+        posed: Posed,
+        answer: Answer,
+        aliases: Mapping[int, int],
+        named: Optional[Mapping[str, Optional[float]]] = None,
+    ) -> None:
+        """Take the choices of `answer` in `posed`.
+
+        `aliases` are those of the graph, and `named` has the seconds of plans that have names.
+        """
+        self.posed, self.aliases, self.named = posed, dict(aliases), dict(named or {})
         self.choices = tuple(answer.choices)
         self.seconds, self.bytes, self.exact = answer.seconds, answer.bytes, answer.exact
         self.names = _names(posed)
@@ -68,6 +79,11 @@ class Plan:
         count = len(posed.graph.inputs)
         self.inputs = tuple(chosen[:count])
         self.divisions: dict[Node, Sharding] = dict(zip(posed.nodes[count:], chosen[count:]))
+
+    @property
+    def sent(self) -> float:
+        """The bytes that each rank sends in a step, by the model."""
+        return sum(move.sent for _, move in self.posed.moves(self.choices))
 
     def __getitem__(self, name: str) -> Sharding:
         """Return the layout of an entry."""
@@ -230,9 +246,12 @@ def plan(
     0:data whole 0:data True
     """
     aliases = dict(aliases or {})
+    if limit is not None:
+        arguments.number("plan", "limit", limit, above=0)
     posed = pose(graph, topology, inputs, outputs, aliases, float(topology.device.memory) if limit is None else limit)
-    starts = list(starts_of(posed, set(aliases.values())).values())
-    return Plan(posed, search(posed.problem, mode, starts, posed.ties), aliases)
+    starts = starts_of(posed, set(aliases.values()))
+    answer = search(posed.problem, mode, list(starts.values()), posed.ties)
+    return Plan(posed, answer, aliases, dict(zip(starts, answer.starts)))
 
 
 def load_plan(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -30,15 +30,28 @@ from mycel.ir.types import TensorType
 from mycel.planner.model import Hold, Item, Link, Problem
 from mycel.planner.moments import kernels_of
 from mycel.planner.topology import Topology
+from mycel.prims import elementwise as E
 from mycel.prims.base import CONSTANT, GET_ITEM, Cost
-from mycel.transforms.partition import WHOLE, Move, Sharding, divisions_of, implied, local_shape, part_of, route
+from mycel.transforms.partition import (
+    WHOLE,
+    Move,
+    Sharding,
+    divisions_of,
+    flowing,
+    implied,
+    local_shape,
+    part_of,
+    route,
+)
+from mycel.transforms.partition.division import factors_at
+from mycel.transforms.rewrite import use_counts
 
 __all__ = ["Posed", "layouts_of", "pose", "seconds_of_route"]
 
 Array = np.ndarray[Any, Any]
 Value = tuple[Node, int]
 Asking = tuple[int, list[Sharding], int]  # an item, the layout that each alternative wants, when
-Table = tuple[Array, Array, tuple[Array, ...]]
+Table = tuple[Array, Array, tuple[Array, ...], tuple[Sharding, ...]]
 NEGLIGIBLE = 1e-6  # of the limit: bytes that are left out, by their share of the moments
 
 
@@ -57,6 +70,18 @@ class Posed:
     alternatives: tuple[tuple[Sharding, ...], ...]
     ties: tuple[int, ...]
     values: tuple[Value, ...]
+    # Of each item and alternative: the layouts of its results. Of each link: those that are wanted.
+    given: tuple[Sequence[Sequence[Sharding]], ...] = ()
+    wanted: tuple[tuple[Sharding, ...], ...] = ()
+
+    def moves(self, choices: Sequence[int]) -> Iterator[tuple[Node, Move]]:
+        """Give the moves of an assignment, with the node that makes what is moved."""
+        for link, (node, index), layouts in zip(self.problem.links, self.values, self.wanted):
+            type = node.type[index] if isinstance(node.type, tuple) else node.type
+            start = self.given[link.source][choices[link.source]][index]
+            for layout in link.asked(choices):
+                for move in route(start, layouts[layout], type, self.mesh):
+                    yield node, move
 
 
 def layouts_of(type: Any, mesh: Mesh) -> list[Sharding]:
@@ -83,7 +108,7 @@ def seconds_of_route(moves: Sequence[Move], type: TensorType, topology: Topology
     """Return the seconds of moves of a tensor of `type` over the links of a topology."""
     total = 0.0
     for move in moves:
-        if move.kind == "slice":
+        if move.kind in ("slice", "mask"):
             total += topology.device.seconds(0, 2 * _bytes(type, move.after))
         else:
             larger = max(_bytes(type, move.before), _bytes(type, move.after))
@@ -150,6 +175,8 @@ class _Posing:
         self.ways: dict[Any, tuple[float, int]] = {}
         self.kinds: dict[Any, Any] = {}
         self.tables: dict[Any, Table] = {}
+        self.columns: dict[Value, tuple[Sharding, ...]] = {}
+        self.may_flow = _may_flow(graph)
         self.lists: dict[Any, list[Sharding]] = {}
 
     def posed(self) -> Posed:
@@ -169,6 +196,8 @@ class _Posing:
             tuple(self.alternatives),
             tuple(self._ties()),
             tuple(v for v, _ in kept),
+            tuple(self.given),
+            tuple(self.columns[v] for v, _ in kept),
         )
 
     def value(self, node: Node) -> Optional[Value]:
@@ -195,11 +224,15 @@ class _Posing:
             self._known(known)
             return
         # Nodes that look alike have the same divisions.
-        key = (node.prim, tuple(i.type for i in node.inputs), tuple(sorted(node.params.items(), key=lambda p: p[0])))
+        flows = self.may_flow.get(node, ())
+        params = tuple(sorted(node.params.items(), key=lambda p: p[0]))
+        key = (node.prim, tuple(i.type for i in node.inputs), params, flows)
         found = self.kinds.get(key)
         if found is None:
             divisions = divisions_of(node, self.mesh)
-            both = [implied(node, d) for d in divisions]
+            if flows:
+                divisions += _pending(node, divisions, self.mesh)
+            both = [_implied(node, d, flows) for d in divisions]
             found = tuple(divisions), [b[0] for b in both], [b[1] for b in both]
             self.kinds[key] = found
         self._known(found)
@@ -284,6 +317,8 @@ class _Posing:
         return [node, *self.items.get(node, ())]
 
     def _divided(self, division: Sharding, axis: str) -> int:
+        if any(a == axis for a, _ in division.pending):
+            return -2
         return next((p.axis for p in division.parts if axis in p.mesh_axes), -1)
 
     def _seconds(
@@ -327,7 +362,7 @@ class _Posing:
         known = self.tables.get(key)
         if known is None:
             known = self.tables[key] = self._table([g[index] for g in self.given[source]], type, asking)
-        seconds, copies, columns = known
+        seconds, copies, columns, self.columns[value] = known
         if not seconds.any():
             return None
         first, last = min(m for _, _, m in asking), max(m for _, _, m in asking)
@@ -343,7 +378,7 @@ class _Posing:
         rows: dict[Sharding, int] = {}
         row = np.array([rows.setdefault(s, len(rows)) for s in own])
         found = np.array([[self._way(s, w, type) for w in layouts] for s in rows])
-        return found[row][:, :, 0], found[row][:, :, 1], columns
+        return found[row][:, :, 0], found[row][:, :, 1], columns, tuple(layouts)
 
     def _ties(self) -> list[int]:
         """Return for each item the first of those that it chooses alike with."""
@@ -365,3 +400,67 @@ class _Posing:
                 if operand.type.shape == node.type.shape and self.alternatives[other] == self.alternatives[k]:
                     leader[find(k)] = find(other)
         return [find(k) for k in range(len(self.nodes))]
+
+
+# Sums that are pending and flow on.
+
+
+def _may_flow(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """Return the nodes between values that may be pending and an addition in which two of them
+    meet, with the operands that flow on.
+
+    Elsewhere nothing is gained by settling a sum later. A value is followed while it has one user,
+    through views, products with numbers and additions.
+    """
+    uses = use_counts(graph)
+    pending: set[Node] = set()
+    through: dict[Node, tuple[int, ...]] = {}
+    meeting: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node.type, tuple) or node.type.dtype.kind not in "fc":
+            continue
+        own = [k for k, v in enumerate(node.inputs) if v in pending and uses[v] == 1]
+        flows = flowing(node, own) if own and _keeps(node) else ()
+        if set(own) & set(flows):
+            through[node] = flows
+            pending.add(node)
+            if len(own) > 1:
+                meeting.append(node)
+        elif any(f.combine == "sum" and f.results[0] is None for f in factors_at(node)):
+            pending.add(node)
+    found: dict[Node, tuple[int, ...]] = {}
+    while meeting:
+        node = meeting.pop()
+        if node in through and node not in found:
+            found[node] = through[node]
+            meeting += [i for i in node.inputs if i in through and uses[i] == 1]
+    return found
+
+
+def _keeps(node: Node) -> bool:
+    """Return whether a node is an addition, a view, or a product with a number."""
+    assert node.prim is not None
+    if node.prim.view or node.prim in (E.add, E.sub, E.neg):
+        return True
+    return node.prim in (E.mul, E.div) and any(i.type.size == 1 for i in node.inputs)
+
+
+def _pending(node: Node, divisions: Sequence[Sharding], mesh: Mesh) -> list[Sharding]:
+    """Return divisions with sums pending along mesh axes that they leave free."""
+    combined = [f.combine for f in factors_at(node)]
+    result = []
+    for division in divisions:
+        if any(combined[p.axis] for p in division.parts):
+            continue
+        free = [a for a in mesh.names if a not in division.mesh_axes and mesh.count((a,)) > 1]
+        for count in range(1, len(free) + 1):
+            for axes in itertools.combinations(free, count):
+                result.append(Sharding(division.parts, tuple([(a, "sum") for a in axes])))
+    return result
+
+
+def _implied(node: Node, division: Sharding, flows: Sequence[int]) -> tuple[list[Sharding], list[Sharding]]:
+    operands, results = implied(node, division)
+    if division.pending:
+        operands = [Sharding(s.parts, division.pending) if k in flows else s for k, s in enumerate(operands)]
+    return operands, results

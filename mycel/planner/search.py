@@ -8,9 +8,9 @@ In large problems items that are tied, and those of repeated blocks (`repeats`),
 is left is solved by `elimination`. Where the result does not fit,
 bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
 price is the best of all assignments that hold as little, and the lowest price is wanted that makes
-it fit. Then the same prices are tried for each of the *starts*, as data parallelism, in which some
-items are fixed, and the cheapest is the answer, so it is never dearer than these. Last, it is
-improved item by item without ties.
+it fit. Each of the *starts*, as data parallelism, in which some items are fixed, is completed in
+the same way and item by item. The cheapest of all is improved item by item without ties, and is the
+answer, so it is never dearer than any of these.
 
 Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
 decides one axis of the mesh after the other, what was decided of earlier ones being fixed.
@@ -46,12 +46,17 @@ PRICES = 6  # prices tried before one is found that suffices, and after
 
 @dataclass(frozen=True)
 class Answer:
-    """The choices of a search, their seconds and bytes, and whether they are proved the best."""
+    """The choices of a search, their seconds and bytes, and whether they are proved the best.
+
+    `starts` has the seconds of each start, completed, None for those that do not fit; it is empty
+    where the choices are proved the best.
+    """
 
     choices: list[int]
     seconds: float
     bytes: float
     exact: bool
+    starts: tuple[Optional[float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,18 +107,8 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     classes_of = [alike[t] for t in tied]
     smaller = quotient(smaller, alike)
     first, prices = _within(smaller)
-    known = [first]
-    for start in way.starts:
-        allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
-        for item, choice in start.items():
-            allowed[classes_of[item]] = [choice]
-        part = fixed(smaller, allowed)
-        for moments, price in (((), 0.0), prices) if prices else ():
-            one = _cheapest(_priced(part, moments, price), rough=True)
-            if part.fits(one):
-                known.append([c if k is None else k[c] for k, c in zip(allowed, one)])
-                break
-    found = [[c[k] for k in classes_of] for c in known]
+    named = [_completed(problem, smaller, classes_of, start, prices) for start in way.starts]
+    found = [[first[k] for k in classes_of], *[c for c in named if c is not None]]
     fitting = [c for c in found if problem.fits(c)]
     if not fitting:
         least = min(problem.memory(c)[0] for c in [*found, _leanest(problem)])
@@ -122,7 +117,37 @@ def _searched(problem: Problem, way: _Way) -> Answer:
             f"is {least:.4g} bytes. Use more devices, a smaller batch, recomputation, or devices with more memory"
         )
     best = min(fitting, key=problem.seconds)
-    return _answer(problem, improved(problem, best) if way.polish else best, False)
+    if way.polish:
+        # What was found without a start has not been improved yet.
+        best = min([improved(problem, c) for c in (fitting[0], best)], key=problem.seconds)
+    answer = replace(
+        _answer(problem, best, False), starts=tuple([None if c is None else problem.seconds(c) for c in named])
+    )
+    # The promise of this module: the answer is never dearer than a start.
+    assert all(s is None or answer.seconds <= s * (1 + 1e-9) for s in answer.starts), (answer.seconds, answer.starts)
+    return answer
+
+
+def _completed(
+    problem: Problem, smaller: Problem, classes_of: Sequence[int], start: Mapping[int, int], prices: Optional[Prices]
+) -> Optional[list[int]]:
+    """Return a good assignment of `problem` that agrees with `start`, None where none is found.
+
+    `smaller` is the problem of its classes, which `classes_of` numbers; `prices` are those of bytes
+    under which an assignment fits, if there are any.
+    """
+    allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
+    for item, choice in start.items():
+        allowed[classes_of[item]] = [choice]
+    part = fixed(smaller, allowed)
+    for moments, price in [((), 0.0), prices] if prices else [((), 0.0)]:
+        one = _cheapest(_priced(part, moments, price), rough=True)
+        one = [c if k is None else k[c] for k, c in zip(allowed, one)]
+        made = [start.get(k, one[c]) for k, c in enumerate(classes_of)]
+        made = improved(problem, made, list(start))
+        if problem.fits(made):
+            return made
+    return None
 
 
 def _answer(problem: Problem, choices: list[int], exact: bool) -> Answer:
@@ -140,7 +165,10 @@ def _exact(problem: Problem) -> Optional[list[int]]:
         return choices
     core, whole = reduced(problem, True)
     found = solve(core, 0.0, SECONDS, [problem.memory(choices)[1]])
-    return whole(found.choices) if found.choices is not None and found.ended else None
+    if found.choices is None or not found.ended:
+        return None
+    choices = whole(found.choices)
+    return choices if problem.fits(choices) else None  # with nothing left to choose, nothing fits
 
 
 # Large problems.

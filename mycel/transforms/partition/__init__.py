@@ -6,10 +6,11 @@ layout to another and what that costs, `divisions_of` and `implied` what a node 
 """
 
 from mycel.transforms.partition.arrays import shard, whole
+from mycel.transforms.partition.choice import flowing
 from mycel.transforms.partition.division import divisions_of, implied
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, local_type, part_of, sharding
 from mycel.transforms.partition.moves import Move, apply, route
-from mycel.transforms.partition.partitioner import Partitioned, partition
+from mycel.transforms.partition.partitioner import Partitioned, opened, partition
 from mycel.transforms.partition.tasks import Message
 
 __all__ = [
@@ -21,9 +22,11 @@ __all__ = [
     "Sharding",
     "apply",
     "divisions_of",
+    "flowing",
     "implied",
     "local_shape",
     "local_type",
+    "opened",
     "part_of",
     "partition",
     "route",

@@ -33,6 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
@@ -56,7 +57,7 @@ from mycel.transforms.partition.nested import HOLDERS, Inside, Nested
 from mycel.transforms.partition.sums import adds_into, terms_beside
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["BYTES_PER_BYTE", "BYTES_PER_FLOP", "Choice", "Problem", "choose"]
+__all__ = ["BYTES_PER_BYTE", "BYTES_PER_FLOP", "Choice", "Problem", "choose", "flowing", "to_open"]
 
 Layout = Union[Sharding, tuple[Sharding, ...]]
 # The bytes that a rank could send in the time of one floating-point operation.
@@ -202,7 +203,9 @@ class _Chooser:
             division = self.plan[node]
             need_division(node, division, self.mesh)
             if division.pending:
-                flows = tuple(k for k, v in enumerate(node.inputs) if self.pending(v))
+                flows = flowing(node, [k for k, v in enumerate(node.inputs) if self.pending(v)])
+                if not flows or any(op != "sum" for _, op in division.pending):
+                    raise ShapeError(f"{node.op}: what is pending in {division} is no sum that it can leave so")
         else:
             division = self.divide(node, factors)
             flows = self.flow(node, division)
@@ -402,8 +405,34 @@ class _Chooser:
         return tuple(found) if size <= room else ()
 
 
+def to_open(graph: Graph) -> list[Node]:
+    """Return the nodes that are opened before all nodes of a graph are given divisions.
+
+    They are calls of graphs, and moments along the first axis, which is that of batches.
+    """
+    return [
+        n
+        for n in graph.nodes
+        if (n.prim in CALLS and not calls_itself(n)) or (n.prim is moments and 0 in n.params["axes"])
+    ]
+
+
 def _uses_twice(node: Node) -> bool:
     return len(set(node.inputs)) != len(node.inputs)
+
+
+def flowing(node: Node, pending: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return the operands in which a node is linear together, so that sums of them may be pending.
+
+    Of a product it is one, of those in `pending` if there are any. Empty where there is none.
+    """
+    if node.prim is None or isinstance(node.type, tuple) or node.type.dtype.kind not in "fc" or _uses_twice(node):
+        return ()
+    if node.prim in (E.mul, E.div):
+        sides = (0, 1) if node.prim is E.mul else (0,)
+        return tuple(([k for k in pending if k in sides] or [0])[:1])
+    found = tuple([k for k, v in enumerate(node.inputs) if v.dtype.kind in "fc" and not _is_zero(v)])
+    return found if _is_linear(node, found) else ()
 
 
 def _is_linear(node: Node, found: Sequence[int]) -> bool:

@@ -2,9 +2,10 @@
 
 `route` finds the moves, `apply` makes their nodes. The order keeps arrays small: first what is
 sliced without sending anything, then reduce-scatters, exchanges (all-to-all), all-reduces, and the
-gathers last; what did not fit beside a part that had to go is sliced at the end. Bytes are those of
-rings: of n ranks each sends (n-1)/n of what a gather gives, of what a scatter or an exchange takes,
-and twice that for an all-reduce.
+gathers last; what did not fit beside a part that had to go is sliced at the end. A value becomes a
+sum that is pending by a *mask*: it stays on the first ranks, and is zero on the others. Bytes are
+those of rings: of n ranks each sends (n-1)/n of what a gather gives, of what a scatter or an
+exchange takes, and twice that for an all-reduce.
 
 A part is moved in a *view* of the local tensor, in which each stretch that matters is an axis of
 its own. A size that does not divide is padded with zeros before ranks exchange it, and cut after.
@@ -34,7 +35,7 @@ __all__ = ["Move", "apply", "route"]
 
 @dataclass(frozen=True)
 class Move:
-    """One step: `kind` is slice, permute, or the name of a collective.
+    """One step: `kind` is slice, mask, permute, or the name of a collective.
 
     `before` and `after` are the layouts, `gone` the part that is joined and `new` the part that is
     divided, where there are such. `mesh_axes` are those along which ranks exchange, `op` is the
@@ -54,8 +55,8 @@ class Move:
 def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[Move]:
     """Return the moves that bring a tensor of `type` from the layout `start` to `end`.
 
-    `type` is that of the whole tensor. `end` may leave pending what is pending in `start`. Raises
-    ShapeError where it asks for more than that.
+    `type` is that of the whole tensor. `end` may leave pending what is pending in `start`, and sums
+    besides. Raises ShapeError where it asks for more than that.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.types import tensor_type
@@ -65,8 +66,9 @@ def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[
     >>> [(m.kind, m.sent) for m in route(rows, columns, tensor_type((8, 8), float32), mesh)]
     [('all_to_all', 48.0)]
     """
-    if not set(end.pending) <= set(start.pending):
-        raise ShapeError(f"a tensor laid out as {start} cannot become {end}: nothing makes a value pending")
+    new = sorted(set(end.pending) - set(start.pending))
+    if any(op != "sum" for _, op in new) or (new and type.dtype.kind not in "fc"):
+        raise ShapeError(f"a tensor laid out as {start} cannot become {end}: nothing makes a value pending so")
     way = _Route(start, end, type, mesh)
     way.slice()
     way.scatter()
@@ -74,6 +76,8 @@ def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[
     way.reduce()
     way.gather()
     way.slice()
+    if new:
+        way.mask(tuple([a for a, _ in new]))
     return way.moves
 
 
@@ -103,7 +107,7 @@ class _Route:
         n, share = self.mesh.count(mesh_axes), 0.0
         if kind == "permute":
             share = 1.0
-        elif kind != "slice":
+        elif kind not in ("slice", "mask"):
             share = (n - 1) / n * (2 if kind == "all_reduce" else 1)
         sent = share * elements(self.shape, most) * self.item * _padding(padded)
         self.moves.append(Move(kind, self.now, after, mesh_axes, gone, new, op, sent))
@@ -164,6 +168,9 @@ class _Route:
                     gone.append(p)
             after = Sharding(tuple(p for p in self.now.parts if p not in gone), self.now.pending)
             self.step("all_gather", after, joined.mesh_axes, after, gone=(joined,), padded=(joined,))
+
+    def mask(self, mesh_axes: tuple[str, ...]) -> None:
+        self.step("mask", self.end, mesh_axes, self.end, op="sum")
 
 
 def _padding(parts: Iterable[Part]) -> float:
@@ -304,8 +311,14 @@ def _all_reduce(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
     return C.all_reduce(x, mesh=mesh, axes=move.mesh_axes, op=move.op)
 
 
+def _mask(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
+    first = E.eq(C.mesh_position(mesh=mesh, axes=move.mesh_axes), constant(0, int64))
+    return E.select(first, x, constant(0, x.dtype))
+
+
 _MAKERS = {
     "slice": _slice,
+    "mask": _mask,
     "reduce_scatter": _reduce_scatter,
     "all_to_all": _all_to_all,
     "all_gather": _all_gather,

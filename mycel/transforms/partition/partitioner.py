@@ -31,7 +31,7 @@ from mycel.prims.rounds import known_rounds
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.grad import expanded
 from mycel.transforms.loop_pairs import loop_pairs
-from mycel.transforms.partition.choice import BYTES_PER_BYTE, BYTES_PER_FLOP, Choice, Layout, Problem, choose
+from mycel.transforms.partition.choice import BYTES_PER_BYTE, BYTES_PER_FLOP, Choice, Layout, Problem, choose, to_open
 from mycel.transforms.partition.division import Local, check_static, factor_part, factors_at, implied, local_outputs
 from mycel.transforms.partition.fusing import MOST_BYTES, fuse
 from mycel.transforms.partition.layouts import WHOLE, Sharding, elements, local_type, need_fit, static
@@ -41,7 +41,7 @@ from mycel.transforms.partition.sums import adds_into, regrouped, taken_apart
 from mycel.transforms.partition.tasks import Divided, Message, Task
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["Message", "Partitioned", "partition"]
+__all__ = ["Partitioned", "opened", "partition"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,8 @@ def _divided(problem: Problem, fused_bytes: int, loose: Sequence[bool] = ()) -> 
     while True:
         choice = choose(problem)
         sums = {} if choice.opened else regrouped(graph, choice.layouts)
+        # Sums that a plan divides are as it says.
+        sums = {root: groups for root, groups in sums.items() if root not in problem.plan}
         if not choice.opened and not sums:
             break
         graph, plan = _rewritten(graph, choice.opened, sums, problem.plan)
@@ -175,6 +177,18 @@ def _work(graph: Graph) -> float:
             if isinstance(value, Graph):
                 total += _work(value) * (1 if node.prim is C.cond else LIKELY_ROUNDS if rounds is None else rounds)
     return total
+
+
+def opened(graph: Graph) -> Graph:
+    """Return a graph in which what could not be divided as it is has been replaced by what it does.
+
+    Plans are made of such graphs: calls are opened, and so are moments of batches.
+    """
+    if not to_open(graph):
+        return graph
+    while nodes := to_open(graph):
+        graph, _ = _rewritten(graph, nodes, {}, {})
+    return eliminate_common_subexpressions(graph)
 
 
 def _single(layout: Layout) -> Sharding:
@@ -412,7 +426,9 @@ class _Maker:
     def way(self, value: Node, layout: Sharding) -> tuple[Sharding, list[Move]]:
         """Return the layout from which a value gets into another with the fewest bytes, and how."""
         found = self.found[value]
-        starts = [s for s in found if not s.pending] or list(found)
+        wanted = set(layout.pending)
+        starts = [s for s in found if s.pending and wanted and wanted <= set(s.pending)]
+        starts = starts or [s for s in found if not s.pending] or list(found)
         ways = [(s, route(s, layout, value.type, self.mesh)) for s in starts]
         return min(ways, key=lambda w: _sent(w[1]))
 
@@ -431,7 +447,7 @@ class _Maker:
                 continue
             with at(value.where or user):
                 node = apply(node, [move], value.type, self.mesh)
-            if move.kind != "slice":
+            if move.kind not in ("slice", "mask"):
                 self.messages.append(
                     Message(
                         move.kind, move.mesh_axes, move.sent, value.type, move.before, move.after, value.where or user
