@@ -33,6 +33,7 @@ from mycel.distributed.function import Distributed
 from mycel.distributed.layouts import Decided, Given, Layouts, Spec
 from mycel.distributed.operators import chosen, load_strategies, save_strategies
 from mycel.distributed.pipelined import Pipeline
+from mycel.distributed.sharing import are_together, found_by_one, together
 from mycel.distributed.strategies import mesh_of, plan_of
 from mycel.engines.select import engine
 from mycel.ir.graph import Graph
@@ -40,9 +41,10 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.planner.planning import plan
 from mycel.planner.topology import HOST, Topology, load
+from mycel.prims.constrain import constrain
 from mycel.transforms.opening import without_calls
-from mycel.transforms.partition import WHOLE, Sharding, sharding
-from mycel.transforms.regions import unmarked
+from mycel.transforms.partition import WHOLE, Sharding, opened, sharding
+from mycel.transforms.regions import without_marks
 from mycel.transport.environment import world
 from mycel.transport.place import transport
 
@@ -127,18 +129,28 @@ class OfSettings(Layouts):
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
         """Return the graph, the layouts of its inputs and the divisions of nodes.
 
-        In the automatic mode they are searched, where no operator has a strategy of the program's
-        and there is no pipeline. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
+        In the automatic mode they are searched, where no operator has a strategy of the program's,
+        by one rank for all. In a pipeline it is the divisions inside of the stages, of which each
+        holds its share. `inputs`, `outputs` and `tied` are as for `Layouts.decided`.
         """
         graph = without_calls(graph)
         path = self.settings.operator_strategy_load
         marked = plan_of(graph, self.mesh, load_strategies(path) if path else {})
-        if self.settings.parallel_mode != AUTO or marked or self.settings.pipeline_stages > 1:
+        if self.settings.parallel_mode != AUTO or marked:
             return graph, inputs, marked
         mode = "sharding_propagation" if self.settings.sharding_propagation else self.settings.search_mode
-        graph = unmarked(graph)
-        made = plan(graph, topology_of(self.mesh), inputs, outputs, tied, mode=mode)
-        return graph, made.inputs, made.divisions
+        graph, topology, stages = opened(graph), topology_of(self.mesh), self.settings.pipeline_stages
+        plain, image = without_marks(graph)
+        limit = float(topology.device.memory) * stages
+        share = found_by_one if are_together() else None
+        made = plan(plain, topology, inputs, outputs, tied, limit, mode, share)
+        if stages == 1:
+            return plain, made.inputs, made.divisions
+        # Stages are told apart by the marks, which go with what they mark.
+        plain_of = {
+            n: made.divisions[image[n]] for n in graph.nodes if n.prim is not constrain and image[n] in made.divisions
+        }
+        return graph, made.inputs, plain_of
 
 
 def topology_of(mesh: Mesh) -> Topology:
@@ -207,7 +219,8 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             f"device_num is {settings.device_num}, and {here} ranks were started; set device_num={here}, or start "
             f"{settings.device_num} ranks"
         )
-    return distributed(jit, settings)(*args, **kwargs)
+    with together():
+        return distributed(jit, settings)(*args, **kwargs)
 
 
 def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:

@@ -18,7 +18,7 @@ from mycel.compiled.version import Version
 from mycel.distributed.dividing import VersionParts
 from mycel.ir.graph import Graph, Node
 from mycel.transforms.opening import without_calls
-from mycel.transforms.partition import implied
+from mycel.transforms.partition import implied, opened
 from mycel.transforms.regions import Region, regions_of, without_marks
 
 __all__ = ["Strategies", "chosen", "load_strategies", "save_strategies"]
@@ -53,7 +53,7 @@ def _image(version: Version, parts: VersionParts) -> tuple[Graph, Mapping[Node, 
     given = parts.graph
     if regions_of(given):
         return given, {node: node for node in given.nodes}
-    marked = without_calls(version.graph)
+    marked = opened(without_calls(version.graph))
     plain, image = without_marks(marked)
     if len(plain.nodes) != len(given.nodes):
         return marked, {}

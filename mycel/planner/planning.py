@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
@@ -33,6 +34,7 @@ __all__ = ["Plan", "Row", "load_plan", "plan"]
 
 ROWS = 40  # rows of a printed table
 Layout = Union[Sharding, str]
+Share = Callable[[Callable[[], Sequence[int]], int], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -225,14 +227,17 @@ def plan(
     aliases: Optional[Mapping[int, int]] = None,
     limit: Optional[float] = None,
     mode: str = "dynamic_programming",
+    share: Optional[Share] = None,
 ) -> Plan:
     """Return the fastest division of a graph that was found.
 
     `graph` has known sizes and is the one that will be partitioned. `topology` has the mesh, its
     links and what devices do; `inputs` and `outputs` have the layouts that are given, None for
     those to be found; `aliases` maps outputs to the inputs that they replace. `limit` is the bytes
-    that a device may hold, by default those it has, and `mode` one of `search.MODES`. Raises
-    ShapeError for symbolic sizes, ValueError where no plan fits and for modes that there are not.
+    that a device may hold, by default those it has, and `mode` one of `search.MODES`. With `share`
+    several processes make the same plan: it takes a function that searches, and a number that tells
+    problems apart, and returns the choices that one of them found. Raises ShapeError for symbolic
+    sizes, ValueError where no plan fits and for modes that there are not.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -250,8 +255,19 @@ def plan(
         arguments.number("plan", "limit", limit, above=0)
     posed = pose(graph, topology, inputs, outputs, aliases, float(topology.device.memory) if limit is None else limit)
     starts = starts_of(posed, set(aliases.values()))
+    if share is not None:
+        found = share(lambda: search(posed.problem, mode, list(starts.values()), posed.ties).choices, _digest(posed))
+        return Plan(
+            posed, Answer(list(found), posed.problem.seconds(found), posed.problem.memory(found)[0], False), aliases
+        )
     answer = search(posed.problem, mode, list(starts.values()), posed.ties)
     return Plan(posed, answer, aliases, dict(zip(starts, answer.starts)))
+
+
+def _digest(posed: Posed) -> int:
+    """Return a number that is equal for equal problems, in other processes too."""
+    text = "\n".join(f"{n.op} {n.type} {i.count}" for n, i in zip(posed.nodes, posed.problem.items))
+    return zlib.crc32(f"{posed.mesh.sizes} {posed.mesh.names}\n{text}".encode())
 
 
 def load_plan(

@@ -15,8 +15,10 @@ import mycel as ms
 from mycel import nn, ops
 from mycel.base.parallel_settings import current
 from mycel.distributed.modes import distributed
+from mycel.distributed.sharing import found_by_one
 from mycel.distributed.strategies import mesh_of
 from mycel.parallel import Layout
+from mycel.planner import planning
 from mycel.prims.custom import all_nodes
 from mycel.prims.linalg import matmul
 from mycel.transport import threads
@@ -198,3 +200,37 @@ def test_strategies_reach_into_loops_and_regions(looped: bool) -> None:
         np.testing.assert_allclose(value, (y**2).sum(), rtol=1e-5)
         assert widths == {4}, "each rank computes its columns"
         np.testing.assert_array_equal(slope, found[0][1])
+
+
+def test_one_rank_searches_for_all(alone: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are found once, and inside of the stages of pipelines as well."""
+    counts: list[str] = []
+    search = planning.search
+    monkeypatch.setattr(planning, "search", lambda *a, **k: [counts.append(""), search(*a, **k)][1])
+    for found in losses(4, None, None, True, parallel_mode="auto_parallel"):
+        np.testing.assert_allclose(found, alone, rtol=1e-5)
+    assert len(counts) == 1
+    ms.set_auto_parallel_context(pipeline_stages=2)
+
+    def rank(own: int) -> list[float]:
+        with _making:
+            net = Net()
+            cell = nn.PipelineCell(nn.WithLossCell(net, nn.MSELoss()), 2)
+            step = nn.TrainOneStepCell(cell, nn.Adam(net.trainable_params(), 1e-2))
+        return [float(step(ms.Tensor(X), ms.Tensor(Y))) for _ in range(3)]
+
+    found = threads.run(4, rank)
+    assert len(counts) == 2
+    # The loss of a pipeline is the sum of those of its micro-batches; Adam does not mind.
+    np.testing.assert_allclose(found, [[2 * v for v in alone]] * 4, rtol=1e-4)
+
+
+def test_ranks_with_different_programs_are_told() -> None:
+    with pytest.raises(RuntimeError, match="divides another program than rank"):
+        threads.run(2, lambda own: found_by_one(lambda: [1], own))
+    with pytest.raises(ValueError, match="no plan"):
+        threads.run(2, lambda own: found_by_one(_refusing, 1))
+
+
+def _refusing() -> list[int]:
+    raise ValueError("no plan")
