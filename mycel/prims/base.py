@@ -141,6 +141,8 @@ class Primitive:
     applied to the real and imaginary parts of complex numbers separately. `holomorphic`: the rule
     for real operands also serves complex ones if the cotangents that go in and come out are
     conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
+    `exchanges`: ranks send values to each other in it, so that all of them come to it in one order;
+    without an `effect` it may begin early and be awaited late.
     `traps(node)`: whether an application stops the program for some operands, as indices out of
     range do. `work(node, number)`: the floating-point operations of a product or convolution, where
     `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
@@ -166,6 +168,7 @@ class Primitive:
     view: bool = False
     linear: bool = False
     effect: bool = False
+    exchanges: bool = False
     holomorphic: bool = False
     cost: Cost = Cost.HEAVY
     rounding: Rounding = Rounding.OWN

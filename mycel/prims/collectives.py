@@ -102,6 +102,7 @@ all_reduce: Primitive = register(
         _all_reduce_batch,
         samples=(Sample(((2, 3),), {**_ONE, "op": "sum"}), Sample(((),), {**_ONE, "op": "max"})),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="The values of all ranks along axes of a mesh, combined element by element.",
     )
 )
@@ -127,6 +128,7 @@ all_gather: Primitive = register(
         _all_gather_batch,
         samples=(Sample(((2, 3),), {**_ONE, "axis": 1}),),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="The parts of all ranks along axes of a mesh, concatenated along `axis`.",
     )
 )
@@ -158,6 +160,7 @@ reduce_scatter: Primitive = register(
         _reduce_scatter_batch,
         samples=(Sample(((2, 3),), {**_ONE, "axis": 0, "op": "sum"}),),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="This rank's part, along `axis`, of the combined values of all ranks along axes of a mesh.",
     )
 )
@@ -187,6 +190,7 @@ all_to_all: Primitive = register(
         _all_to_all_batch,
         samples=(Sample(((2, 3),), {**_ONE, "split": 0, "concat": 1}),),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="The parts along `split` that the ranks have for this one, concatenated along `concat`.",
     )
 )
@@ -230,6 +234,7 @@ permute: Primitive = register(
         _permute_batch,
         samples=(Sample(((2, 3),), {**_ONE, "pairs": ((0, 0),)}),),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="Values sent from position to position along axes of a mesh; zeros where none arrives.",
     )
 )
@@ -275,6 +280,7 @@ exchange: Primitive = register(
         samples=(Sample(((2, 3),), {**_ONE, "sent": (2,), "received": (2,)}),),
         dtypes=_NUMBERS,
         effect=True,
+        exchanges=True,
         doc="Rows for each rank along axes of a mesh, as many as `sent` says; those received, in the order of ranks.",
     )
 )
@@ -311,6 +317,7 @@ spread: Primitive = register(
         _spread_batch,
         samples=(Sample(((2, 3),), {**_ONE, "source": 0}),),
         dtypes=_NUMBERS,
+        exchanges=True,
         doc="The value of the rank at the position `source` along axes of a mesh.",
     )
 )

@@ -114,6 +114,7 @@ messages: Primitive = register(
         samples=(Sample(((2, 3),), {"mesh": _ONE, "sent": ((_ONE, 1),), "received": ((_ONE, 1, (2, 3), float64),)}),),
         dtypes=("float64",),
         effect=True,
+        exchanges=True,
         doc="Values sent to partners in other groups of ranks, and those that arrive from them, with a token.",
     )
 )

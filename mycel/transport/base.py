@@ -61,10 +61,14 @@ def apart(own: int, mine: str, rank: int, theirs: str) -> RuntimeError:
 
 
 class Transport(ABC):
-    """One rank's way to the others: `rank` is its own number, `size` how many there are."""
+    """One rank's way to the others: `rank` is its own number, `size` how many there are.
+
+    `channel` has the order of its exchanges, where some run beside others (`transport.channel`).
+    """
 
     rank: int
     size: int
+    channel: Any = None
 
     @cached_property
     def groups(self) -> dict[str, tuple[int, ...]]:

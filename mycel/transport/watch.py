@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from mycel.base import locks
 
@@ -31,9 +31,11 @@ __all__ = [
     "alone",
     "also",
     "begin",
+    "beside",
     "came",
     "end_with_parent",
     "failed",
+    "joined",
     "launched",
     "place_of",
     "reason",
@@ -48,11 +50,25 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 
-class _State:
-    """What the main thread waits for: what it does, the rank, and since when."""
+class Waits(NamedTuple):
+    """What a thread waits for: what it does, the rank, or those `among` which it is, and since."""
 
-    waits: Optional[tuple[str, int, float]] = None
-    among: tuple[int, ...] = ()
+    what: str
+    rank: int
+    since: float
+    among: tuple[int, ...]
+
+
+class _State:
+    """What the main thread waits for, and what is told of it.
+
+    `behind` is what the thread of exchanges waits for, and `joined` whether the main thread waits
+    for that thread.
+    """
+
+    waits: Optional[Waits] = None
+    behind: Optional[Waits] = None
+    joined: bool = False
     begun: bool = False
     why: str = ""
     pipe: Optional[int] = None
@@ -61,6 +77,7 @@ class _State:
 
 
 _state = _State()
+_thread = threading.local()
 
 
 @contextmanager
@@ -68,12 +85,44 @@ def waiting(what: str, rank: int, among: Sequence[int] = ()) -> Iterator[None]:
     """Say that this rank waits in `what` for another one; or, where it cannot tell, for any of
     those `among` which it is.
     """
-    before, _state.waits = (_state.waits, _state.among), (what, rank, time.monotonic())
-    _state.among = tuple(among)
+    name = "behind" if getattr(_thread, "beside", False) else "waits"
+    before = getattr(_state, name)
+    setattr(_state, name, Waits(what, rank, time.monotonic(), tuple(among)))
     try:
         yield
     finally:
-        _state.waits, _state.among = before
+        setattr(_state, name, before)
+
+
+@contextmanager
+def beside() -> Iterator[None]:
+    """Say that this thread exchanges while the main thread computes: what it waits for is told only
+    while the main thread waits for it, which is `joined`.
+    """
+    _thread.beside = True
+    try:
+        yield
+    finally:
+        _thread.beside = False
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Say that this thread waits for the thread of exchanges, which is told of the main thread."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = _state.joined
+    if is_main:
+        _state.joined = True
+    try:
+        yield
+    finally:
+        if is_main:
+            _state.joined = before
+
+
+def waits() -> Optional[Waits]:
+    """Return what the main thread waits for, in person or through the thread of exchanges."""
+    return _state.waits or (_state.behind if _state.joined else None)
 
 
 def came(count: int) -> None:
@@ -218,19 +267,19 @@ def _forget() -> None:
 def _tell() -> None:
     main, told, last = threading.main_thread().ident, "", 0.0
     while _state.pipe is not None or _state.look is not None:
-        waits, now = _state.waits, time.monotonic()
+        waiting_for, now = waits(), time.monotonic()
         where = place_of(sys._current_frames().get(main or 0))
         facts: dict[str, Any] = {
             "where": where[:_LONGEST],
-            "waits": None if waits is None else [waits[0], waits[1]],
+            "waits": None if waiting_for is None else [waiting_for.what, waiting_for.rank],
             "got": _state.got,
         }
-        if waits is not None:
-            facts["since"] = round(now - waits[2], 1)
+        if waiting_for is not None:
+            facts["since"] = round(now - waiting_for.since, 1)
         look = _state.look
         if look is not None:
-            look({**facts, "among": _state.among})
-        key = f"{where}{waits}{_state.got}"
+            look({**facts, "among": () if waiting_for is None else waiting_for.among})
+        key = f"{where}{waiting_for}{_state.got}"
         if key != told or now - last >= BEAT:
             told, last = key, now
             _write(facts)

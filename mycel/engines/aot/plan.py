@@ -49,7 +49,7 @@ def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target) -> Plan:
         if not isinstance(kind, TensorType) or not kind.is_static:
             raise Unsupported(f"build: {graph.name} has the size {kind}; give arguments of known sizes")
     with making_for(target):
-        template = Template(prepared(graph), dict(aliases), Texts())
+        template = Template(prepared(graph), dict(aliases), making=Texts())
         for step in template.all_steps:
             _check(step)
         return Plan(template, target)

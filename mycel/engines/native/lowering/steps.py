@@ -45,11 +45,20 @@ class Copy:
 
 @dataclass
 class HostCall:
-    """A node that the reference engine computes, on memory in row-major order."""
+    """A node that the reference engine computes, on memory in row-major order.
+
+    An exchange with other ranks may be two steps, of one `number`: one with the `phase` BEGIN,
+    which hands over what is sent, and one with the phase END, which waits for what comes.
+    """
 
     node: Node
     reads: list[View]
     writes: list[View]
+    phase: str = ""
+    number: int = -1
+
+    BEGIN: ClassVar[str] = "begin"
+    END: ClassVar[str] = "end"
 
 
 @dataclass

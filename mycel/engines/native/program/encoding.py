@@ -34,6 +34,7 @@ from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import Dim
 from mycel.ir.types import TensorType, tensor_type
 from mycel.transforms.specialize import concrete
+from mycel.transport.channel import Started, channel
 
 __all__ = ["FAILED", "Encoded", "Routine", "Table", "TableEntry", "signed"]
 
@@ -79,6 +80,8 @@ class Encoded(Placed):
         template.link()
         self.table = (ctypes.c_int64 * len(PROGRAM))()
         self.errors: list[BaseException] = [] if owner is None else owner.errors
+        # The exchanges under way, by number, with the types of what they send.
+        self.started: dict[int, tuple[Started, Sequence[TensorType]]] = {}
         self.watch: Optional[Watch] = owner.watch if owner is not None else Watch() if checking.is_on() else None
         self.status: Any = (
             ctypes.c_int64.from_address(ctypes.addressof(self.table) + 8 * STATUS) if owner is None else owner.status
@@ -313,10 +316,14 @@ class Encoded(Placed):
             self.view_pointer(view)
         types = [tensor_type(self.shape(v), v.buffer.dtype) for v in views]
         params = {k: concrete(v, self.sizes) for k, v in node.params.items()} if self.sizes else dict(node.params)
+        runs = {"": self._run_host, HostCall.BEGIN: self._begin_exchange, HostCall.END: self._end_exchange}
+        run = runs[called.phase]
 
         def call(words: int, begin: int, end: int) -> None:
+            if self.errors:
+                return
             try:
-                self._run_host(called, params, words, types)
+                run(called, params, words, types)
             except BaseException as error:
                 self.errors.append(error)
                 self.status.value = self.status.value or FAILED
@@ -332,20 +339,40 @@ class Encoded(Placed):
         """
         from mycel.engines.reference.evaluation import apply
 
-        if self.errors:
-            return
         node, count = called.node, len(called.reads)
-        assert node.prim is not None
-        addresses = (ctypes.c_int64 * len(types)).from_address(words)
-        arrays = [_array_at(a, t) for a, t in zip(addresses, types)]
+        prim = node.prim
+        assert prim is not None
+        arrays = _arrays_at(words, types)
         try:
-            results = apply(node.prim, arrays[:count], params)
+            if prim.exchanges:
+                results = channel().call(lambda: apply(prim, arrays[:count], params))
+            else:
+                results = apply(prim, arrays[:count], params)
         except Exception as error:
             note_host_step(error, node, types[:count])
             raise
-        for target, value in zip(arrays[count:], results if isinstance(results, tuple) else (results,)):
-            if target.size:
-                target[...] = value
+        _write(results, arrays[count:])
+
+    def _begin_exchange(
+        self, called: HostCall, params: dict[str, Any], words: int, types: Sequence[TensorType]
+    ) -> None:
+        """Start an exchange of copies of the operands, beside the steps that follow."""
+        from mycel.engines.reference.evaluation import apply
+
+        prim = called.node.prim
+        assert prim is not None
+        copies = [np.array(a, copy=True) for a in _arrays_at(words, types)]
+        self.started[called.number] = channel().start(lambda: apply(prim, copies, params)), types
+
+    def _end_exchange(self, called: HostCall, params: dict[str, Any], words: int, types: Sequence[TensorType]) -> None:
+        """Wait for the results of an exchange, and write them."""
+        started, given = self.started.pop(called.number)
+        try:
+            results = started.result()
+        except Exception as error:
+            note_host_step(error, called.node, given)
+            raise
+        _write(results, _arrays_at(words, types))
 
 
 class Routine(Encoded):
@@ -410,6 +437,18 @@ def _rounded(size: int) -> int:
 def signed(value: int) -> int:
     """Return a number of 64 bits as signed."""
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _arrays_at(words: int, types: Sequence[TensorType]) -> list[np.ndarray[Any, Any]]:
+    """Return the values whose addresses lie at an address, one behind the other."""
+    addresses = (ctypes.c_int64 * len(types)).from_address(words)
+    return [_array_at(a, t) for a, t in zip(addresses, types)]
+
+
+def _write(results: Any, targets: Sequence[np.ndarray[Any, Any]]) -> None:
+    for target, value in zip(targets, results if isinstance(results, tuple) else (results,)):
+        if target.size:
+            target[...] = value
 
 
 def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:

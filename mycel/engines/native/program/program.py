@@ -8,6 +8,7 @@ words point to: kernels, dense plans, constants, callbacks.
 from __future__ import annotations
 
 import ctypes
+import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
 from mycel.ir.types import MOST_BYTES, TensorType
+from mycel.transport.channel import channel
 
 __all__ = ["ARENA", "Program", "build", "holders", "program_of", "programs", "release_arenas", "template_of"]
 
@@ -209,6 +211,7 @@ class Program(Encoded):
         finally:
             status, self.status.value = self.status.value, 0
             errors, self.errors[:] = list(self.errors), []
+            self._settle(errors[0] if errors else sys.exc_info()[1])
             if self.watch is not None:
                 self.watch.look()
         if errors:
@@ -225,6 +228,15 @@ class Program(Encoded):
                 "end the recursion earlier, or write it as a loop"
             )
         return result
+
+    def _settle(self, failure: Optional[BaseException]) -> None:
+        """Wait, where a run has failed, for the exchanges that it has begun: ranks that fail alike
+        have begun the same ones. An interrupt does not wait.
+        """
+        if self.started:
+            self.started.clear()
+            if isinstance(failure, Exception):
+                channel().settle()
 
 
 def outside_error(table: int, record: int, index: int) -> BaseException:

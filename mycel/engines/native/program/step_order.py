@@ -9,7 +9,8 @@ one's by more than `GAIN`.
 
 An order is valid if every step keeps its place relative to those that write the buffers it reads or
 writes, or that read the buffers it writes. Outputs that overwrite inputs (`over`) are written after
-the last step that reads the input. Steps with effects keep their order.
+the last step that reads the input. Steps with effects keep their order. Exchanges with other ranks
+that have no other effect may change places here, and get their order in `overlap`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.lowering.steps import Call, HostCall, Step
 from mycel.ir.dims import DimLike
 
-__all__ = ["peak_bytes", "schedule"]
+__all__ = ["Plan", "is_exchange", "peak_bytes", "schedule"]
 
 # Where all that a program's steps write fits into a core's cache, the order is left alone.
 LEAST = 1 << 20
@@ -40,7 +41,7 @@ def schedule(
     `kept` are the buffers outside the arena. `over` has the inputs that outputs replace, by the id
     of the output's buffer. `number` gives dimensions as integers.
     """
-    plan = _Plan(steps, {id(b) for b in kept}, number)
+    plan = Plan(steps, {id(b) for b in kept}, number)
     if sum(plan.size.values()) < LEAST:
         return list(steps)
     plan.connect(over)
@@ -54,17 +55,25 @@ def peak_bytes(steps: Sequence[Step], kept: Iterable[Buffer], number: Callable[[
 
     No layout of the arena can need less.
     """
-    return _Plan(steps, {id(b) for b in kept}, number).peak(range(len(steps)))
+    return Plan(steps, {id(b) for b in kept}, number).peak(range(len(steps)))
 
 
-class _Plan:
+def is_exchange(step: Step) -> bool:
+    """Return whether a step is an exchange with other ranks, or a part of one, that has no other
+    effect.
+    """
+    prim = None if step.node is None else step.node.prim
+    return isinstance(step.data, HostCall) and prim is not None and prim.exchanges and not prim.effect
+
+
+class Plan:
     """The buffers that each step touches, and the steps that have to come before it.
 
     Steps are identified by their numbers in the given order.
     """
 
     def __init__(self, steps: Sequence[Step], kept: set[int], number: Callable[[DimLike], int]) -> None:
-        self.steps = steps
+        self.steps, self._number = steps, number
         self.size: dict[int, int] = {}
         self.touched: list[tuple[int, ...]] = []
         self.users: dict[int, list[int]] = {}
@@ -82,15 +91,8 @@ class _Plan:
         self.after: list[list[int]] = [[] for _ in range(count)]
         self.before: list[list[int]] = [[] for _ in range(count)]
         self.waits = [0] * count
-        known: set[tuple[int, int]] = set()
-
-        def edge(a: int, b: int) -> None:
-            if a != b and (a, b) not in known:
-                known.add((a, b))
-                self.after[a].append(b)
-                self.before[b].append(a)
-                self.waits[b] += 1
-
+        self._known: set[tuple[int, int]] = set()
+        edge = self.edge
         writer: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         everywhere: dict[int, list[int]] = {}
@@ -114,10 +116,23 @@ class _Plan:
                         edge(r, k)
                 writer[key] = k
             prim = None if step.node is None else step.node.prim
-            if isinstance(step.data, (HostCall, Call)) or (prim is not None and prim.effect):
+            has_effect = isinstance(step.data, (HostCall, Call)) or (prim is not None and prim.effect)
+            if has_effect and not is_exchange(step):
                 if effect >= 0:
                     edge(effect, k)
                 effect = k
+
+    def total(self, buffers: Iterable[Buffer]) -> int:
+        """Return the bytes of buffers, wherever they lie."""
+        return sum(self._number(b.size) * b.dtype.itemsize for b in buffers)
+
+    def edge(self, a: int, b: int) -> None:
+        """Have step `a` come before step `b`."""
+        if a != b and (a, b) not in self._known:
+            self._known.add((a, b))
+            self.after[a].append(b)
+            self.before[b].append(a)
+            self.waits[b] += 1
 
     def peak(self, order: Iterable[int]) -> int:
         """Return the most bytes alive at one time."""

@@ -41,6 +41,7 @@ from mycel.engines.native.lowering import winograd_steps
 from mycel.engines.native.lowering.steps import Lowered
 from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
+from mycel.engines.native.program import overlap
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking, matrix_units
 from mycel.engines.native.runtime.runtime import runtime
@@ -75,6 +76,7 @@ settings: list[Callable[[], str]] = [
     rounding.setting,
     winograd_steps.setting,
     matrix_units.setting,
+    overlap.setting,
 ]
 counts = {"found": 0, "made": 0}
 

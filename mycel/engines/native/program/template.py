@@ -21,6 +21,7 @@ from mycel.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.batch import batches, without_shared
 from mycel.engines.native.program.checked_code import text_of
+from mycel.engines.native.program.overlap import overlapped
 from mycel.engines.native.program.step_order import schedule
 from mycel.ir.decisions import evaluator
 from mycel.ir.dim_values import hint
@@ -97,21 +98,28 @@ class Template:
     """The steps and kernels of a graph, with sizes that may be symbolic.
 
     `lowerings` counts all lowerings of the process. `objects` has the code by text of kernels
-    that were new to the process, where it is asked for before they are linked.
+    that were new to the process, where it is asked for before they are linked. The template of an
+    `inner` function is a part of programs that call it.
     """
 
     lowerings = 0
+    inner = False
 
     @timed("lowering", lambda _, graph, *__: graph.name)
-    def __init__(self, graph: Graph, aliases: dict[int, int], making: Optional[Making] = None) -> None:
+    def __init__(
+        self, graph: Graph, aliases: dict[int, int], inner: bool = False, making: Optional[Making] = None
+    ) -> None:
         Template.lowerings += 1
+        self.inner = inner
         self.making: Optional[Making] = Making() if making is None else making
         self.objects: Optional[dict[str, bytes]] = None
         try:
             self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
             self.kernels = [kernel for s in self.all_steps if (kernel := self.making.begin(s)) is not None]
             self.bodies = {
-                id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph
+                id(s): Template(s.data.graph, {}, True)
+                for s in self.all_steps
+                if isinstance(s.data, Call) and s.data.graph
             }
         except BaseException:
             self.making.close()
@@ -180,7 +188,8 @@ class Template:
         inputs, outputs = self.lowered.inputs, [v.buffer for v in self.lowered.outputs]
         over = {id(outputs[j]): inputs[i] for j, i in aliases.items() if outputs[j] not in inputs}
         kept = [*inputs, *outputs, *[b for b, _ in self.lowered.constants.values()]]
-        return schedule(self.lowered.steps, kept, over, hint)
+        steps = schedule(self.lowered.steps, kept, over, hint)
+        return steps if self.inner else overlapped(steps, self.graph, kept, over, hint)
 
     # Places.
 
