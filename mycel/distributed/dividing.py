@@ -12,8 +12,7 @@ from mycel.distributed.layouts import Layouts
 from mycel.ir.binding import Binder
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
-from mycel.transforms.partition import WHOLE, Partitioned, Sharding, partition
-from mycel.transforms.partition.fusing import MOST_BYTES
+from mycel.transforms.partition import WHOLE, Fusing, Partitioned, Sharding, partition
 from mycel.transforms.specialize import specialize
 
 __all__ = ["VersionParts", "divide", "sizes_of"]
@@ -58,14 +57,15 @@ def divide(
     layouts: Layouts,
     count: int,
     apart: bool,
-    fused_bytes: int = MOST_BYTES,
+    fusing: Optional[Fusing] = None,
     sizes: Optional[Mapping[str, int]] = None,
 ) -> VersionParts:
     """Divide the graph of `version`, of which `count` inputs are arguments, by `layouts`.
 
-    `apart` says whether a call gives parts of its arguments; `fused_bytes` is as for `partition`,
-    `sizes` are those of the symbols in the version's types. Raises CompileError where the function
-    would change or return what ranks have parts of, and ShapeError where data decide sizes.
+    `apart` says whether a call gives parts of its arguments; without `fusing` collectives are
+    joined as `layouts` says. `sizes` are those of the symbols in the version's types. Raises
+    CompileError where the function would change or return what ranks have parts of, and ShapeError
+    where data decide sizes.
     """
     graph, captured = version.graph, version.tensors
     graph = specialize(graph, sizes) if sizes else graph
@@ -77,7 +77,10 @@ def divide(
     tied = {place: i for i, place in writes}
     outputs = [None if k in tied else WHOLE for k in range(len(graph.outputs))]
     graph, found, plan = layouts.decided(graph, inputs, outputs, tied)
-    made = partition(graph, layouts.mesh, found, outputs, tied, plan, fused_bytes)
+    again = [count + k for k, tensor in enumerate(captured) if layouts.again(tensor)]
+    made = partition(
+        graph, layouts.mesh, found, outputs, tied, plan, fusing or layouts.fusing, again, layouts.wide_sums
+    )
     if apart:
         _check_parts(version, made.inputs[:count])
     parts = VersionParts(graph, made, writes, tied)

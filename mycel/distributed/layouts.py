@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.parameter import Parameter
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
-from mycel.transforms.partition import WHOLE, Sharding, sharding
+from mycel.transforms.partition import BY_SIZE, WHOLE, Fusing, Sharding, sharding
 
 __all__ = ["Layouts", "Spec"]
 
@@ -31,12 +32,25 @@ class Layouts:
     layout or None, or a table by name; the states of an optimizer, which are named as
     ``moments.weight``, go with their parameter unless the table names them. With `parts`, calls are
     given this rank's part of each tensor in the arguments that is divided, instead of all of it.
+    `fusing` says which collectives are joined to one message; messages go while others are
+    computed, so that smaller ones may begin earlier. `gather_again` says, for all parameters or as
+    a function of one, whether a divided parameter is gathered for the backward pass once more,
+    which takes a message, instead of kept whole from the forward pass, which takes memory; it also
+    is where `Parameter.parallel_optimizer_comm_recompute` is True. `wide_sums` says which sums of
+    floats of 16 bits the ranks make in float32, which takes twice the bytes: those of "gradients",
+    "all" of them, or "" for none. Raises ValueError for another one.
     """
 
     mesh: Mesh
     inputs: Sequence[Optional[Spec]] = ()
     parameters: OfParameters = None
     parts: bool = False
+    fusing: Fusing = BY_SIZE
+    gather_again: Union[bool, Callable[[Parameter], bool]] = False
+    wide_sums: str = ""
+
+    def __post_init__(self) -> None:
+        arguments.one_of("Layouts", "wide_sums", self.wide_sums, ("", "gradients", "all"))
 
     def of_input(self, number: int, type: TensorType) -> Sharding:
         """Return the layout of a tensor in the arguments, of the whole tensor's `type`."""
@@ -68,6 +82,13 @@ class Layouts:
         asked = self.parameters
         spec = asked(tensor) if callable(asked) else _named(asked, tensor.name)
         return WHOLE if spec is None else self._made(type, spec, f"parameter {tensor.name!r}")
+
+    def again(self, tensor: Any) -> bool:
+        """Return whether a tensor from outside is gathered for the backward pass once more."""
+        if not isinstance(tensor, Parameter):
+            return False
+        asked = self.gather_again
+        return tensor.parallel_optimizer_comm_recompute or (asked(tensor) if callable(asked) else asked)
 
     def whole_shape(self, number: int, shape: Sequence[Any]) -> tuple[Any, ...]:
         """Return the shape of a whole argument of which calls are given parts of `shape`."""

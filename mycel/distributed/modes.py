@@ -43,7 +43,7 @@ from mycel.planner.planning import plan
 from mycel.planner.topology import HOST, Topology, load
 from mycel.prims.constrain import constrain
 from mycel.transforms.opening import without_calls
-from mycel.transforms.partition import WHOLE, Sharding, opened, sharding
+from mycel.transforms.partition import ALONE, WHOLE, Fusing, Sharding, opened, sharding
 from mycel.transforms.regions import without_marks
 from mycel.transport.environment import world
 from mycel.transport.place import transport
@@ -64,6 +64,10 @@ WITH_EFFECT = (
     "sharding_propagation",
     "enable_parallel_optimizer",
     "parallel_optimizer_config",
+    "comm_fusion",
+    "all_reduce_fusion_config",
+    "gradient_fp32_sync",
+    "force_fp32_communication",
     "pipeline_stages",
     "pipeline_segments",
     "pipeline_config",
@@ -230,9 +234,25 @@ def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
         parts = settings.dataset_strategy != "full_batch"
         pipeline = pipeline_of(settings)
         mesh = mesh_of((settings.dividing or 1) // (1 if pipeline is None else pipeline.stages))
-        layouts = OfSettings(mesh, parts=parts, settings=settings)
+        again = settings.parallel_optimizer_config.get("optimizer_level") == "level3"
+        wide = "all" if settings.force_fp32_communication else "gradients" if settings.gradient_fp32_sync else ""
+        layouts = OfSettings(mesh, (), None, parts, fusing_of(settings), again, wide, settings)
         known = jit.divided = (settings, Distributed(jit.__wrapped__, layouts, pipeline))
     return known[1]
+
+
+def fusing_of(settings: ParallelSettings) -> Fusing:
+    """Return how collectives are joined: by `comm_fusion`, whose sizes are in MiB, or where it
+    leaves all-reduces to us, by the indices of `all_reduce_fusion_config`.
+    """
+    asked = settings.comm_fusion
+    if not asked.get("openstate", True):
+        return ALONE
+    kinds = {"sums": "allreduce", "scatters": "reducescatter", "gathers": "allgather"}
+    sizes = {ours: asked[name]["config"] << 20 for ours, name in kinds.items() if asked[name]["mode"] == "size"}
+    by_index = asked["allreduce"]["mode"] == "index"
+    cuts = asked["allreduce"]["config"] if by_index else () if "sums" in sizes else settings.all_reduce_fusion_config
+    return Fusing(**sizes, cuts=tuple(cuts))
 
 
 def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:

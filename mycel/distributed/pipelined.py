@@ -27,6 +27,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.planner.stages import schedule
 from mycel.prims.constrain import Operator, constrain
+from mycel.transforms.partition import ALONE
 from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
 from mycel.transforms.pipeline.cutting import Pipe
 from mycel.transport.place import transport
@@ -109,7 +110,7 @@ class Piped:
         """
         self.version, self.layouts, self.pipeline = version, layouts, pipeline
         mesh = layouts.mesh
-        self.of = divide(version, layouts, count, layouts.parts, 0, sizes)
+        self.of = divide(version, layouts, count, layouts.parts, ALONE, sizes)
         self.made, self.writes, tied = self.of.made, self.of.writes, self.of.tied
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
@@ -143,7 +144,7 @@ class Piped:
 
     def stage(self, device: int) -> Stage:
         """Return the graph of one group of ranks."""
-        return self.pipe.stage(device)
+        return self.pipe.stage(device, self.layouts.fusing)
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
         """Run this rank's stage on its parts of a call's `tensors`, or on those that are whole."""

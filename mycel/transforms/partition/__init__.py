@@ -8,13 +8,17 @@ layout to another and what that costs, `divisions_of` and `implied` what a node 
 from mycel.transforms.partition.arrays import shard, whole
 from mycel.transforms.partition.choice import flowing
 from mycel.transforms.partition.division import divisions_of, implied
+from mycel.transforms.partition.fusing import ALONE, BY_SIZE, Fusing
 from mycel.transforms.partition.layouts import WHOLE, Part, Sharding, local_shape, local_type, part_of, sharding
 from mycel.transforms.partition.moves import Move, apply, route
 from mycel.transforms.partition.partitioner import Partitioned, opened, partition
 from mycel.transforms.partition.tasks import Message
 
 __all__ = [
+    "ALONE",
+    "BY_SIZE",
     "WHOLE",
+    "Fusing",
     "Message",
     "Move",
     "Part",

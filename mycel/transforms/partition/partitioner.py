@@ -12,11 +12,12 @@ The result depends on the graph and the layouts only, so that every rank finds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Optional
 
+from mycel.base.dtype import float32
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.mesh import Mesh
@@ -25,6 +26,7 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, outputs_of
+from mycel.prims.collectives import all_gather
 from mycel.prims.custom import all_nodes
 from mycel.prims.recompute import after
 from mycel.prims.rounds import known_rounds
@@ -33,7 +35,9 @@ from mycel.transforms.grad import expanded
 from mycel.transforms.loop_pairs import loop_pairs
 from mycel.transforms.partition.choice import BYTES_PER_BYTE, BYTES_PER_FLOP, Choice, Layout, Problem, choose, to_open
 from mycel.transforms.partition.division import Local, check_static, factor_part, factors_at, implied, local_outputs
-from mycel.transforms.partition.fusing import MOST_BYTES, fuse
+from mycel.transforms.partition.fusing import BY_SIZE, Fusing, fuse
+from mycel.transforms.partition.gathering import gathered_again
+from mycel.transforms.partition.gradients import gradients, is_narrow
 from mycel.transforms.partition.layouts import WHOLE, Sharding, elements, local_type, need_fit, static
 from mycel.transforms.partition.moves import Move, apply, route
 from mycel.transforms.partition.nested import HOLDERS, LIKELY_ROUNDS, Inside, Nested, agreed
@@ -73,7 +77,9 @@ def partition(
     outputs: Optional[Sequence[Optional[Sharding]]] = None,
     tied: Optional[Mapping[int, int]] = None,
     plan: Optional[Mapping[Node, Sharding]] = None,
-    fused_bytes: int = MOST_BYTES,
+    fusing: Fusing = BY_SIZE,
+    again: Collection[int] = (),
+    wide_sums: str = "",
 ) -> Partitioned:
     """Return the graph that each rank of a mesh runs in place of `graph`.
 
@@ -81,7 +87,10 @@ def partition(
     first user has it. `outputs` has what is asked of each output; None is as it comes, with nothing
     pending. `tied` maps outputs to inputs whose layouts they must have, as a parameter's new value
     has that of the parameter. `plan` has the divisions (layouts over factors) of nodes for which
-    they are decided. All-reduces that do not depend on each other are joined up to `fused_bytes`.
+    they are decided. Collectives that do not depend on each other are joined as `fusing` says.
+    Inputs with the numbers `again` are gathered for the backward pass once more instead of kept.
+    `wide_sums` says which sums of floats of 16 bits ranks make in float32: "gradients", "all" of
+    them, or "" for none.
 
     Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs or
     do not fit them, for inputs that are pending, and for divisions of nodes that cannot have them
@@ -121,18 +130,27 @@ def partition(
         )
     if not plan:
         graph = eliminate_common_subexpressions(graph)
-    kept = frozenset(graph.inputs[k] for k in tied.values())
-    nested = Nested(mesh, plan, lambda task: _of_task(task, mesh, plan, nested, fused_bytes))
+    asked, kept = _Asked(fusing, wide_sums), frozenset(graph.inputs[k] for k in tied.values())
+    nested = Nested(mesh, plan, lambda task: _of_task(task, mesh, plan, nested, asked))
     problem = Problem(graph, mesh, list(inputs), outputs, tied, plan, kept, None, nested)
-    result = _divided(problem, fused_bytes)
+    result = _divided(problem, asked, again)
     opened, divisions = result.opened, result.divisions
     return Partitioned(result.graph, mesh, result.inputs, result.outputs, result.messages, opened, divisions)
 
 
-def _divided(problem: Problem, fused_bytes: int, loose: Sequence[bool] = ()) -> _Made:
-    """Return the graph of a rank, with collectives joined up to `fused_bytes`.
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of the messages of a graph and of those inside of it, as of `partition`."""
 
-    `loose` says of which outputs of the `problem` something may stay pending.
+    fusing: Fusing
+    wide_sums: str
+
+
+def _divided(problem: Problem, asked: _Asked, again: Collection[int] = (), loose: Sequence[bool] = ()) -> _Made:
+    """Return the graph of a rank, with messages as `asked`.
+
+    Inputs with the numbers `again` are gathered twice. `loose` says of which outputs of the
+    `problem` something may stay pending.
     """
     graph = problem.graph
     while True:
@@ -144,13 +162,18 @@ def _divided(problem: Problem, fused_bytes: int, loose: Sequence[bool] = ()) -> 
             break
         graph, plan = _rewritten(graph, choice.opened, sums, problem.plan)
         problem = replace(problem, graph=graph, plan=plan)
-    made = _Maker(graph, problem.mesh, choice).run(problem.outputs, problem.tied, loose)
-    local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(made.graph), fused_bytes))
-    return replace(made, graph=local)
+    wide = set(graph.nodes) if asked.wide_sums == "all" else set()
+    if asked.wide_sums == "gradients":
+        wide = gradients(graph, problem.tied)
+    maker = _Maker(graph, problem.mesh, choice, wide)
+    made = maker.run(problem.outputs, problem.tied, loose)
+    local, twice = gathered_again(made.graph, [made.graph.inputs[k] for k in again])
+    local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(local), asked.fusing))
+    return replace(made, graph=local, messages=(*made.messages, *[maker.gathers[g] for g in twice]))
 
 
-def _of_task(task: Task, mesh: Mesh, plan: Mapping[Node, Sharding], nested: Nested, fused_bytes: int) -> Divided:
-    """Return a graph inside of a node divided on `mesh`, with `fused_bytes` as for `partition`.
+def _of_task(task: Task, mesh: Mesh, plan: Mapping[Node, Sharding], nested: Nested, asked: _Asked) -> Divided:
+    """Return a graph inside of a node divided on `mesh`, with messages as `asked`.
 
     `plan` has the divisions of nodes that are decided, `nested` divides the graphs in it.
     """
@@ -158,7 +181,7 @@ def _of_task(task: Task, mesh: Mesh, plan: Mapping[Node, Sharding], nested: Nest
     own = {n: plan[n] for n in graph.nodes if n in plan} if plan else {}
     stable = frozenset([n for n, s in zip(graph.inputs, task.stable) if s])
     problem = Problem(graph, mesh, task.inputs, task.outputs, {}, own, stable, task.data_axes, nested)
-    made = _divided(problem, fused_bytes, task.loose)
+    made = _divided(problem, asked, loose=task.loose)
     sent = sum(m.sent * (LIKELY_ROUNDS if m.times is None else m.times) for m in made.messages)
     return Divided(made.graph, made.outputs, made.messages, made.wanted, sent + _work(made.graph))
 
@@ -302,14 +325,18 @@ class _Made:
 class _Maker:
     """Makes a rank's nodes: `found` has, for each value, what the rank has of it by layout."""
 
-    def __init__(self, graph: Graph, mesh: Mesh, choice: Choice) -> None:
-        self.graph, self.mesh, self.choice = graph, mesh, choice
+    def __init__(self, graph: Graph, mesh: Mesh, choice: Choice, wide: Collection[Node]) -> None:
+        """Make one rank's graph of `graph` for a `mesh` by a `choice`; nodes of `wide` that have 16
+        bits are summed in float32.
+        """
+        self.graph, self.mesh, self.choice, self.wide = graph, mesh, choice, wide
         self.uses = use_counts(graph)
         self.found: dict[Node, dict[Sharding, Node]] = {}
         self.several: dict[Node, tuple[Node, ...]] = {}
         self.messages: list[Message] = []
         self.wanted: dict[Node, Sharding] = {}
         self.pairs = loop_pairs(graph)
+        self.gathers: dict[Node, Message] = {}
 
     def run(self, outputs: Sequence[Optional[Sharding]], tied: Mapping[int, int], loose: Sequence[bool] = ()) -> _Made:
         """Return the rank's graph.
@@ -445,13 +472,27 @@ class _Maker:
             if move.after in found:
                 node = found[move.after]
                 continue
+            sums = move.kind in ("all_reduce", "reduce_scatter") and move.op == "sum"
+            wide = sums and value in self.wide and is_narrow(value.type)
             with at(value.where or user):
+                if wide:
+                    node = E.cast(node, dtype=float32)
                 node = apply(node, [move], value.type, self.mesh)
+                if wide:
+                    node = E.cast(node, dtype=value.type.dtype)
             if move.kind not in ("slice", "mask"):
+                sent = move.sent * (2 if wide else 1)
                 self.messages.append(
-                    Message(
-                        move.kind, move.mesh_axes, move.sent, value.type, move.before, move.after, value.where or user
-                    )
+                    Message(move.kind, move.mesh_axes, sent, value.type, move.before, move.after, value.where or user)
                 )
+                if move.kind == "all_gather":
+                    self.gathers[_gather(node)] = self.messages[-1]
             found[move.after] = node
         return node
+
+
+def _gather(node: Node) -> Node:
+    """Return the gather of which a node is a view."""
+    while node.prim is not all_gather:
+        node = node.inputs[0]
+    return node

@@ -32,7 +32,7 @@ from mycel.prims import shape as S
 from mycel.prims.base import constant
 from mycel.prims.messages import FIRST_TAG, awaiting, messages
 from mycel.transforms.cse import eliminate_common_subexpressions
-from mycel.transforms.partition.fusing import MOST_BYTES, fuse
+from mycel.transforms.partition.fusing import BY_SIZE, Fusing, fuse
 from mycel.transforms.pipeline.assignment import Assignment, Kind, Unit
 from mycel.transforms.rewrite import use_counts
 
@@ -74,16 +74,16 @@ def cut(
     meshes: Sequence[Mesh],
     tied: Mapping[int, int],
     device: int,
-    fused_bytes: int = MOST_BYTES,
+    fusing: Fusing = BY_SIZE,
 ) -> Stage:
     """Return the graph of one device of a pipeline.
 
     `graph` is what a rank of the mesh `base` computes alone, and `made` has its units. `orders` has
     the forward and backward units of each device in their order, `meshes` the ranks of each device,
     `tied` the input that each output replaces; `device` is the number of the device. Collectives
-    are joined up to `fused_bytes`. Raises ShapeError where a unit uses what its order makes later.
+    are joined as `fusing` says. Raises ShapeError where a unit uses what its order makes later.
     """
-    return Pipe(graph, made, orders, base, meshes, tied).stage(device, fused_bytes)
+    return Pipe(graph, made, orders, base, meshes, tied).stage(device, fusing)
 
 
 class Pipe:
@@ -202,14 +202,14 @@ class Pipe:
     def _order(self, value: Node, target: int) -> tuple[int, int]:
         return self.number[value], target
 
-    def stage(self, device: int, fused_bytes: int = MOST_BYTES) -> Stage:
+    def stage(self, device: int, fusing: Fusing = BY_SIZE) -> Stage:
         """Return the graph of one device."""
         made = _Maker(self, device)
         made.exchange()
         numbers = tuple([k for k in range(len(self.graph.outputs)) if device in self.devices_of_output(k)])
         results = [made.image_of(self.graph.outputs[k]) for k in numbers]
         graph = Graph(self.graph.inputs, [*results, made.token], f"{self.graph.name}_{device}")
-        graph = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(graph), fused_bytes))
+        graph = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(graph), fusing))
         used = {n for n in toposort(graph.outputs) if n.prim is None}
         kept = {self.tied[k] for k in numbers if k in self.tied}
         inputs = tuple([k for k, n in enumerate(graph.inputs) if n in used or k in kept])

@@ -28,7 +28,17 @@ from mycel.prims.normalization import log_softmax, moments, softmax
 from mycel.prims.random import random_bits
 from mycel.prims.recompute import recompute
 from mycel.transforms.grad import vjp
-from mycel.transforms.partition import WHOLE, Partitioned, Sharding, divisions_of, part_of, partition, sharding
+from mycel.transforms.partition import (
+    ALONE,
+    WHOLE,
+    Fusing,
+    Partitioned,
+    Sharding,
+    divisions_of,
+    part_of,
+    partition,
+    sharding,
+)
 from mycel.transforms.passes import optimize
 from tests.transforms.partition.support import bytes_sent, check, close, kinds, layouts, run_ranks
 
@@ -303,8 +313,8 @@ def test_outputs_as_asked() -> None:
 def test_messages_are_no_larger_than_asked() -> None:
     graph = mlp()
     specs = layouts(DP, graph, [("dp",), (), (), (), ()])
-    assert kinds(partition(graph, DP, specs, tied=tied(graph), fused_bytes=0)) == {"all_reduce": 5}
-    assert kinds(partition(graph, DP, specs, tied=tied(graph), fused_bytes=600)) == {"all_reduce": 2}
+    assert kinds(partition(graph, DP, specs, tied=tied(graph), fusing=ALONE)) == {"all_reduce": 5}
+    assert kinds(partition(graph, DP, specs, tied=tied(graph), fusing=Fusing(600))) == {"all_reduce": 2}
 
 
 def test_one_device_changes_nothing() -> None:
