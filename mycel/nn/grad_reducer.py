@@ -19,7 +19,8 @@ __all__ = ["DistributedGradReducer", "PipelineGradReducer", "broadcast_parameter
 
 class DistributedGradReducer(Cell):
     """The sums of gradients over the processes of `group`; a single process keeps its own
-    gradients. Gradients of one element type go through one exchange.
+    gradients. Gradients go together as `comm_fusion` of the settings says, those of the last
+    parameters first, as these are there first; those of one element type in one exchange.
 
     `parameters` are those of the optimizer, one for each gradient that a call takes. With `mean`
     the sums are divided by `degree`, by default the number of processes; None is
@@ -50,11 +51,44 @@ class DistributedGradReducer(Cell):
         arguments.integer(name, "fusion_type", fusion_type)
         self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
         self.several = get_group_size(group) > 1
+        self.groups = _groups(self.parameters) if self.several else []
 
     def construct(self, grads: Any) -> Any:
         """Return the gradients summed over all processes."""
-        summed = joined_reduction(self.all_reduce, grads) if self.several else tuple(grads)
+        summed = self._summed(grads) if self.several else tuple(grads)
         return tuple([g / self.degree for g in summed]) if self.mean else summed
+
+    def _summed(self, grads: Any) -> tuple[Tensor, ...]:
+        if len(grads) != len(self.parameters):
+            return joined_reduction(self.all_reduce, grads)
+        found: list[Any] = list(grads)
+        for group in self.groups:
+            part = joined_reduction(self.all_reduce, [grads[k] for k in group])
+            for k, value in zip(group, part):
+                found[k] = value
+        return tuple(found)
+
+
+def _groups(parameters: Iterable[Parameter]) -> list[list[int]]:
+    """Return the places of parameters whose gradients go together, in the order in which these
+    go.
+    """
+    # Programs of one process need not load what divides.
+    from mycel.distributed.modes import fusing_of
+    from mycel.prims.collectives import all_reduce
+
+    sizes = [p.nbytes for p in parameters]
+    fusing = fusing_of(current())
+    room, size = fusing.room(all_reduce, sum(sizes)), 0
+    groups: list[list[int]] = []
+    for k in range(len(sizes) - 1, -1, -1):
+        begins = k + 1 in fusing.cuts if fusing.cuts else size + sizes[k] > room
+        if not groups or begins:
+            groups.append([])
+            size = 0
+        groups[-1].append(k)
+        size += sizes[k]
+    return groups
 
 
 def joined_reduction(reduce: Any, values: Any) -> tuple[Tensor, ...]:
