@@ -28,7 +28,8 @@ class Held(NamedTuple):
 
     A `piece` is the buffer of this rank's part, or the parts of all devices of this process. In a
     pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
-    there is no piece.
+    there is no piece. Where the stages are devices of this process, `copies` has the parts on each
+    of the `homes`, and `piece` those on the first.
     """
 
     piece: Any
@@ -36,6 +37,7 @@ class Held(NamedTuple):
     mesh: Mesh
     homes: tuple[Mesh, ...] = ()
     groups: tuple[Mesh, ...] = ()
+    copies: tuple[Spread, ...] = ()
 
     @property
     def is_everywhere(self) -> bool:
@@ -57,7 +59,7 @@ def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
         part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
         parts = transport().all_gather_list(part, mesh.devices)
     value = whole(parts, own.layout, mesh)
-    if own.homes and mesh == own.homes[0]:
+    if own.homes and not own.copies and mesh == own.homes[0]:
         place = mesh.devices.index(transport().rank)
         for other in own.groups:
             if other not in own.homes:

@@ -117,10 +117,10 @@ class OfDevices(Executor):
         hold(tensor, Held(piece, layout, self.mesh), lazily=True)
 
 
-def executor_for(mesh: Mesh) -> Executor:
-    """Return who runs programs for a mesh: devices of this process where it is alone and has them,
-    else ranks.
+def executor_for(mesh: Mesh, groups: int = 1) -> Executor:
+    """Return who runs programs for a mesh, or for as many `groups` of its size: devices of this
+    process where it is alone and has them, else ranks.
     """
-    if transport().size == 1 and engine().device_count() >= mesh.size > 1:
+    if transport().size == 1 and engine().device_count() >= mesh.size * groups > 1:
         return OfDevices(mesh)
     return OfRanks(mesh)

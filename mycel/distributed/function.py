@@ -20,7 +20,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts
 from mycel.distributed.dividing import divide, sizes_of
-from mycel.distributed.executing import Entry, Executor, OfRanks, executor_for, value_of
+from mycel.distributed.executing import Entry, Executor, executor_for, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
@@ -166,15 +166,14 @@ class Distributed:
         return version
 
     def _executor(self) -> Executor:
-        mesh = self.layouts.mesh
-        return executor_for(mesh) if self.pipeline is None else OfRanks(mesh)
+        return executor_for(self.layouts.mesh, 1 if self.pipeline is None else self.pipeline.stages)
 
     def _made(
         self, version: Version, count: int, executor: Executor, sizes: Mapping[str, int]
     ) -> Union[Divided, Piped]:
         if self.pipeline is None:
             return Divided(version, self.layouts, count, executor, sizes)
-        return Piped(version, self.layouts, count, self.pipeline, sizes)
+        return Piped(version, self.layouts, count, self.pipeline, executor, sizes)
 
     def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of the whole tensors' types, for staging."""

@@ -16,18 +16,20 @@ from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import SEMI_AUTO, ParallelSettings
 from mycel.compiled.version import Version
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import GivenParts, Held, hold
+from mycel.distributed.apart import GivenParts, Held, held, hold
 from mycel.distributed.balance import balanced
 from mycel.distributed.dividing import divide
-from mycel.distributed.executing import Entry, OfRanks, value_of
+from mycel.distributed.executing import Entry, Executor, OfDevices, OfRanks, value_of
 from mycel.distributed.layouts import Layouts
+from mycel.engines.base import Spread, Stages
 from mycel.engines.failures import out_of_memory
+from mycel.engines.select import engine
 from mycel.frontend.micro_batches import COMBINED
 from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.planner.stages import schedule
 from mycel.prims.constrain import Operator, constrain
-from mycel.transforms.partition import ALONE
+from mycel.transforms.partition import ALONE, Sharding
 from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
 from mycel.transforms.pipeline.cutting import Pipe
 from mycel.transport.place import transport
@@ -100,17 +102,27 @@ def meshes_of(mesh: Mesh, stages: int) -> list[Mesh]:
 
 
 class Piped:
-    """One version of a function as a pipeline; a rank runs the graph of its stage."""
+    """One version of a function as a pipeline.
+
+    A rank runs the graph of its stage; a process whose devices are the ranks runs those of all.
+    """
 
     def __init__(
-        self, version: Version, layouts: Layouts, count: int, pipeline: Pipeline, sizes: Mapping[str, int]
+        self,
+        version: Version,
+        layouts: Layouts,
+        count: int,
+        pipeline: Pipeline,
+        executor: Executor,
+        sizes: Mapping[str, int],
     ) -> None:
         """Divide and cut the graph of `version`, of which `count` inputs are arguments, by the
-        `layouts` inside of a stage and the `pipeline`; `sizes` are those of its symbols.
+        `layouts` inside of a stage and the `pipeline`, for ranks of the kind of `executor`; `sizes`
+        are those of its symbols.
         """
-        self.version, self.layouts, self.pipeline = version, layouts, pipeline
+        self.version, self.layouts, self.pipeline, self.executor = version, layouts, pipeline, executor
         mesh = layouts.mesh
-        self.of = divide(version, layouts, count, layouts.parts, ALONE, sizes)
+        self.of = divide(version, layouts, count, layouts.parts and executor.is_apart, ALONE, sizes)
         self.made, self.writes, tied = self.of.made, self.of.writes, self.of.tied
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
@@ -129,6 +141,7 @@ class Piped:
             )
         self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
         self._programs: dict[int, tuple[Stage, Entry]] = {}
+        self._together: Optional[tuple[list[Stage], Stages]] = None
 
     @property
     def here(self) -> int:
@@ -147,42 +160,95 @@ class Piped:
         return self.pipe.stage(device, self.layouts.fusing)
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
-        """Run this rank's stage on its parts of a call's `tensors`, or on those that are whole."""
-        version, device = self.version, self.here
-        stage, program = self._program(device)
-        mesh = self.meshes[device]
-        executor = OfRanks(mesh)
+        """Run this rank's stage on its parts of a call's `tensors`, or on those that are whole; or
+        the stages of all devices.
+        """
+        version = self.version
         given = [*tensors, *version.tensors]
-        buffers = []
-        for k in stage.inputs:
-            own = self.layouts.parts and k < len(tensors)
-            buffers.append(value_of(given[k]) if own else executor.piece(given[k], self.made.inputs[k]))
+        own = len(tensors) if self.layouts.parts and self.executor.is_apart else 0
         try:
-            values = program(*buffers)
+            found = self._on_rank(given, own) if self.executor.is_apart else self._on_devices(given)
         except MemoryError:
-            raise out_of_memory(stage.graph) from None
-        found = dict(zip(stage.outputs, values))
+            raise out_of_memory(self.graph) from None
         tied = {place for _, place in self.writes}
         out: list[Any] = [None] * len(self.of.types)
         for k, type in enumerate(self.of.types):
             if k not in tied:
-                out[k] = make(type, found[k])
+                out[k] = make(type, self.executor.own(found[k]))
         for i, place in self.writes:
             out[place] = given[i]
-            homes = tuple([self.meshes[d] for d in sorted(self.pipe.devices_of_output(place))])
-            hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
         version.kept = None
-        parts = GivenParts(tensors, self.made.inputs, mesh) if self.layouts.parts else tensors
+        parts = GivenParts(tensors, self.made.inputs, self.meshes[self.here]) if own else tensors
         return version._finish(out, parts, call)
+
+    def _homes(self, place: int) -> list[int]:
+        """Return the devices that have an output of the graph."""
+        return sorted(self.pipe.devices_of_output(place))
+
+    def _on_rank(self, given: Sequence[Tensor], own: int) -> dict[int, Any]:
+        """Return the outputs of this rank's stage, by their numbers, and keep what it writes.
+
+        Of the first `own` of `given` there are parts here.
+        """
+        device = self.here
+        stage, program = self._program(device)
+        mesh = self.meshes[device]
+        executor = OfRanks(mesh)
+        buffers = []
+        for k in stage.inputs:
+            buffers.append(value_of(given[k]) if k < own else executor.piece(given[k], self.made.inputs[k]))
+        found = dict(zip(stage.outputs, program(*buffers)))
+        for i, place in self.writes:
+            homes = tuple([self.meshes[d] for d in self._homes(place)])
+            hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
+        return found
+
+    def _on_devices(self, given: Sequence[Tensor]) -> dict[int, Any]:
+        """Return the outputs of all stages, by their numbers, and keep what they write."""
+        stages, programs = self._all()
+        pieces = []
+        for stage, mesh in zip(stages, self.meshes):
+            pieces.append([_on_mesh(given[k], self.made.inputs[k], mesh) for k in stage.inputs])
+        found: dict[int, Any] = {}
+        copies: dict[int, list[Spread]] = {}
+        for stage, results in zip(stages, programs.entry(*pieces)):
+            for k, piece in zip(stage.outputs, results):
+                found.setdefault(k, piece)
+                copies.setdefault(k, []).append(piece)
+        for i, place in self.writes:
+            homes = tuple([self.meshes[d] for d in self._homes(place)])
+            known = Held(
+                found[place], self.made.outputs[place], homes[0], homes, tuple(self.meshes), tuple(copies[place])
+            )
+            hold(given[i], known, lazily=True)
+        return found
+
+    def _all(self) -> tuple[list[Stage], Stages]:
+        if self._together is None:
+            stages = [self.stage(k) for k in range(len(self.meshes))]
+            programs = [(s.graph, m, self._aliases(s)) for s, m in zip(stages, self.meshes)]
+            self._together = (stages, engine().stages(programs))
+        return self._together
+
+    def _aliases(self, stage: Stage) -> dict[int, int]:
+        """Return which outputs of a stage take the memory of which of its inputs."""
+        place = {k: n for n, k in enumerate(stage.inputs)}
+        number = {k: n for n, k in enumerate(stage.outputs)}
+        return {number[o]: place[i] for o, i in self.version.aliases.items() if o in number and i in place}
 
     def _program(self, device: int) -> tuple[Stage, Entry]:
         if device not in self._programs:
             stage = self.stage(device)
-            place = {k: n for n, k in enumerate(stage.inputs)}
-            number = {k: n for n, k in enumerate(stage.outputs)}
-            aliases = {number[o]: place[i] for o, i in self.version.aliases.items() if o in number and i in place}
-            self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, aliases))
+            self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, self._aliases(stage)))
         return self._programs[device]
+
+
+def _on_mesh(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
+    """Return the piece of a tensor's value in a layout on the devices of a stage."""
+    known = held(tensor)
+    if known is not None and known.layout == layout and mesh in known.homes and known.copies:
+        return known.copies[known.homes.index(mesh)]
+    return OfDevices(mesh).piece(tensor, layout)
 
 
 def _as_first_part(graph: Graph) -> Graph:

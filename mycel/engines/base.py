@@ -44,6 +44,7 @@ __all__ = [
     "Rounds",
     "Sized",
     "Spread",
+    "Stages",
     "Together",
     "choose",
     "current",
@@ -155,6 +156,18 @@ class Together(ABC):
         """Return the compiled program as text, in which its communication can be counted."""
 
 
+class Stages(ABC):
+    """The programs of several meshes, each with its graph, which send each other messages."""
+
+    @abstractmethod
+    def entry(self, *given: Sequence[Spread]) -> Sequence[tuple[Spread, ...]]:
+        """Return for each mesh the outputs of its ranks, given their inputs.
+
+        Those of aliased outputs are the inputs themselves, with new values. Raises what the program
+        of one rank raises, and TypeError for inputs of other types.
+        """
+
+
 class Engine(ABC):
     """An engine, which turns graphs into programs and reports on them.
 
@@ -226,6 +239,17 @@ class Engine(ABC):
         raise Unsupported(
             f"the {self.name} engine runs a program on one device; set_context(engine='xla') runs one on several, and "
             "ranks that are processes have one each"
+        )
+
+    def stages(self, stages: Sequence[tuple[Graph, Mesh, Mapping[int, int]]]) -> Stages:
+        """Return the programs of the graphs of several meshes, which send each other messages.
+
+        Of each there are the graph of a rank, the mesh, and the inputs whose memory outputs take.
+        Raises what `together` raises.
+        """
+        raise Unsupported(
+            f"the {self.name} engine has one device; set_context(engine='xla') may have several, and ranks that are "
+            "processes have one each"
         )
 
     def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:

@@ -32,7 +32,7 @@ from mycel.transport.place import transport, within
 from tests.parallel import accounts
 from tests.parallel.adasum import alone_by_adasum
 from tests.parallel.networks import TASKS, Task
-from tests.parallel.ways import ALL, COMBINED, PIPELINES, by_adasum, divide, fits, parts
+from tests.parallel.ways import ALL, COMBINED, by_adasum, divide, fits, parts
 
 LOSSES, STATES = 1e-5, 5e-5
 # The gradient of a key's bias is 0, as it adds the same to all scores; Adam makes steps of what
@@ -165,7 +165,7 @@ def main() -> int:
     for name in asked.tasks.split(","):
         whole: dict[Any, Trained] = {}
         for way in asked.ways.split(","):
-            if not fits(made(name, 1), way, count) or (asked.devices and way in (*PIPELINES, *COMBINED)):
+            if not fits(made(name, 1), way, count) or (asked.devices and way in COMBINED):
                 continue
             key = way if way in COMBINED else parts(way, count)
             if key not in whole:

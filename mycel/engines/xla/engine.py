@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from mycel.base import config
 from mycel.base.log import logger
-from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Together, program_made
+from mycel.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Stages, Together, program_made
 from mycel.engines.host import HostEngine
 from mycel.engines.known_code import KnownCode
 from mycel.engines.sizes import Specialized
@@ -113,6 +113,12 @@ class XlaEngine(HostEngine):
 
         program_made(self)
         return DeviceTogether(graph, mesh, aliases or {})
+
+    def stages(self, stages: Sequence[tuple[Graph, Mesh, Mapping[int, int]]]) -> Stages:
+        from mycel.engines.xla.stages import DeviceStages
+
+        program_made(self)
+        return DeviceStages(stages)
 
     def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:
         from mycel.engines.xla.together import spread

@@ -7,27 +7,30 @@ control flow there is no between, so there it is refused, and so is recursion an
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Optional
 
 from mycel.base.errors import Unsupported
 from mycel.engines.xla.rules import RULES, SCOPED
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import excerpt
-from mycel.prims.base import GET_ITEM
-from mycel.prims.collectives import COLLECTIVES, mesh_position
+from mycel.prims.base import GET_ITEM, Primitive
+from mycel.prims.collectives import COLLECTIVES, exchange, mesh_position
+from mycel.prims.messages import messages
 from mycel.prims.recursion import recur, recursion
 from mycel.transforms.opening import by_definition, opened
 from mycel.transforms.passes import optimize
 
-__all__ = ["is_claimed", "is_host_step", "prepared", "why_on_host"]
+__all__ = ["EXCHANGES", "is_claimed", "is_host_step", "prepared", "why_on_host"]
 
 _RECURSIVE = (recursion, recur)
-_EXCHANGES = (*COLLECTIVES, mesh_position)
+# What ranks exchange, and what depends on their places.
+EXCHANGES = (*COLLECTIVES, mesh_position)
 
 
 def is_claimed(node: Node) -> bool:
     """Return whether XLA computes a node as it is, on one device."""
-    if node.prim in _EXCHANGES:
+    if node.prim in EXCHANGES:
         return False
     return node.prim is GET_ITEM or node.op in RULES or node.op in SCOPED
 
@@ -39,16 +42,16 @@ def is_host_step(node: Node) -> bool:
 
 def why_on_host(node: Node) -> str:
     """Return the reason why a node is left to the host."""
-    if node.prim in _EXCHANGES:
+    if node.prim in EXCHANGES or node.prim is messages:
         return f"{node.op} goes through the transport of this process"
     return f"XLA has no {node.op}"
 
 
-def prepared(graph: Graph, exchanges: bool = False) -> Graph:
+def prepared(graph: Graph, exchanges: Collection[Primitive] = ()) -> Graph:
     """Return the graph as it is run: opened and optimised.
 
-    With `exchanges`, collectives are computed as they stand, as under `shard_map`. Raises
-    Unsupported for what XLA cannot have.
+    In a program for several devices `exchanges` are the primitives of exchanging values, which it
+    computes as they stand. Raises Unsupported for what XLA cannot have.
     """
     found = opened(graph, _opening)
     if len(found.nodes) > 1:
@@ -61,12 +64,12 @@ def _opening(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]
     return None if is_claimed(node) and not (node.prim and node.prim.opens) else by_definition(node, inputs, _opening)
 
 
-def _check(graph: Graph, exchanges: bool, nested: bool) -> None:
+def _check(graph: Graph, exchanges: Collection[Primitive], nested: bool) -> None:
     """Raise Unsupported for what XLA cannot have."""
     for node in graph.nodes:
         if node.prim in _RECURSIVE:
             raise _refused(node, "recursion, which XLA cannot have; write a loop, or use the native engine")
-        if node.prim in _EXCHANGES and exchanges:
+        if node.prim in exchanges and node.prim is not exchange:
             continue
         if is_host_step(node) and (nested or exchanges):
             place = "inside of control flow" if nested else "in a program for several devices"

@@ -11,7 +11,7 @@ the mesh's devices, each of which has its own row. They stay on their devices fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mycel.base.errors import ShapeError
 from mycel.engines import base
 from mycel.engines.xla.binding import devices, jax, jnp
 from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
-from mycel.engines.xla.preparing import prepared
+from mycel.engines.xla.preparing import EXCHANGES, prepared
 from mycel.engines.xla.program import options, raise_noted
 from mycel.engines.xla.rules.collectives import AXIS
 from mycel.ir.dims import InconclusiveDimension
@@ -27,7 +27,7 @@ from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 
-__all__ = ["DeviceSpread", "DeviceTogether", "placement", "spread"]
+__all__ = ["DeviceSpread", "DeviceTogether", "Mapped", "check_inputs", "check_static", "placement", "spread"]
 
 
 class DeviceSpread(base.Spread):
@@ -82,33 +82,42 @@ def spread(mesh: Mesh, parts: Sequence[Any]) -> DeviceSpread:
     return DeviceSpread(mesh, jax.device_put(rows, placement(mesh)))
 
 
-class DeviceTogether(base.Together):
-    """The program of a graph of one rank, for all ranks of a mesh.
+def check_static(graph: Graph) -> None:
+    """Raise InconclusiveDimension for a graph with inputs of unknown sizes."""
+    for kind in graph.input_types:
+        if isinstance(kind, TensorType) and not kind.is_static:
+            raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
 
-    `aliases` maps outputs to the inputs whose memory they take; those `Spread`s have the results
-    afterwards. Raises Unsupported for what XLA cannot have, host steps included, and ValueError
-    where the mesh has more devices than jax.
+
+def check_inputs(name: str, types: Sequence[Any], mesh: Mesh, arrays: Sequence[Any]) -> None:
+    """Raise TypeError for inputs of the graph `name` that are not of its `types` on a mesh."""
+    if len(arrays) != len(types):
+        raise TypeError(f"{name} takes {len(types)} inputs, {len(arrays)} were given")
+    for array, kind in zip(arrays, types):
+        if array.shape[1:] != kind.shape or array.dtype != kind.dtype.numpy or len(array) != mesh.size:
+            raise TypeError(f"{name} takes {kind} on {mesh.size} devices, not {array.dtype}{array.shape}")
+
+
+class Mapped:
+    """A prepared graph of one rank as a function of jax's arrays with a row for each device.
+
+    `aliases` maps outputs to the inputs whose memory is donated to them.
     """
 
     def __init__(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int]) -> None:
-        for kind in graph.input_types:
-            if isinstance(kind, TensorType) and not kind.is_static:
-                raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
-        self.mesh, self.aliases = mesh, dict(aliases)
-        self.graph = prepared(graph, exchanges=True)
-        self.types: list[Any] = list(graph.input_types)
+        self.graph, self.mesh, self.aliases = graph, mesh, dict(aliases)
         self.sites: list[Site] = []
-        self.stops = may_stop(self.graph)
-        sharding = placement(mesh)
+        self.stops = may_stop(graph)
         self.donated = sorted(set(self.aliases.values()))
         self.kept = [i for i in range(len(graph.inputs)) if i not in set(self.donated)]
+        sharding = placement(mesh)
         rows = sharding.spec
         mapped = jax.shard_map(self._of_one, mesh=sharding.mesh, in_specs=(rows, rows), out_specs=rows, check_vma=False)
         self.function = jax.jit(mapped, donate_argnums=(0,), compiler_options=options())
 
     def _of_one(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
         """Return the rows of one device's results, and of its note, given those of its inputs."""
-        arrays: list[Any] = [None] * len(self.types)
+        arrays: list[Any] = [None] * len(self.graph.inputs)
         for places, values in ((self.donated, donated), (self.kept, kept)):
             for i, value in zip(places, values):
                 arrays[i] = value[0]
@@ -125,26 +134,51 @@ class DeviceTogether(base.Together):
             self.sites = sites
         return [r[None] for r in results]
 
+    def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Optional[Any]]:
+        """Return the results, and the notes of what stopped the devices if it may stop."""
+        found = self.function([arrays[i] for i in self.donated], [arrays[i] for i in self.kept])
+        return (found[:-1], found[-1]) if self.stops else (found, None)
+
+    def look(self, note: Any) -> None:
+        """Raise the error of a note, if it is one."""
+        raise_noted(self.sites, np.asarray(note.addressable_shards[0].data)[0])
+
+    def text(self) -> str:
+        """Return the program as XLA compiled it."""
+        kinds: list[Any] = list(self.graph.input_types)
+        rows = [jax.ShapeDtypeStruct((self.mesh.size, *t.shape), t.dtype.numpy) for t in kinds]
+        lowered = self.function.lower([rows[i] for i in self.donated], [rows[i] for i in self.kept])
+        return str(lowered.compile().as_text())
+
+
+class DeviceTogether(base.Together):
+    """The program of a graph of one rank, for all ranks of a mesh.
+
+    `aliases` maps outputs to the inputs whose memory they take; those `Spread`s have the results
+    afterwards. Raises Unsupported for what XLA cannot have, host steps included, and ValueError
+    where the mesh has more devices than jax.
+    """
+
+    def __init__(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int]) -> None:
+        check_static(graph)
+        self.mesh, self.aliases, self.types = mesh, dict(aliases), list(graph.input_types)
+        self.program = Mapped(prepared(graph, EXCHANGES), mesh, aliases)
+        self.name, self.count = graph.name, len(graph.outputs)
+
     def entry(self, *given: Any) -> tuple[DeviceSpread, ...]:
         """Return the outputs of all ranks, given their inputs.
 
         Raises what the program of one rank raises, and TypeError for inputs of other types.
         """
-        if len(given) != len(self.types):
-            raise TypeError(f"{self.graph.name} takes {len(self.types)} inputs, {len(given)} were given")
         arrays = [g.found for g in given]
-        for array, kind in zip(arrays, self.types):
-            if array.shape[1:] != kind.shape or array.dtype != kind.dtype.numpy or len(array) != self.mesh.size:
-                raise TypeError(
-                    f"{self.graph.name} takes {kind} on {self.mesh.size} devices, not {array.dtype}{array.shape}"
-                )
-        for i in self.donated:
+        check_inputs(self.name, self.types, self.mesh, arrays)
+        for i in self.program.donated:
             if sum(a is arrays[i] for a in arrays) > 1:
                 arrays[i] = jnp.copy(arrays[i])
-        found = self.function([arrays[i] for i in self.donated], [arrays[i] for i in self.kept])
+        found, note = self.program.run(arrays)
         seen = {id(a) for a in arrays}
         results: list[DeviceSpread] = []
-        for j, value in enumerate(found[: len(self.graph.outputs)]):
+        for j, value in enumerate(found):
             if id(value) in seen:
                 value = jnp.copy(value)
             seen.add(id(value))
@@ -153,12 +187,10 @@ class DeviceTogether(base.Together):
                 results.append(given[self.aliases[j]])
             else:
                 results.append(DeviceSpread(self.mesh, value))
-        if self.stops:
-            raise_noted(self.sites, np.asarray(found[-1])[0])
+        if note is not None:
+            self.program.look(note)
         return tuple(results)
 
     def text(self) -> str:
         """Return the program as XLA compiled it, in which its communication can be counted."""
-        rows = [jax.ShapeDtypeStruct((self.mesh.size, *t.shape), t.dtype.numpy) for t in self.types]
-        lowered = self.function.lower([rows[i] for i in self.donated], [rows[i] for i in self.kept])
-        return str(lowered.compile().as_text())
+        return self.program.text()

@@ -25,8 +25,8 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-5, "complex64": 2e
 # What XLA cannot have: at most eight.
 REFUSED = {"recursion"}
 # What the host computes between two programs of XLA.
-ON_HOST = {"eig", "householder", "loops", "matrix_exponential", "mesh_position", "positions"}
-EXCHANGES = {"all_gather", "all_reduce", "all_to_all", "permute", "reduce_scatter"}
+ON_HOST = {"eig", "householder", "loops", "matrix_exponential", "mesh_position", "messages", "positions"}
+EXCHANGES = {"all_gather", "all_reduce", "all_to_all", "exchange", "permute", "reduce_scatter", "spread"}
 # All element types of all samples take five minutes; else every sample and every type is compared.
 ALL = os.environ.get("MYCEL_ALL_CASES") == "1"
 

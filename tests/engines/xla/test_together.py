@@ -106,6 +106,18 @@ def test_random_programs_give_what_threads_give(seed: int) -> None:
             np.testing.assert_array_equal(found.part(rank), part)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "int8", "bool", "complex64"])
+def test_the_value_of_one_position(kind: str) -> None:
+    mesh = MESHES[1]
+    parts = [np.array([k, -0.0, 0.5 * k, np.inf if kind[0] in "fc" else 1]).astype(kind) for k in range(RANKS)]
+    x = input_node(tensor_type((4,), from_any(parts[0].dtype)))
+    graph = Graph([x], [collectives.spread(x, mesh=mesh, axes=("b",), source=2)])
+    wanted = run(RANKS, lambda rank: evaluate(graph, [parts[rank]]))
+    (found,) = ENGINE.together(graph, mesh).entry(ENGINE.spread(mesh, parts))
+    for rank, part in enumerate(found.parts()):
+        assert part.tobytes() == wanted[rank][0].tobytes()
+
+
 @pytest.mark.parametrize("op", ["sum", "max", "min", "prod"])
 @pytest.mark.parametrize("kind", ["float32", "float16", "int32"])
 def test_reductions_of_every_kind(op: str, kind: str) -> None:
@@ -179,6 +191,9 @@ def test_refusals() -> None:
         ENGINE.together(reduced, mesh).entry(ENGINE.spread(mesh, [np.zeros((2, 2), np.float32)] * 8))
     with pytest.raises(ShapeError, match="8 ranks need as many arrays of one type"):
         ENGINE.spread(mesh, [np.zeros(2)] * 3)
+    own = collectives.exchange(x, mesh=half, axes=("x",), sent=(2, 0, 0, 0), received=(2, 0, 0, 0))
+    with pytest.raises(Unsupported, match="exchange in a program for several devices"):
+        ENGINE.together(Graph([x], [own]), half)
     program = ENGINE.together(Graph([x], [E.exp(x)]), mesh)
     with pytest.raises(TypeError, match="takes .* on 8 devices, not float64"):
         program.entry(ENGINE.spread(mesh, [np.zeros((2, 2))] * 8))

@@ -80,6 +80,18 @@ def _permute(
     return lax.ppermute(x, AXIS, [(group[source], group[target]) for group in groups for source, target in pairs])
 
 
+def _spread(scope: Any, node: Node, x: Any, *, mesh: Mesh, axes: tuple[str, ...], source: int) -> Any:
+    groups = _groups(scope, mesh, axes)
+    here = _mesh_position(scope, node, mesh=mesh, axes=axes) == source
+    if x.dtype.kind == "c":
+        return lax.all_gather(x, AXIS, axis_index_groups=groups)[source]
+    # As whole numbers, so that every bit arrives.
+    whole = np.dtype(f"u{x.dtype.itemsize}")
+    bits = x.astype(whole) if x.dtype.kind == "b" else lax.bitcast_convert_type(x, whole)
+    found = lax.psum(jnp.where(here, bits, jnp.zeros((), whole)), AXIS, axis_index_groups=groups)
+    return found.astype(x.dtype) if x.dtype.kind == "b" else lax.bitcast_convert_type(found, x.dtype)
+
+
 def _mesh_position(scope: Any, node: Node, *, mesh: Mesh, axes: tuple[str, ...]) -> Any:
     _groups(scope, mesh, axes)
     positions = np.array([mesh.position(rank, axes) for rank in scope.ranks], np.int64)
@@ -92,5 +104,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_scatter": _reduce_scatter,
     "all_to_all": _all_to_all,
     "permute": _permute,
+    "spread": _spread,
     "mesh_position": _mesh_position,
 }

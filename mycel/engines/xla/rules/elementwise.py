@@ -180,8 +180,8 @@ def _to_odd(x: Any) -> Any:
     return lax.bitcast_convert_type((bits & ~cut) | odd, jnp.float64)
 
 
-def _after(x: Any, token: Any) -> Any:
-    return lax.optimization_barrier((x, token))[0]
+def _after(x: Any, *tokens: Any) -> Any:
+    return lax.optimization_barrier((x, *tokens))[0]
 
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -197,6 +197,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "identity": lambda x: x,
     "stop_gradient": lambda x: x,
     "after": _after,
+    "awaiting": _after,
     "complex": lambda x, y: lax.complex(*jnp.broadcast_arrays(x, y)),
     "real": lambda x: jnp.real(x),
     "imag": lambda x: jnp.imag(x),
