@@ -19,7 +19,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.ir.dims import product
+from mycel.ir.dims import DimLike, product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
@@ -28,7 +28,7 @@ from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.factors import other_axes_factors
 from mycel.prims.reduce import Axes, count, reduce_max, reduce_sum, reduced_shape, restore
 
-__all__ = ["log_softmax", "moments", "softmax"]
+__all__ = ["log_softmax", "moments", "moments_apart", "softmax"]
 
 CHUNK = 1024  # elements of one result
 TOGETHER = 32768  # elements of all results side by side
@@ -69,14 +69,29 @@ def _moments_expand(x: Node, *, axes: Axes) -> tuple[Node, Node]:
 
     Each chunk is reduced around its own mean (Chan, Golub and LeVeque, 1979).
     """
-    shape = x.shape
     axes = tuple(sorted(axes))
-    x, inner, outer = _chunks(x, axes)
+    kept = tuple([d for a, d in enumerate(x.shape) if a not in axes])
+    return _joined(*_chunks(x, axes), kept)
+
+
+def moments_apart(x: Node, axes: Axes, apart: Axes) -> tuple[Node, Node]:
+    """Return the moments of `x` over `axes`, in a form whose axes can be divided.
+
+    Those of `axes` that are in `apart` are reduced as they are, after the others.
+    """
+    kept = tuple([d for a, d in enumerate(x.shape) if a not in axes])
+    outer = tuple([a for a in sorted(axes) if a in apart])
+    return _joined(x, tuple([a for a in sorted(axes) if a not in apart]), outer, kept)
+
+
+def _joined(x: Node, inner: Axes, outer: Axes, kept: tuple[DimLike, ...]) -> tuple[Node, Node]:
+    """Return moments of shape `kept`, of chunks over the axes `inner`, joined over `outer`."""
+    if not inner:
+        inner, outer = outer, ()
     number = S.constant_like(count(x, inner), x)
     means = E.div(reduce_sum(x, axes=inner, keepdims=True), number)
     apart = E.sub(x, means)
     squares = reduce_sum(E.mul(apart, apart), axes=inner, keepdims=True)
-    kept = tuple([d for a, d in enumerate(shape) if a not in axes])
     if not outer:
         return S.reshape(means, kept), S.reshape(E.div(squares, number), kept)
     chunks = S.constant_like(count(x, outer), x)

@@ -12,6 +12,7 @@ The result depends on the graph and the layouts only, so that every rank finds t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -28,6 +29,7 @@ from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.prims.collectives import all_gather
 from mycel.prims.custom import all_nodes
+from mycel.prims.normalization import moments, moments_apart
 from mycel.prims.recompute import after
 from mycel.prims.rounds import known_rounds
 from mycel.transforms.cse import eliminate_common_subexpressions
@@ -152,15 +154,15 @@ def _divided(problem: Problem, asked: _Asked, again: Collection[int] = (), loose
     Inputs with the numbers `again` are gathered twice. `loose` says of which outputs of the
     `problem` something may stay pending.
     """
-    graph = problem.graph
+    graph, left = problem.graph, math.inf
     while True:
         choice = choose(problem)
-        sums = {} if choice.opened else regrouped(graph, choice.layouts)
         # Sums that a plan divides are as it says.
-        sums = {root: groups for root, groups in sums.items() if root not in problem.plan}
-        if not choice.opened and not sums:
+        sums, needless = ({}, math.inf) if choice.opened else regrouped(graph, choice.layouts, problem.plan)
+        if not choice.opened and (not sums or needless >= left):
             break
-        graph, plan = _rewritten(graph, choice.opened, sums, problem.plan)
+        left = needless
+        graph, plan = _rewritten(graph, choice.opened, sums, problem.plan, choice.layouts)
         problem = replace(problem, graph=graph, plan=plan)
     wide = set(graph.nodes) if asked.wide_sums == "all" else set()
     if asked.wide_sums == "gradients":
@@ -210,7 +212,7 @@ def opened(graph: Graph) -> Graph:
     if not to_open(graph):
         return graph
     while nodes := to_open(graph):
-        graph, _ = _rewritten(graph, nodes, {}, {})
+        graph, _ = _rewritten(graph, nodes, {}, {}, {})
     return eliminate_common_subexpressions(graph)
 
 
@@ -219,12 +221,16 @@ def _single(layout: Layout) -> Sharding:
 
 
 def _rewritten(
-    graph: Graph, opened: Sequence[Node], sums: Mapping[Node, list[list[Node]]], plan: Mapping[Node, Sharding]
+    graph: Graph,
+    opened: Sequence[Node],
+    sums: Mapping[Node, list[list[Node]]],
+    plan: Mapping[Node, Sharding],
+    layouts: Mapping[Node, Layout],
 ) -> tuple[Graph, dict[Node, Sharding]]:
     """Return a graph with some nodes opened and some sums in another order, and its plan.
 
     `opened` are replaced by their definitions, `sums` by the sums of their groups of terms; `plan`
-    has divisions of nodes of `graph`.
+    has divisions of nodes of `graph`, `layouts` the layouts of its values as far as they are known.
     """
     image: dict[Node, Node] = {}
     results: dict[Node, tuple[Node, ...]] = {}
@@ -234,8 +240,7 @@ def _rewritten(
         if node in gone:
             assert node.prim is not None
             with at(node.where):
-                apart = adds_into(node)
-                results[node] = taken_apart(node, operands) if apart else expanded(node.prim, operands, node.params)
+                results[node] = _opened(node, operands, layouts)
             if not isinstance(node.type, tuple):
                 image[node] = results[node][0]
         elif node in sums:
@@ -248,6 +253,19 @@ def _rewritten(
         if node in plan and node not in gone and node not in sums:
             kept[image.get(node, node)] = plan[node]
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), kept
+
+
+def _opened(node: Node, operands: tuple[Node, ...], layouts: Mapping[Node, Layout]) -> tuple[Node, ...]:
+    """Return what a node is replaced by, of other operands; `layouts` are as for `_rewritten`."""
+    assert node.prim is not None
+    if adds_into(node):
+        return taken_apart(node, operands)
+    if node.prim is moments:
+        # Where nothing is known of layouts, what is divided will be the batch.
+        (x,) = node.inputs
+        apart = [p.axis for p in _single(layouts[x]).parts] if x in layouts else [0]
+        return moments_apart(operands[0], node.params["axes"], tuple(apart))
+    return expanded(node.prim, operands, node.params)
 
 
 def _operands(node: Node) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ of the graph, first those with nothing pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Union
 
 from mycel.ir.graph import Graph, Node
@@ -24,30 +24,40 @@ Pending = tuple[tuple[str, str], ...]
 Layout = Union[Sharding, tuple[Sharding, ...]]
 
 
-def regrouped(graph: Graph, layouts: Mapping[Node, Layout]) -> dict[Node, list[list[Node]]]:
-    """Return the additions to be made in another order, as groups of terms by their root.
+def regrouped(
+    graph: Graph, layouts: Mapping[Node, Layout], decided: Container[Node] = ()
+) -> tuple[dict[Node, list[list[Node]]], int]:
+    """Return the additions to be made in another order, as groups of terms by their root, and how
+    many times less values are settled by that.
 
     `layouts` has the layout in which each value comes, with what is pending. An addition is named
-    where its terms in the present order are settled more often than there are kinds of them.
+    where its terms in the present order are settled more often than there are kinds of them. Those
+    that are `decided` stay as they are.
     """
+    uses = use_counts(graph)
 
     def layout_of(node: Node) -> Sharding:
         layout = layouts[node]
         return layout if isinstance(layout, Sharding) else WHOLE
 
-    inner = _inner(graph)
+    def pending(node: Node) -> Pending:
+        # What several use is settled for all of them.
+        return layout_of(node).pending if uses[node] == 1 else ()
+
+    inner, needless = _inner(graph), 0
     found: dict[Node, list[list[Node]]] = {}
     for root in graph.nodes:
-        if root.prim is not E.add or root in inner or root.dtype.kind != "f":
+        if root.prim is not E.add or root in inner or root in decided or root.dtype.kind != "f":
             continue
         terms: list[Node] = []
-        settled = _collect(root, inner, terms, layout_of)
+        settled = _collect(root, layout_of(root).pending, inner, terms, pending)
         groups: dict[Pending, list[Node]] = {(): []}
         for term in terms:
-            groups.setdefault(layout_of(term).pending, []).append(term)
+            groups.setdefault(pending(term), []).append(term)
         if settled > len(groups) - 1 and all(t.type == root.type for t in terms):
             found[root] = [g for g in groups.values() if g]
-    return found
+            needless += settled - len(groups) + 1
+    return found, needless
 
 
 def terms_beside(graph: Graph) -> dict[Node, int]:
@@ -59,7 +69,7 @@ def terms_beside(graph: Graph) -> dict[Node, int]:
     for root in graph.nodes:
         if root.prim is E.add and root not in inner:
             terms: list[Node] = []
-            _collect(root, inner, terms, lambda _: WHOLE)
+            _collect(root, (), inner, terms, lambda _: ())
             if all(t.prim is S.PAD for t in terms):
                 found.update(dict.fromkeys(terms, len(terms)))
     return found
@@ -86,15 +96,20 @@ def _inner(graph: Graph) -> set[Node]:
     return found
 
 
-def _collect(node: Node, inner: set[Node], terms: list[Node], layout_of: Callable[[Node], Sharding]) -> int:
-    """Put the terms of a sum into a list; return how many of its operands are settled in it."""
+def _collect(
+    node: Node, pending: Pending, inner: set[Node], terms: list[Node], pending_of: Callable[[Node], Pending]
+) -> int:
+    """Put the terms of a sum into a list; return how many of its operands are settled in it.
+
+    `node` is the sum, `pending` what is pending of it, `inner` are sums in it, and `terms` is the
+    list; `pending_of` says what is pending of an operand.
+    """
     settled = 0
-    pending = layout_of(node).pending
     for value in node.inputs:
-        own = layout_of(value).pending
+        own = pending_of(value)
         settled += bool(own) and own != pending
         if value in inner:
-            settled += _collect(value, inner, terms, layout_of)
+            settled += _collect(value, own, inner, terms, pending_of)
         else:
             terms.append(value)
     return settled

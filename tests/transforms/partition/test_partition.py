@@ -233,6 +233,24 @@ def embedding(batch: int = 6, vocabulary: int = 12) -> Graph:
     return step(loss, [ids, labels], [table])
 
 
+@pytest.mark.parametrize("count", [3, 8])
+@pytest.mark.parametrize("shape, axes", [((24, 4, 16, 16), (0, 2, 3)), ((24, 5), (0,)), ((24, 6, 4), (1, 0))])
+def test_moments_of_divided_rows_gather_nothing(count: int, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    (x,) = inputs_of(x=shape)
+    mesh = Mesh((count,), ("dp",))
+    graph = Graph([x], list(moments(x, axes=axes)))
+    made = check(graph, mesh, layouts(mesh, graph, [("dp",)]), arrays_of(graph))
+    assert set(kinds(made)) == {"all_reduce"}
+
+
+def test_a_term_that_a_sum_has_twice() -> None:
+    x, y = inputs_of(x=(8, 3), y=(8, 3))
+    twice = total(E.mul(x, x), (0, 1))
+    graph = Graph([x, y], [E.add(E.add(total(y, (0, 1)), twice), twice)])
+    made = check(graph, DP, layouts(DP, graph, [("dp",), ("dp",)]), arrays_of(graph))
+    assert set(kinds(made)) == {"all_reduce"}
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_rows_of_an_embedding(count: int) -> None:
     """The table is never moved, nor are logits, of which nobody has all: softmax is combined."""
