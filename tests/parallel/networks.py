@@ -27,7 +27,8 @@ class Task:
     `step` does both. `tokens` has, for each input, the axis that sequence parallelism divides;
     `operators` has the layouts of operator parallelism by parameter, with "tp" for the mesh axis.
     `shown` returns of a batch what has to be equal bit for bit, as the masks of dropout, beside a
-    gradient that it takes.
+    gradient that it takes. `excluded` has the beginnings of the names of ways that do not fit.
+    Without `is_bounded` values are exchanged as well as gradients.
     """
 
     network: Any
@@ -38,6 +39,8 @@ class Task:
     operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     tokens: tuple[Any, ...] = ()
     shown: Optional[Callable[..., Any]] = None
+    excluded: tuple[str, ...] = ()
+    is_bounded: bool = True
 
     def parameters(self) -> dict[str, Any]:
         """All parameters and states by name."""
@@ -62,7 +65,9 @@ def training(
     batches: list[tuple[np.ndarray, ...]],
     **more: Any,
 ) -> Task:
-    """The training of a network by an optimizer; `more` are other fields of the task."""
+    """The training of a network by an optimizer, or by what one makes of it; `more` are other
+    fields of the task.
+    """
     weights = network.trainable_params()
     update = optimizer(weights)
     derive = ms.value_and_grad(lambda *batch: loss(network, *batch), None, weights)

@@ -35,6 +35,8 @@ def parts(way: str, count: int) -> int:
 
 def fits(task: Task, way: str, count: int) -> bool:
     """Whether a task can be divided in a way among so many ranks."""
+    if way.startswith(task.excluded):
+        return False
     if way == "tokens":
         return bool(task.tokens)
     if way == "three":
@@ -61,8 +63,8 @@ def layouts(task: Task, way: str, count: int) -> Layouts:
 
 
 def everything(p: Any) -> Any:
-    """All that is worth it is divided."""
-    return ("dp",) if p.ndim and p.size > 8 else None
+    """All that is worth it is divided; tables of learning rates are only read, and stay whole."""
+    return ("dp",) if p.ndim and p.shape[0] > 1 and p.size > 8 and p.name != "learning_rate" else None
 
 
 def states_of(task: Task) -> Callable[[Any], Any]:
