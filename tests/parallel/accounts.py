@@ -16,6 +16,8 @@ from mycel.transforms.partition import local_type
 from tests.parallel.networks import ROWS, Layer, Task
 from tests.parallel.ways import everything, parts, states_of
 
+FEW = 100  # the bytes of sums that are no gradients
+
 
 def bytes_of_statistics(task: Task) -> int:
     """The sums of batch normalisation: two forwards, two backwards."""
@@ -31,7 +33,8 @@ def checked(task: Task, way: str, count: int, found: Communication, batch: list[
         wrong.append(f"sends {', '.join(sorted(kinds))}")
     if way in ("data", "recompute", "accumulation", "zero1", "zero2", "zero3"):
         gradients = sum(padded(p, count) if way[:4] == "zero" else p.nbytes for p in task.network.trainable_params())
-        most = 2 * (count - 1) / count * (1.05 * gradients + parts(way, count) * bytes_of_statistics(task))
+        statistics = parts(way, count) * bytes_of_statistics(task)
+        most = 2 * (count - 1) / count * (1.05 * gradients + statistics) + FEW
         remarks.append(f"{found.sent / most:.2f} of the most that it may send")
         if found.sent > most:
             wrong.append(f"sends {found.sent} bytes, more than {most:.0f}")

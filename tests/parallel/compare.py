@@ -113,9 +113,13 @@ def compared(name: str, way: str, count: int, steps: int, expected: Trained) -> 
         with within(counted):
             step = wrap(task.step)
             batches = [[ms.Tensor(a) for a in batch] for batch in task.batches]
+            accounted = predicted(step, batches)
             losses = np.array([float(step(*batch)) for batch in batches])
-            sent = counted.sent
-        wrong, remarks = checked(task, way, count, step, batches, sent)
+            sent, total = counted.sent, sum(c.sent for c in accounted)
+        wrong, remarks = accounts.checked(task, way, count, accounted[0], batches[0]) if task.is_bounded else ([], [])
+        remarks.insert(0, f"{accounted[0].sent} bytes a step")
+        if transport().size > 1 and sent != total:
+            wrong.append(f"{sent} bytes were sent, {total} were predicted")
         shown = [] if task.shown is None else arrays(wrap(task.shown)(*batches[0]))
         found = Trained(losses, task.values(), shown)
     by_loss = np.abs(found.losses - expected.losses).max() / np.abs(expected.losses).max()
@@ -129,23 +133,14 @@ def compared(name: str, way: str, count: int, steps: int, expected: Trained) -> 
     return Compared(by_loss, by_state, wrong, remarks)
 
 
-def checked(
-    task: Task, way: str, count: int, step: Distributed, batches: list[list[Any]], sent: int
-) -> tuple[list[str], list[str]]:
-    """What is wrong with the communication of steps that have sent so many bytes, and remarks."""
+def predicted(step: Distributed, batches: list[list[Any]]) -> list[Communication]:
+    """What this rank, or the one that sends most, will send for each batch."""
     rank = transport().rank if transport().size > 1 else None
-    predicted: dict[Any, Communication] = {}
-    total = 0
-    for batch in batches:
-        shapes = tuple([t.shape for t in batch])
-        if shapes not in predicted:
-            predicted[shapes] = Communication(step.divided(*batch).graph, rank=rank)
-        total += predicted[shapes].sent
-    first = next(iter(predicted.values()))
-    wrong, remarks = accounts.checked(task, way, count, first, batches[0]) if task.is_bounded else ([], [])
-    if rank is not None and sent != total:
-        wrong.append(f"{sent} bytes were sent, {total} were predicted")
-    return wrong, [f"{first.sent} bytes a step", *remarks]
+    known: dict[Any, Communication] = {}
+    for shapes, batch in [(tuple([t.shape for t in batch]), batch) for batch in batches]:
+        if shapes not in known:
+            known[shapes] = Communication(step.divided(*batch).graph, rank=rank)
+    return [known[tuple([t.shape for t in batch])] for batch in batches]
 
 
 def alone(name: str, way: str, count: int, steps: int) -> Trained:

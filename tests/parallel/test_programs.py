@@ -58,6 +58,17 @@ def test_features_of_model_in_every_mode() -> None:
     assert out.count(" agrees") == 24
 
 
+def test_networks_in_every_way() -> None:
+    out = launched(2, "../compare.py", "--tasks", "lenet,autoencoder", "--steps", 3)
+    assert out.count(" agrees") == 24, out
+
+
+def test_data_and_operators_and_stages_on_four_ranks() -> None:
+    ways = "both,zero1,zero2,pipeline-1f1b,pipeline-interleaved"
+    out = launched(4, "../compare.py", "--tasks", "experts,speech", "--ways", ways, "--steps", 3)
+    assert out.count(" agrees") == 10, out
+
+
 def test_the_dense_network_of_the_slides() -> None:
     assert launched(4, "dense_net.py").count(" agrees") == 8
 
