@@ -64,9 +64,9 @@ def test_networks_in_every_way() -> None:
 
 
 def test_data_and_operators_and_stages_on_four_ranks() -> None:
-    ways = "both,zero1,zero2,pipeline-1f1b,pipeline-interleaved"
-    out = launched(4, "../compare.py", "--tasks", "experts,speech", "--ways", ways, "--steps", 3)
-    assert out.count(" agrees") == 10, out
+    ways = "both,zero2,pipeline-interleaved"
+    out = launched(4, "../compare.py", "--tasks", "experts", "--ways", ways, "--steps", 2)
+    assert out.count(" agrees") == 3, out
 
 
 def test_the_dense_network_of_the_slides() -> None:
