@@ -44,7 +44,7 @@ def build(net: Any, *inputs: Any, target: str, name: str = "model") -> Library:
 
 
 def of_model(model: Model, known: list[str], target: str, name: str) -> Library:
-    """Return the library of a staged network.
+    """Return the library of a staged network, the `model`.
 
     `known` are names of its arguments, `target` and `name` are as for `build`.
     """

@@ -52,7 +52,9 @@ def alike(kind: str, arrays: Sequence[Array], ranks: Sequence[int]) -> list[Arra
 
 
 def apart(own: int, mine: str, rank: int, theirs: str) -> RuntimeError:
-    """Return the error of a rank that is in another collective than a rank that it meets."""
+    """Return the error of the rank `own`, which is in the collective `mine` while `rank`, which it
+    meets, is in `theirs`.
+    """
     more = "" if theirs != mine else " of another group, or another time"
     return RuntimeError(
         f"rank {own} is in {mine} and rank {rank} in {theirs}{more}: all ranks of a group must call the same "

@@ -34,7 +34,11 @@ Step = tuple[int, Facts, int]  # a rank, what it tells, and whom it waits for
 
 
 class _Neighbours:
-    """The other ranks of this machine: their processes and boards, by rank."""
+    """The other ranks of this machine.
+
+    `others` has their processes and boards, by rank; `board` is this rank's own. After so many
+    seconds a `standstill` is the end.
+    """
 
     def __init__(self, rank: int, board: int, others: dict[int, tuple[int, int]], standstill: float) -> None:
         self.rank, self.board, self.others, self.standstill = rank, board, others, standstill
@@ -94,7 +98,10 @@ class _Neighbours:
         )
 
     def judge(self, target: int, theirs: Facts, rank: int, facts: Facts) -> None:
-        """End all if `target`, for which `rank` waits, stands still or has left."""
+        """End all if `target`, for which `rank` waits, stands still or has left.
+
+        `theirs` is what the one tells, `facts` what the other does.
+        """
         if self.seconds_still(target, theirs) < self.standstill:
             return
         what = "has ended" if theirs.get("left") else f"stands still at {theirs['where'] or 'no known line'}"

@@ -276,7 +276,10 @@ class Sockets(Transport):
     def met(
         self, kind: str, parts: Sequence[Array], ranks: Sequence[int], into: Optional[Sequence[Array]] = None
     ) -> list[Array]:
-        """Send a part to each of `ranks`; return what they sent, in the arrays `into` if given."""
+        """Send one of `parts` to each of `ranks`, and return what they sent.
+
+        `kind` says of which collective it is; what comes lies in the arrays `into`, if given.
+        """
         members = tuple(ranks)
         if self.rank not in members:
             raise ValueError(f"{kind}: rank {self.rank} is none of the ranks {members}")

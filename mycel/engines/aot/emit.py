@@ -17,7 +17,7 @@ _WIDTHS = re.compile(r'"(prefer|min-legal)-vector-width"="\d+"')
 
 
 def object_code(module: Module, entry: str, target: Target, assembly: bool = False) -> bytes:
-    """Return the object of a module whose function `entry` is all that is seen from outside.
+    """Return the object of a `module` for a `target`; all that is seen from outside is `entry`.
 
     With `assembly` it is the code in words.
     """

@@ -42,7 +42,9 @@ class Module:
 
 class _Writer:
     def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str) -> None:
-        """Begin the text of `plan`, whose inputs are `given` arguments and then `values`."""
+        """Begin the text of a function `name` for `plan`, whose inputs are `given` arguments and
+        then `values`.
+        """
         self.plan, self.given, self.values, self.name = plan, given, values, name
         self.globals: list[str] = []
         self.slots: list[str] = []

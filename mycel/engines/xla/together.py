@@ -90,7 +90,7 @@ def check_static(graph: Graph) -> None:
 
 
 def check_inputs(name: str, types: Sequence[Any], mesh: Mesh, arrays: Sequence[Any]) -> None:
-    """Raise TypeError for inputs of the graph `name` that are not of its `types` on a mesh."""
+    """Raise TypeError unless `arrays` are inputs of the graph `name`: its `types` on a `mesh`."""
     if len(arrays) != len(types):
         raise TypeError(f"{name} takes {len(types)} inputs, {len(arrays)} were given")
     for array, kind in zip(arrays, types):

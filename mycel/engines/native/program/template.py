@@ -99,7 +99,8 @@ class Template:
 
     `lowerings` counts all lowerings of the process. `objects` has the code by text of kernels
     that were new to the process, where it is asked for before they are linked. The template of an
-    `inner` function is a part of programs that call it.
+    `inner` function is a part of programs that call it. `aliases` maps outputs to the inputs that
+    they replace; `making` makes the kernels, in place of one that compiles them for this machine.
     """
 
     lowerings = 0
