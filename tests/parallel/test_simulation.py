@@ -106,9 +106,10 @@ def test_a_step_with_tensor_and_data_parallel_layers():
     assert [e.kind for e in sums] == ["all_reduce"] * 4 * 2  # four a layer
     small = simulate(made, A100.topology(mesh), found.aliases)
     assert small.devices == 8 and small.fits and small.exposed > 0
-    # Each rank has the same work on more devices, and messages that take longer.
+    # Each rank has the same work on more devices, and messages that take longer, so that some
+    # values are held a little longer.
     many = simulate(made, A100.topology(Mesh((512, 8), mesh.names)), found.aliases, scaled=True)
-    assert many.devices == 4096 and many.memory == small.memory
+    assert many.devices == 4096 and small.memory <= many.memory < 1.1 * small.memory
     assert many.seconds > small.seconds
     assert many.classes[0].compute == pytest.approx(small.classes[0].compute)
 

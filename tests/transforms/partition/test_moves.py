@@ -112,13 +112,13 @@ def test_what_ranks_send() -> None:
 def test_bytes_are_those_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gathers and exchanges send as many bytes as is said, of which a rank keeps its own share."""
     mesh, counts = Mesh((3,), ("x",)), [0.0] * 3
-    exchange = threads.Threads.exchange
+    met = threads.Threads.met
 
-    def counted(self: Any, parts: Any, ranks: Any) -> Any:
+    def counted(self: Any, kind: str, parts: Any, ranks: Any) -> Any:
         counts[self.rank] += sum(p.nbytes for p, r in zip(parts, ranks) if r != self.rank)
-        return exchange(self, parts, ranks)
+        return met(self, kind, parts, ranks)
 
-    monkeypatch.setattr(threads.Threads, "exchange", counted)
+    monkeypatch.setattr(threads.Threads, "met", counted)
     rows, columns = sharding(mesh, SHAPE, ("x",)), sharding(mesh, SHAPE, (None, "x"))
     for start, end in ((rows, WHOLE), (columns, rows), (rows, columns)):
         counts[:] = [0.0] * 3
