@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -49,6 +49,7 @@ from mycel.transforms.rewrite import use_counts
 __all__ = ["Posed", "layouts_of", "pose", "seconds_of_route"]
 
 Array = np.ndarray[Any, Any]
+FREE = ("slice", "mask")  # moves in which a rank sends nothing
 Value = tuple[Node, int]
 Asking = tuple[int, list[Sharding], int]  # an item, the layout that each alternative wants, when
 Table = tuple[Array, Array, tuple[Array, ...], tuple[Sharding, ...]]
@@ -108,12 +109,22 @@ def seconds_of_route(moves: Sequence[Move], type: TensorType, topology: Topology
     """Return the seconds of moves of a tensor of `type` over the links of a topology."""
     total = 0.0
     for move in moves:
-        if move.kind in ("slice", "mask"):
+        if move.kind in FREE:
             total += topology.device.seconds(0, 2 * _bytes(type, move.after))
         else:
             larger = max(_bytes(type, move.before), _bytes(type, move.after))
             total += topology.seconds(move.kind, larger, move.mesh_axes)
     return total
+
+
+def _count(layout: Sharding) -> int:
+    """Return how many ranks have each its own part."""
+    return math.prod([p.count for p in layout.parts])
+
+
+def _shares(move: Move) -> int:
+    """Return of how many even parts a move takes one, as `seconds_of_route` counts it."""
+    return _count(move.after) if move.kind in FREE else min(_count(move.before), _count(move.after))
 
 
 def _bytes(type: Any, layout: Sharding) -> int:
@@ -173,6 +184,8 @@ class _Posing:
         self.wanted: list[list[list[Sharding]]] = []
         self.given: list[list[list[Sharding]]] = []
         self.ways: dict[Any, tuple[float, int]] = {}
+        self.forms: dict[Any, int] = {}
+        self.legs: dict[Any, list[tuple[str, tuple[str, ...], int]]] = {}
         self.kinds: dict[Any, Any] = {}
         self.tables: dict[Any, Table] = {}
         self.columns: dict[Value, tuple[Sharding, ...]] = {}
@@ -342,16 +355,56 @@ class _Posing:
 
     def _way(self, start: Sharding, end: Sharding, type: TensorType) -> tuple[float, int]:
         """Return the seconds of a way and the bytes of the copy it makes."""
-        key = (start, end, type)
-        found = self.ways.get(key)
-        if found is None:
-            if start == end:
-                found = (0.0, 0)
-            else:
-                moves = route(start, end, type, self.mesh)
-                found = (seconds_of_route(moves, type, self.topology), _bytes(type, end))
-            self.ways[key] = found
+        if start == end:
+            return 0.0, 0
+        moves = route(start, end, type, self.mesh)
+        return seconds_of_route(moves, type, self.topology), _bytes(type, end)
+
+    def _ways(self, starts: Iterable[Sharding], ends: Iterable[Sharding], type: TensorType) -> list[list[Any]]:
+        """Return `_way` from each layout to each.
+
+        Where two layouts divide evenly, the moves between them are the same for tensors of all
+        shapes, and each moves an even share of the bytes.
+        """
+        wanted, size, found = [(w, self._form(w)) for w in ends], _bytes(type, WHOLE), []
+        for start in starts:
+            form, row = self._form(start), []
+            for end, other in wanted:
+                even = form is not None and other is not None
+                key = (form, other, size) if even else (start, end, type)
+                known = self.ways.get(key)
+                if known is None:
+                    known = self._even_way(form, other, start, end, type) if even else self._way(start, end, type)
+                    self.ways[key] = known
+                row.append(known)
+            found.append(row)
         return found
+
+    def _even_way(
+        self, form: Optional[int], other: Optional[int], start: Sharding, end: Sharding, type: TensorType
+    ) -> tuple[float, int]:
+        """Return `_way` from `start` to `end`, of the forms `form` and `other`, of a `type`."""
+        legs = self.legs.get((form, other))
+        if legs is None:
+            moves = () if start == end else route(start, end, type, self.mesh)
+            legs = self.legs[form, other] = [(m.kind, m.mesh_axes, _shares(m)) for m in moves]
+        size, seconds = _bytes(type, WHOLE), 0.0
+        for kind, axes, shares in legs:
+            if kind in FREE:
+                seconds += self.topology.device.seconds(0, 2 * size // shares)
+            else:
+                seconds += self.topology.seconds(kind, size // shares, axes)
+        return seconds, size // _count(end) if legs else 0
+
+    def _form(self, layout: Sharding) -> Optional[int]:
+        """Return the number of a layout's form: which mesh axes divide which tensor axes.
+
+        None where it does not divide evenly.
+        """
+        if not layout.is_even:
+            return None
+        key = (tuple([(p.axis, p.before, p.mesh_axes) for p in layout.parts]), layout.pending)
+        return self.forms.setdefault(key, len(self.forms))
 
     def _link(self, value: Value, asking: Sequence[Asking]) -> Optional[Link]:
         node, index = value
@@ -377,7 +430,7 @@ class _Posing:
         columns = tuple(np.array([layouts.setdefault(w, len(layouts)) for w in wants]) for _, wants, _ in asking)
         rows: dict[Sharding, int] = {}
         row = np.array([rows.setdefault(s, len(rows)) for s in own])
-        found = np.array([[self._way(s, w, type) for w in layouts] for s in rows])
+        found = np.array(self._ways(rows, layouts, type))
         return found[row][:, :, 0], found[row][:, :, 1], columns, tuple(layouts)
 
     def _ties(self) -> list[int]:
