@@ -12,6 +12,7 @@ from mycel.cells.cell import Cell
 from mycel.common.generator import default_generator
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.aot.module import Value
+from mycel.ir.graph import Graph
 from mycel.train.graph_file import Model, State
 from mycel.train.mindir import model_of
 
@@ -49,10 +50,21 @@ def of_model(model: Model, known: list[str], target: str, name: str) -> Library:
     `known` are names of its arguments, `target` and `name` are as for `build`.
     """
     graph, count = model.graph, len(model.graph.inputs) - len(model.states)
+    kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
+    place = {output: k for k, output in enumerate(kept)}
+    graph = Graph(graph.inputs, [graph.outputs[k] for k in kept], graph.name)
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
     written = {state for state, _ in model.writes}
     values = [Value(s.name, _value(s), k in written) for k, s in enumerate(model.states)]
-    return library_of(graph, names, values, {o: s for s, o in model.writes}, target, name)
+    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name)
+
+
+def _outputs(form: Any) -> set[int]:
+    """Return the outputs of a graph that the form of a result names."""
+    if isinstance(form, dict):
+        own = {form[kind] for kind in ("tensor", "number") if isinstance(form.get(kind), int)}
+        return own.union(*[_outputs(v) for v in form.values()])
+    return set().union(*[_outputs(v) for v in form]) if isinstance(form, (list, tuple)) else set()
 
 
 def _value(state: State) -> np.ndarray[Any, Any]:

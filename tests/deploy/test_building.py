@@ -139,7 +139,9 @@ def test_a_program_computes_the_same(name: str) -> None:
     loaded = Loaded(build(program, *inputs, target=HERE, name="program"))
     for _ in range(2):
         found = loaded(*inputs)
-        for one, other in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)]):
+        sides = [v if isinstance(v, tuple) else (v,) for v in (found, expected)]
+        assert len(sides[0]) == len(sides[1])
+        for one, other in zip(*sides):
             np.testing.assert_allclose(one, other.asnumpy(), rtol=2e-5, atol=2e-6)
 
 
