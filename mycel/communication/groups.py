@@ -9,6 +9,7 @@ few movements of tensors that a group's `transport` has (`mycel.communication.ex
 from __future__ import annotations
 
 import atexit
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.communication.exchanges import Alone, Exchanges, Several
 from mycel.core import eager
+from mycel.engines.select import engine
 from mycel.transport import environment, watch
 from mycel.transport.alone import Alone as AloneWay
 from mycel.transport.base import Transport
@@ -231,6 +233,11 @@ def _join(found: environment.World, store: Optional[TCPStore]) -> None:
     _joined.way, _joined.store = environment.connect(found, store, f"ranks-{_joined.times}")
     _joined.found = found
     put(_joined.way)
+    meeting = _joined.store or store
+    engine().meet(socket.gethostname() if meeting is None else meeting.own_address())
+    # What is registered last runs first: others are told before the engine waits for them.
+    atexit.unregister(_leave)
+    atexit.register(_leave)
     logger.info("communication: this process is rank %d of %d", _joined.way.rank, found.size)
 
 

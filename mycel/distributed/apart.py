@@ -7,7 +7,7 @@ place, as the parts are gathered from them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -20,13 +20,13 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["GivenParts", "Held", "held", "hold", "joined", "whole_value"]
+__all__ = ["GivenParts", "Held", "gathered", "held", "hold", "whole_value"]
 
 
 class Held(NamedTuple):
     """What there is of a tensor here, and how the tensor is laid out on a mesh.
 
-    A `piece` is the buffer of this rank's part, or the parts of all devices of this process. In a
+    A `piece` is the buffer of this rank's part, or the parts of the devices of this process. In a
     pipeline `groups` are the meshes of all stages, of which `homes` have the tensor; elsewhere
     there is no piece. Where the stages are devices of this process, `copies` has the parts on each
     of the `homes`, and `piece` those on the first.
@@ -52,13 +52,11 @@ def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
         return transport().receive(own.homes[0].devices[place], _MOVED)
     if isinstance(own.piece, Spread):
         if own.layout.is_whole:
-            return np.asarray(own.piece.part(mesh.devices[0]))
-        by_rank = dict(zip(sorted(mesh.devices), own.piece.parts()))
-        parts = [by_rank[rank] for rank in mesh.devices]
+            return np.asarray(own.piece.own())
+        value = gathered(own.piece, own.layout, mesh)
     else:
         part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
-        parts = transport().all_gather_list(part, mesh.devices)
-    value = whole(parts, own.layout, mesh)
+        value = whole(transport().all_gather_list(part, mesh.devices), own.layout, mesh)
     if own.homes and not own.copies and mesh == own.homes[0]:
         place = mesh.devices.index(transport().rank)
         for other in own.groups:
@@ -117,10 +115,10 @@ def held(tensor: Tensor) -> Optional[Held]:
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
 
 
-def joined(part: Tensor, layout: Sharding, mesh: Mesh) -> Tensor:
-    """Return the tensor of which every rank gives its `part`."""
-    parts = transport().all_gather_list(buffers.to_array(part._buf, part._type), mesh.devices)
-    return Tensor.from_numpy(whole(parts, layout, mesh))
+def gathered(piece: Spread, layout: Sharding, mesh: Mesh) -> np.ndarray[Any, Any]:
+    """Return all of a value whose parts are on the devices of a mesh."""
+    by_rank = dict(zip(sorted(mesh.devices), piece.parts()))
+    return whole([by_rank[rank] for rank in mesh.devices], layout, mesh)
 
 
 def whole_value(tensor: Tensor) -> np.ndarray[Any, Any]:
@@ -153,10 +151,12 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
 class GivenParts(list[Any]):
     """The tensors of a call of which ranks give parts; one that is a result is joined."""
 
-    def __init__(self, tensors: list[Tensor], layouts: Sequence[Sharding], mesh: Mesh) -> None:
+    def __init__(
+        self, tensors: list[Tensor], layouts: Sequence[Sharding], join: Callable[[Tensor, Sharding], Tensor]
+    ) -> None:
         super().__init__(tensors)
-        self.layouts, self.mesh = layouts, mesh
+        self.layouts, self.join = layouts, join
 
     def __getitem__(self, k: Any) -> Any:
         tensor = super().__getitem__(k)
-        return tensor if self.layouts[k].is_whole else joined(tensor, self.layouts[k], self.mesh)
+        return tensor if self.layouts[k].is_whole else self.join(tensor, self.layouts[k])

@@ -1,27 +1,32 @@
-"""Who carries out a rank's graph: ranks that are processes or threads, or the devices of one
-process.
+"""Who carries out a rank's graph: ranks that are processes or threads, the devices of one process,
+or those of several processes.
 
 A *piece* is what an executor has of a value: this rank's buffer, or the parts of all devices
-together (`engines.base.Spread`). Both executors are used in the same way, so the rooms above do not
+together (`engines.base.Spread`). All executors are used in the same way, so the rooms above do not
 tell them apart.
 """
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mycel.core.tensor import Tensor
-from mycel.distributed.apart import Held, held, hold
+from mycel.distributed.apart import Held, gathered, held, hold
+from mycel.distributed.sharing import agree
 from mycel.engines import base, buffers
 from mycel.engines.select import compile_graph, engine
 from mycel.ir.graph import Graph
 from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import Sharding, shard
+from mycel.transforms.partition import Sharding, shard, whole
 from mycel.transport.place import transport
 
-__all__ = ["Executor", "OfDevices", "OfRanks", "executor_for"]
+__all__ = ["Executor", "OfDevices", "OfProcesses", "OfRanks", "executor_for"]
 
 Entry = Callable[..., tuple[Any, ...]]
 
@@ -47,6 +52,23 @@ class Executor(ABC):
     @abstractmethod
     def own(self, piece: Any) -> Any:
         """Return the buffer of a piece that is whole on every rank."""
+
+    @property
+    @abstractmethod
+    def available(self) -> int:
+        """How many ranks there are."""
+
+    @abstractmethod
+    def given(self, tensor: Tensor, layout: Sharding) -> Any:
+        """Return the piece of a tensor in the arguments of a call, which gives a part of it."""
+
+    @abstractmethod
+    def joined(self, tensor: Tensor, layout: Sharding) -> Tensor:
+        """Return the whole of a tensor in the arguments of a call, which gives a part of it."""
+
+    def given_count(self, axes: Sequence[str]) -> int:
+        """Return how many of the parts along mesh axes a call gives."""
+        return 1
 
     def piece(self, tensor: Tensor, layout: Sharding) -> Any:
         """Return the piece of a tensor's value in a layout.
@@ -95,32 +117,119 @@ class OfRanks(Executor):
     def own(self, piece: Any) -> Any:
         return piece
 
+    @property
+    def available(self) -> int:
+        return transport().size
+
+    def given(self, tensor: Tensor, layout: Sharding) -> Any:
+        return value_of(tensor)
+
+    def joined(self, tensor: Tensor, layout: Sharding) -> Tensor:
+        part = buffers.to_array(value_of(tensor), tensor._type)
+        return Tensor.from_numpy(whole(transport().all_gather_list(part, self.mesh.devices), layout, self.mesh))
+
 
 class OfDevices(Executor):
     """One program runs on all devices of this process."""
 
     is_apart = False
 
+    @property
+    def available(self) -> int:
+        return engine().device_count()
+
     def entry(self, graph: Graph, aliases: Mapping[int, int]) -> Entry:
         return engine().together(graph, self.mesh, aliases).entry
 
     def cut(self, tensor: Tensor, layout: Sharding) -> base.Spread:
-        array = buffers.to_array(value_of(tensor), tensor._type)
-        parts = [shard(array, layout, self.mesh, rank) for rank in sorted(self.mesh.devices)]
-        return engine().spread(self.mesh, parts)
+        array, own = buffers.to_array(value_of(tensor), tensor._type), engine().own_devices()
+        ranks = sorted(self.mesh.devices)
+        return engine().spread(self.mesh, [shard(array, layout, self.mesh, r) if r in own else None for r in ranks])
 
     def own(self, piece: base.Spread) -> Any:
-        return buffers.from_array(piece.part(self.mesh.devices[0]))
+        return buffers.from_array(piece.own())
 
     def keep(self, tensor: Tensor, piece: Any, layout: Sharding) -> None:
         # Whole ones stay on the devices as well.
         hold(tensor, Held(piece, layout, self.mesh), lazily=True)
 
+    def given(self, tensor: Tensor, layout: Sharding) -> base.Spread:
+        return self.cut(tensor, layout)
+
+    def joined(self, tensor: Tensor, layout: Sharding) -> Tensor:
+        return tensor
+
+
+class OfProcesses(OfDevices):
+    """One program runs on the devices of all ranks, each of which is a process with some of them.
+
+    A call gives what the devices of its process have of its arguments. The ranks meet before each
+    run, so that one that does not come, or runs something else, is named.
+    """
+
+    is_apart = True
+
+    def entry(self, graph: Graph, aliases: Mapping[int, int]) -> Entry:
+        run = super().entry(graph, aliases)
+        kinds = sorted([f"{node.prim} {node.type}" for node in graph.nodes])
+        number = zlib.crc32(repr((graph.name, graph.input_types, graph.output_types, kinds)).encode())
+
+        def entry(*pieces: Any) -> tuple[Any, ...]:
+            agree(number)
+            return run(*pieces)
+
+        return entry
+
+    def given_count(self, axes: Sequence[str]) -> int:
+        return len(self._places(axes))
+
+    def _places(self, axes: Sequence[str]) -> range:
+        """Return which of the parts along mesh axes the devices of this process have.
+
+        Raises ValueError where they are not neighbours, or other processes have other numbers of
+        them.
+        """
+        mesh, count = self.mesh, len(engine().own_devices())
+        places: dict[int, set[int]] = {}
+        for device in mesh.devices:
+            places.setdefault(device // count, set()).add(mesh.position(device, axes))
+        lines = {process: range(min(found), max(found) + 1) for process, found in places.items()}
+        if any(len(lines[p]) != len(places[p]) for p in lines) or len({len(line) for line in lines.values()}) > 1:
+            raise ValueError(
+                f"the devices of the ranks have the parts {list(map(sorted, places.values()))} along {tuple(axes)}: a "
+                "rank can give its parts of an argument where they are neighbours, and as many for each rank; give "
+                "whole arguments (dataset_strategy='full_batch', or no `Layouts.parts`)"
+            )
+        return lines[transport().rank]
+
+    def given(self, tensor: Tensor, layout: Sharding) -> base.Spread:
+        mesh, own = self.mesh, engine().own_devices()
+        here = [rank for rank in sorted(mesh.devices) if rank in own]
+        array = buffers.to_array(value_of(tensor), tensor._type)
+        parts = dict.fromkeys(here, array)
+        for axis in {cut.axis for cut in layout.parts}:
+            cuts = [cut for cut in layout.parts if cut.axis == axis]
+            names = tuple([name for cut in cuts for name in cut.mesh_axes])
+            size = array.shape[axis] // len(self._places(names)) * mesh.count(names)
+            line = Sharding(tuple([replace(cut, axis=0) for cut in cuts]))
+            places = {rank: shard(np.arange(size), line, mesh, rank) for rank in here}
+            first = min(int(found[0]) for found in places.values())
+            parts = {rank: parts[rank].take(places[rank] - first, axis) for rank in here}
+        return engine().spread(mesh, [parts.get(rank) for rank in sorted(mesh.devices)])
+
+    def joined(self, tensor: Tensor, layout: Sharding) -> Tensor:
+        return Tensor.from_numpy(gathered(self.given(tensor, layout), layout, self.mesh))
+
 
 def executor_for(mesh: Mesh, groups: int = 1) -> Executor:
     """Return who runs programs for a mesh, or for as many `groups` of its size: devices of this
-    process where it is alone and has them, else ranks.
+    process where it is alone and has them; those of all ranks where they work together, each has
+    some of the mesh's, and there is one group; else ranks.
     """
-    if transport().size == 1 and engine().device_count() >= mesh.size * groups > 1:
-        return OfDevices(mesh)
+    here, count = transport().size, engine().device_count()
+    if here == 1:
+        return OfDevices(mesh) if count >= mesh.size * groups > 1 else OfRanks(mesh)
+    own = len(engine().own_devices())
+    if groups == 1 and own < count > max(mesh.devices) and len({d // own for d in mesh.devices}) == here:
+        return OfProcesses(mesh)
     return OfRanks(mesh)

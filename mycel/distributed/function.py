@@ -20,7 +20,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts
 from mycel.distributed.dividing import divide, sizes_of
-from mycel.distributed.executing import Entry, Executor, executor_for, value_of
+from mycel.distributed.executing import Entry, Executor, executor_for
 from mycel.distributed.layouts import Layouts
 from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
@@ -59,7 +59,7 @@ class Divided:
         targets = [*tensors, *version.tensors]
         own = len(tensors) if self.layouts.parts and executor.is_apart else 0
         pieces = [
-            value_of(t) if k < own else executor.piece(t, layout)
+            executor.given(t, layout) if k < own else executor.piece(t, layout)
             for k, (layout, t) in enumerate(zip(made.inputs, targets))
         ]
         found: tuple[Any, ...] = ()
@@ -78,7 +78,7 @@ class Divided:
         for i, place in self.writes:
             out[place] = targets[i]
         version.kept = None
-        given = GivenParts(tensors, made.inputs, self.layouts.mesh) if own else tensors
+        given = GivenParts(tensors, made.inputs, executor.joined) if own else tensors
         return version._finish(out, given, call)
 
     def _entry(self) -> Entry:
@@ -120,11 +120,11 @@ class Distributed:
 
     def divided(self, *args: Any, **kwargs: Any) -> Union[Divided, Piped]:
         """Return the program for arguments like these, without running it."""
-        executor, size = self._executor(), transport().size
-        if executor.is_apart and size < self.size:
+        executor = self._executor()
+        if executor.available < self.size:
             raise CompileError(
-                f"{self.__name__} is divided among {self.size} ranks, but there are {size}; start as many with "
-                "`mycel launch -n`"
+                f"{self.__name__} is divided among {self.size} ranks, but there are {executor.available}; start as "
+                "many with `mycel launch -n`"
             )
         return self._of(executor, args, kwargs)
 
@@ -137,7 +137,7 @@ class Distributed:
         return found.version, found.graph
 
     def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[Divided, Piped]:
-        whole = self._whole(args, kwargs) if executor.is_apart else (args, kwargs)
+        whole = self._whole(executor, args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
             jit = self._compiled.setdefault(key, Jit(self.__wrapped__, fullgraph=True))
@@ -175,7 +175,9 @@ class Distributed:
             return Divided(version, self.layouts, count, executor, sizes)
         return Piped(version, self.layouts, count, self.pipeline, executor, sizes)
 
-    def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _whole(
+        self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of the whole tensors' types, for staging."""
         if not self.layouts.parts:
             return args, kwargs
@@ -184,7 +186,7 @@ class Distributed:
         def placed(value: Any) -> Any:
             nonlocal count
             if type(value) is Tensor:
-                shape = self.layouts.whole_shape(count, value._type.shape)
+                shape = self.layouts.whole_shape(count, value._type.shape, executor.given_count)
                 count += 1
                 return make(value._type.with_shape(shape), None)
             if isinstance(value, (tuple, list)):

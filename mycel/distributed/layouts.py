@@ -14,12 +14,38 @@ from mycel.ir.mesh import Mesh
 from mycel.ir.types import TensorType
 from mycel.transforms.partition import BY_SIZE, WHOLE, Fusing, Sharding, sharding
 
-__all__ = ["Layouts", "Spec"]
+__all__ = ["Counting", "Layouts", "Spec", "grown", "one_part"]
 
 Spec = Sequence[Union[None, str, Sequence[str]]]
 Given = Sequence[Optional[Sharding]]
+Counting = Callable[[Sequence[str]], int]
 Decided = tuple[Graph, Given, Mapping[Node, Sharding]]
 OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
+
+
+def one_part(axes: Sequence[str]) -> int:
+    """Return that a call gives one part of an axis."""
+    return 1
+
+
+def grown(mesh: Mesh, shape: Sequence[Any], spec: Spec, given: Counting) -> tuple[Any, ...]:
+    """Return the shape of a whole tensor, of whose axes a call gives `given` parts each, of `shape`
+    in all.
+
+    Raises ShapeError where that does not divide into so many parts.
+    """
+    whole = list(shape)
+    for axis, names in enumerate(spec):
+        if names is not None:
+            axes = (names,) if isinstance(names, str) else tuple(names)
+            count = given(axes)
+            if whole[axis] % count:
+                raise ShapeError(
+                    f"axis {axis} of size {whole[axis]} is what this process gives for {count} of its devices, and "
+                    "does not divide among them"
+                )
+            whole[axis] = whole[axis] // count * mesh.count(axes)
+    return tuple(whole)
 
 
 @dataclass(frozen=True)
@@ -90,18 +116,17 @@ class Layouts:
         asked = self.gather_again
         return tensor.parallel_optimizer_comm_recompute or (asked(tensor) if callable(asked) else asked)
 
-    def whole_shape(self, number: int, shape: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the shape of a whole argument of which calls are given parts of `shape`."""
+    def whole_shape(self, number: int, shape: Sequence[Any], given: Counting = one_part) -> tuple[Any, ...]:
+        """Return the shape of a whole argument of which calls are given parts of `shape`.
+
+        Of those along some mesh axes a call gives as many as `given` says.
+        """
         spec = self.inputs[number] if self.parts and number < len(self.inputs) else None
         if spec is None:
             return tuple(shape)
         if len(spec) > len(shape):
             raise ShapeError(f"argument {number} has {len(shape)} axes, its layout {tuple(spec)} has {len(spec)}")
-        whole = list(shape)
-        for axis, names in enumerate(spec):
-            if names is not None:
-                whole[axis] *= self.mesh.count((names,) if isinstance(names, str) else tuple(names))
-        return tuple(whole)
+        return grown(self.mesh, shape, spec, given)
 
     def _made(self, type: TensorType, spec: Spec, what: str) -> Sharding:
         try:

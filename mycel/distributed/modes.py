@@ -30,7 +30,7 @@ from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.distributed.dividing import VersionParts
 from mycel.distributed.function import Distributed
-from mycel.distributed.layouts import Decided, Given, Layouts, Spec
+from mycel.distributed.layouts import Counting, Decided, Given, Layouts, Spec, grown, one_part
 from mycel.distributed.operators import chosen, load_strategies, save_strategies
 from mycel.distributed.pipelined import Pipeline
 from mycel.distributed.sharing import are_together, found_by_one, together
@@ -111,13 +111,12 @@ class OfSettings(Layouts):
                 return sharding(self.mesh, type.shape, (self.mesh.names,))  # type: ignore[arg-type]
         return None
 
-    def whole_shape(self, number: int, shape: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the shape of the whole tensor of which the ranks give parts of `shape`."""
+    def whole_shape(self, number: int, shape: Sequence[Any], given: Counting = one_part) -> tuple[Any, ...]:
+        """Return the shape of the whole tensor of which the ranks give parts of `shape`, of those
+        along some mesh axes as many as `given` says.
+        """
         spec = _spec_of(self.settings, self.mesh, number, len(shape)) if self.parts else None
-        whole = list(shape)
-        for axis, names in enumerate(spec or ()):
-            whole[axis] *= 1 if names is None else self.mesh.count((names,) if isinstance(names, str) else names)
-        return tuple(whole)
+        return grown(self.mesh, shape, spec or (), given)
 
     def divided(self, parameters: Mapping[str, tuple[Parameter, Sharding]]) -> None:
         """Write the strategy file that the settings name, where the program changes parameters."""
@@ -212,7 +211,8 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             f"this process is one of {world().size}, which have not met; call mycel.communication.init() before "
             "compiled functions are called in a parallel mode"
         )
-    if here == 1 and engine().device_count() >= settings.device_num:
+    devices = engine().device_count()
+    if devices == settings.dividing or (here == 1 and devices >= settings.device_num):
         here = settings.device_num
     if here == 1:
         what = f"the parallel mode of {settings.dividing} devices"
@@ -289,7 +289,9 @@ def device_count() -> int:
     """Return how many devices work together: the ranks that there are or that the environment
     names, or the devices of this process.
     """
-    return max(transport().size, world().size, engine().device_count())
+    if world().size > transport().size:
+        return world().size  # they have not met, and what devices they have is known then
+    return max(transport().size, engine().device_count())
 
 
 def begin() -> None:

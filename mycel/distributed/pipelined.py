@@ -19,7 +19,7 @@ from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts, Held, held, hold
 from mycel.distributed.balance import balanced
 from mycel.distributed.dividing import divide
-from mycel.distributed.executing import Entry, Executor, OfDevices, OfRanks, value_of
+from mycel.distributed.executing import Entry, Executor, OfDevices, OfRanks
 from mycel.distributed.layouts import Layouts
 from mycel.engines.base import Spread, Stages
 from mycel.engines.failures import out_of_memory
@@ -178,7 +178,7 @@ class Piped:
         for i, place in self.writes:
             out[place] = given[i]
         version.kept = None
-        parts = GivenParts(tensors, self.made.inputs, self.meshes[self.here]) if own else tensors
+        parts = GivenParts(tensors, self.made.inputs, OfRanks(self.meshes[self.here]).joined) if own else tensors
         return version._finish(out, parts, call)
 
     def _homes(self, place: int) -> list[int]:
@@ -196,7 +196,11 @@ class Piped:
         executor = OfRanks(mesh)
         buffers = []
         for k in stage.inputs:
-            buffers.append(value_of(given[k]) if k < own else executor.piece(given[k], self.made.inputs[k]))
+            buffers.append(
+                executor.given(given[k], self.made.inputs[k])
+                if k < own
+                else executor.piece(given[k], self.made.inputs[k])
+            )
         found = dict(zip(stage.outputs, program(*buffers)))
         for i, place in self.writes:
             homes = tuple([self.meshes[d] for d in self._homes(place)])

@@ -14,7 +14,7 @@ import numpy as np
 
 from mycel.transport.place import transport
 
-__all__ = ["are_together", "found_by_one", "together"]
+__all__ = ["agree", "are_together", "found_by_one", "together"]
 
 FOUND, NOTHING = 0, 1
 
@@ -41,6 +41,28 @@ def are_together() -> bool:
     return _here.together and transport().size > 1
 
 
+def _check_alike(verb: str, numbers: Sequence[int]) -> None:
+    own = transport().rank
+    differing = [rank for rank, number in enumerate(numbers) if number != numbers[own]]
+    if differing:
+        raise RuntimeError(
+            f"rank {own} {verb} another program than rank {differing[0]}; all ranks must call the same functions in "
+            "the same order, for inputs of the same types"
+        )
+
+
+def agree(number: int) -> None:
+    """Wait for all ranks, which have to give the same `number` of what they run next.
+
+    Raises RuntimeError where they do not.
+
+    >>> agree(7)
+    """
+    here = transport()
+    parts = here.all_gather_list(np.array([number], np.int64), range(here.size))
+    _check_alike("runs", [int(part[0]) for part in parts])
+
+
 def found_by_one(search: Callable[[], Sequence[int]], number: int) -> Sequence[int]:
     """Return what `search` returns on rank 0; every rank calls this.
 
@@ -62,12 +84,7 @@ def found_by_one(search: Callable[[], Sequence[int]], number: int) -> Sequence[i
         content = []
     own = np.array([number, *content], np.int64)
     parts = here.all_gather_list(own, range(here.size))
-    differing = [rank for rank, part in enumerate(parts) if int(part[0]) != number]
-    if differing:
-        raise RuntimeError(
-            f"rank {here.rank} divides another program than rank {differing[0]}; all ranks must compile the same "
-            "functions in the same order, for inputs of the same types"
-        )
+    _check_alike("divides", [int(part[0]) for part in parts])
     kind, *found = [int(n) for n in parts[0][1:]]
     if kind == NOTHING:
         raise error or ValueError(bytes(found).decode())

@@ -133,7 +133,14 @@ class Spread(ABC):
 
     @abstractmethod
     def parts(self) -> list[Array]:
-        """Return the value of each rank as an array of NumPy's, in the order of ranks."""
+        """Return the value of each rank as an array of NumPy's, in the order of ranks.
+
+        Where the ranks are devices of several processes, all processes have to ask.
+        """
+
+    @abstractmethod
+    def own(self) -> Array:
+        """Return the value of the first rank that is a device of this process."""
 
     @abstractmethod
     def part(self, rank: int) -> Array:
@@ -225,9 +232,21 @@ class Engine(ABC):
 
     # Several devices.
 
+    def meet(self, address: str) -> None:
+        """Have the devices of all ranks work together, where the engine can; every rank calls this
+        once they have met. `address` is this machine's, as the others reach it.
+        """
+        return None
+
     def device_count(self) -> int:
-        """Return how many devices one program of this process may use at once."""
+        """Return how many devices one program may use at once: those of this process, or of all
+        ranks where they work together.
+        """
         return 1
+
+    def own_devices(self) -> range:
+        """Return the numbers of this process's devices; each process has as many."""
+        return range(self.device_count())
 
     def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
         """Return the program that runs a graph of one rank on all devices of a mesh at once.
@@ -255,8 +274,9 @@ class Engine(ABC):
     def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:
         """Return the values of all ranks of a mesh, `parts` in the order of ranks, on its devices.
 
-        Raises what `together` raises, and ShapeError where the parts are not as many as the ranks,
-        or differ in shape or element type.
+        Those of ranks that are devices of other processes may be None. Raises what `together`
+        raises, and ShapeError where the parts are not as many as the ranks, or differ in shape or
+        element type.
         """
         raise Unsupported(f"the {self.name} engine has one device; set_context(engine='xla') may have several")
 

@@ -3,6 +3,8 @@
     mycel launch -n 4 --plain tests/parallel/compare.py [--tasks lenet,bert] [--ways data,zero3]
     NPROC=8 MYCEL_ENGINE=xla XLA_FLAGS=--xla_force_host_platform_device_count=8 \
         python tests/parallel/compare.py --devices 8
+    NPROC=8 MYCEL_ENGINE=xla XLA_FLAGS=--xla_force_host_platform_device_count=2 \
+        mycel launch -n 2 --plain tests/parallel/compare.py --devices 4
 
 Every rank, or the one process of several devices, trains each network undivided and then divided in
 each way, and compares the losses and the parameters, masks of dropout bit for bit, and what was
@@ -25,6 +27,7 @@ import numpy as np
 
 import mycel as ms
 from mycel.distributed.function import Distributed
+from mycel.engines.select import engine
 from mycel.frontend.micro_batches import cut_into
 from mycel.planner.account import Communication
 from mycel.transport.counted import Counted
@@ -33,7 +36,7 @@ from tests.parallel import accounts
 from tests.parallel.adasum import alone_by_adasum
 from tests.parallel.networks import TASKS, Task
 from tests.parallel.other_networks import OTHER_TASKS
-from tests.parallel.ways import ALL, COMBINED, by_adasum, divide, fits, parts
+from tests.parallel.ways import ALL, COMBINED, PIPELINES, by_adasum, divide, fits, parts
 
 EVERY = {**TASKS, **OTHER_TASKS}
 LOSSES, STATES = 1e-5, 5e-5
@@ -89,6 +92,11 @@ def own_rows(array: np.ndarray) -> np.ndarray:
     return np.split(array, transport().size)[transport().rank]
 
 
+def by_transport(count: int) -> bool:
+    """Whether so many ranks exchange through the transport, and are no devices of one program."""
+    return transport().size > 1 and engine().device_count() != count
+
+
 class Compared(NamedTuple):
     by_loss: float
     by_state: float
@@ -118,7 +126,7 @@ def compared(name: str, way: str, count: int, steps: int, expected: Trained) -> 
             sent, total = counted.sent, sum(c.sent for c in accounted)
         wrong, remarks = accounts.checked(task, way, count, accounted[0], batches[0]) if task.is_bounded else ([], [])
         remarks.insert(0, f"{accounted[0].sent} bytes a step")
-        if transport().size > 1 and sent != total:
+        if by_transport(count) and sent != total:
             wrong.append(f"{sent} bytes were sent, {total} were predicted")
         shown = [] if task.shown is None else arrays(wrap(task.shown)(*batches[0]))
         found = Trained(losses, task.values(), shown)
@@ -135,7 +143,7 @@ def compared(name: str, way: str, count: int, steps: int, expected: Trained) -> 
 
 def predicted(step: Distributed, batches: list[list[Any]]) -> list[Communication]:
     """What this rank, or the one that sends most, will send for each batch."""
-    rank = transport().rank if transport().size > 1 else None
+    rank = transport().rank if by_transport(step.size) else None
     known: dict[Any, Communication] = {}
     for shapes, batch in [(tuple([t.shape for t in batch]), batch) for batch in batches]:
         if shapes not in known:
@@ -161,15 +169,15 @@ def main() -> int:
     parser.add_argument("--tasks", default=",".join(EVERY))
     parser.add_argument("--ways", default=",".join(ALL))
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--devices", type=int, default=0, help="so many devices of this process, in place of ranks")
+    parser.add_argument("--devices", type=int, default=0, help="so many devices of the processes, in place of ranks")
     asked = parser.parse_args()
-    if not asked.devices:
-        ms.communication.init()
+    ms.communication.init()
     bad, count = 0, asked.devices or transport().size
     for name in asked.tasks.split(","):
         whole: dict[Any, Trained] = {}
         for way in asked.ways.split(","):
-            if not fits(made(name, 1), way, count) or (asked.devices and way in COMBINED):
+            among = transport().size > 1 and way in PIPELINES  # whose stages are ranks, not devices of theirs
+            if not fits(made(name, 1), way, count) or (asked.devices and (way in COMBINED or among)):
                 continue
             key = way if way in COMBINED else parts(way, count)
             if key not in whole:

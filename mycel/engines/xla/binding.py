@@ -15,8 +15,10 @@ import os
 from typing import Any, Optional
 
 from mycel.base import locks
+from mycel.transport.environment import world
+from mycel.transport.place import transport
 
-__all__ = ["MISSING", "device", "devices", "jax", "jnp", "lax", "target", "use", "version"]
+__all__ = ["MISSING", "device", "devices", "is_started", "jax", "jnp", "kind", "lax", "target", "use", "version"]
 
 MISSING = "the XLA engine needs jax, which is not installed: pip install mycel[xla]"
 _KINDS = {"CPU": "cpu", "GPU": "gpu"}
@@ -82,6 +84,9 @@ def use(target: str) -> None:
     with _lock:
         if target != "CPU" and _ready and _ready[0].config.jax_platforms == _KINDS["CPU"]:
             raise RuntimeError(f"jax computes on the processor already; choose the {target} before the first program")
+        if target == "CPU" and not _ready and world().size > transport().size:
+            _target[0] = target  # jax starts when the ranks have met
+            return
         before, _target[0] = _target[0], target
         try:
             _load().config.update("jax_default_device", devices()[0])
@@ -101,9 +106,21 @@ def target() -> str:
     return _target[0]
 
 
+def kind() -> str:
+    """Return jax's name for the kind of device that computes."""
+    return _KINDS[_target[0]]
+
+
+def is_started() -> bool:
+    """Return whether jax has looked for its devices."""
+    if not _ready:
+        return False
+    return bool(importlib.import_module("jax._src.xla_bridge").backends_are_initialized())
+
+
 def devices() -> list[Any]:
     """Return jax's devices of this process, those of the kind that computes."""
-    found: list[Any] = _load().local_devices(backend=_KINDS[_target[0]])
+    found: list[Any] = _load().local_devices(backend=kind())
     return found
 
 

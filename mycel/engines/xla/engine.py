@@ -105,8 +105,20 @@ class XlaEngine(HostEngine):
 
     # Several devices.
 
+    def meet(self, address: str) -> None:
+        from mycel.engines.xla.processes import meet
+
+        meet(address)
+
     def device_count(self) -> int:
-        return len(binding.devices())
+        from mycel.engines.xla.processes import every
+
+        return len(every())
+
+    def own_devices(self) -> range:
+        from mycel.engines.xla.processes import own
+
+        return own()
 
     def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
         from mycel.engines.xla.together import DeviceTogether

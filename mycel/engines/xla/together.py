@@ -2,7 +2,8 @@
 
 The graph is that of one rank, which its collectives join with the others. XLA runs it under
 `shard_map`, and its rules for collectives exchange values between the devices. So there is one call
-and one program for all ranks, without processes or a transport.
+and one program for all ranks. They are devices of this process, or of several (`processes.py`),
+all of which make the same calls.
 
 The values of one input on all devices are a `Spread`: one array of jax's whose first axis counts
 the mesh's devices, each of which has its own row. They stay on their devices from call to call.
@@ -17,7 +18,8 @@ import numpy as np
 
 from mycel.base.errors import ShapeError
 from mycel.engines import base
-from mycel.engines.xla.binding import devices, jax, jnp
+from mycel.engines.xla import processes
+from mycel.engines.xla.binding import jax, jnp
 from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel.engines.xla.preparing import EXCHANGES, prepared
 from mycel.engines.xla.program import options, raise_noted
@@ -40,22 +42,29 @@ class DeviceSpread(base.Spread):
 
     def parts(self) -> list[np.ndarray[Any, Any]]:
         """Return the value of each rank as an array of NumPy's, in the order of ranks."""
-        rows = np.asarray(self.found)
-        return [np.array(rows[place]) for _, place in sorted((r, p) for p, r in enumerate(self.mesh.devices))]
+        here = {rank: np.array(shard.data)[0] for rank, shard in self._shards().items()}
+        found = processes.gathered(here, list(self.mesh.devices))
+        return [found[rank] for rank in sorted(self.mesh.devices)]
 
     def part(self, rank: int) -> np.ndarray[Any, Any]:
         """Return the value of one rank as an array of NumPy's, without the others' values."""
-        place = self.mesh.devices.index(rank)
-        for shard in self.found.addressable_shards:
-            if (shard.index[0].start or 0) == place:
-                found: np.ndarray[Any, Any] = np.array(shard.data)[0]
-                return found
-        raise ValueError(f"rank {rank} is not a device of this process")
+        shards = self._shards()
+        if rank not in shards:
+            raise ValueError(f"rank {rank} is not a device of this process, which has {sorted(shards)}")
+        found: np.ndarray[Any, Any] = np.array(shards[rank].data)[0]
+        return found
+
+    def own(self) -> np.ndarray[Any, Any]:
+        return self.part(next(rank for rank in self.mesh.devices if rank in processes.own()))
+
+    def _shards(self) -> dict[int, Any]:
+        """Return what this process has, by rank."""
+        return {self.mesh.devices[shard.index[0].start or 0]: shard for shard in self.found.addressable_shards}
 
 
 def placement(mesh: Mesh) -> Any:
     """Return jax's sharding of a `Spread`; raise ValueError where there are too few devices."""
-    found = devices()
+    found = processes.every()
     if len(found) <= max(mesh.devices):
         raise ValueError(
             f"a mesh of the ranks {min(mesh.devices)} to {max(mesh.devices)} needs as many devices, but jax has "
@@ -69,17 +78,27 @@ def placement(mesh: Mesh) -> Any:
 def spread(mesh: Mesh, parts: Sequence[Any]) -> DeviceSpread:
     """Return the values of all ranks on their devices.
 
-    `parts` has an array for each rank, in the order of ranks.
+    `parts` has an array for each rank, in the order of ranks, or None for those of other processes.
 
     Raises ShapeError where they are not as many as the ranks, or differ in shape or element type.
     """
-    arrays = [np.asarray(p) for p in parts]
-    if len(arrays) != mesh.size or len({(a.shape, a.dtype) for a in arrays}) != 1:
-        shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
+    arrays = [None if p is None else np.asarray(p) for p in parts]
+    own, order = processes.own(), sorted(mesh.devices)
+    kinds = {(a.shape, a.dtype) for a in arrays if a is not None}
+    absent = [r for r, a in zip(order, arrays) if a is None and r in own]
+    if len(arrays) != mesh.size or len(kinds) != 1 or absent:
+        shown = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in arrays)
         raise ShapeError(f"spread: {mesh.size} ranks need as many arrays of one type, not {shown}")
-    order = sorted(mesh.devices)
-    rows = np.stack([arrays[order.index(rank)] for rank in mesh.devices])
-    return DeviceSpread(mesh, jax.device_put(rows, placement(mesh)))
+    if not processes.are_met():
+        rows = np.stack([np.asarray(arrays[order.index(rank)]) for rank in mesh.devices])
+        return DeviceSpread(mesh, jax.device_put(rows, placement(mesh)))
+    by_place = [arrays[order.index(rank)] for rank in mesh.devices]
+    (shape, _), sharding = next(iter(kinds)), placement(mesh)
+
+    def row(index: Any) -> Any:
+        return np.array(by_place[index[0].start or 0])[None]
+
+    return DeviceSpread(mesh, jax.make_array_from_callback((mesh.size, *shape), sharding, row))
 
 
 def check_static(graph: Graph) -> None:
