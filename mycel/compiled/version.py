@@ -22,7 +22,7 @@ from mycel.compiled.deep_stack import deep_stack
 from mycel.core.context import Context
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
-from mycel.core.views import root_of
+from mycel.core.views import is_plain, root_of
 from mycel.engines.failures import out_of_memory, told
 from mycel.frontend.dimensions import compiled, is_open
 from mycel.frontend.outputs import Outputs
@@ -176,7 +176,7 @@ class Version:
         for i, get, name in self.sources:
             owner = get()
             found = None if owner is None else owner.__dict__.get(name)
-            if type(found) is not Tensor or found._view is not None:
+            if not is_plain(found) or found._view is not None:
                 return False
             if ways[i]() is not found:
                 ways[i] = weakref.ref(found)

@@ -235,12 +235,8 @@ def _delete(self: Tensor, non_blocking: bool = False) -> Tensor:
     return self
 
 
-_slot: Any = Tensor.__dict__["_buf"]
-
-
 def _without_memory(self: Tensor) -> None:
-    self._node = None
-    _slot.__set__(self, None)
+    self._node = self._buf = None
 
 
 # Marks and other attributes.

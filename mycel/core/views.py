@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Optional
+from typing import Any, Optional, TypeGuard
 from weakref import ref
 
 from mycel.base import dtype as D
@@ -41,6 +41,7 @@ __all__ = [
     "derived",
     "diagonal_steps",
     "family_of",
+    "is_plain",
     "outdate",
     "put_block",
     "release",
@@ -164,6 +165,15 @@ def root_of(t: Tensor) -> Tensor:
     while type(t._view) is View:
         t = t._view.root
     return t
+
+
+def is_plain(value: Any) -> TypeGuard[Tensor]:
+    """Return whether a value is a tensor of no class of its own.
+
+    The class of one whose value is elsewhere for now says which it has with its value (`_settled`).
+    """
+    kind = type(value)
+    return kind is Tensor or getattr(kind, "_settled", None) is Tensor
 
 
 def derived(base: Tensor, steps: Sequence[Step]) -> Tensor:

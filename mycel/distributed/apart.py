@@ -3,24 +3,34 @@
 A parameter that a divided program has written stays divided between calls. It becomes an ordinary
 tensor, whole on every rank, when its value is asked for, which all ranks have to do at the same
 place, as the parts are gathered from them.
+
+Of a tensor that a divided program reads and does not write there may be pieces beside the value.
+Whoever asks for its buffer may change what is in it, now or later, so the pieces are dropped then.
+They are kept only while nothing but the tensor refers to the buffer: no array, view or recording.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.engines import buffers
 from mycel.engines.base import Spread
 from mycel.ir.mesh import Mesh
+from mycel.ir.types import TensorType
 from mycel.transforms.partition import Sharding, local_type, whole
 from mycel.transport.place import transport
 
-__all__ = ["GivenParts", "Held", "gathered", "held", "hold", "whole_value"]
+__all__ = ["GivenParts", "Held", "by_types", "gathered", "held", "hold", "keep_piece", "kept_piece", "whole_value"]
 
 
 class Held(NamedTuple):
@@ -72,22 +82,83 @@ def _joined(tensor: Tensor, own: Held) -> Any:
 _MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others
 
 
+class _Local(threading.local):
+    by_types = False
+
+
+_local = _Local()
+
+
+@contextmanager
+def by_types() -> Iterator[None]:
+    """Leave the ranks' parts where they are when functions are staged as one graph in this block:
+    staging gets them when it uses a value, and not for asking whether there is one.
+    """
+    before, _local.by_types = _local.by_types, True
+    try:
+        yield
+    finally:
+        _local.by_types = before
+
+
+class _Later(buffers.Elsewhere):
+    """Stands for the buffer of a tensor, which is asked for its value when this is."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def _found(self) -> Any:
+        with eager.use_context(None):
+            return self.tensor._buf
+
+    def array(self, type: TensorType) -> np.ndarray[Any, Any]:
+        return buffers.to_array(self._found(), type)
+
+    def number(self, type: TensorType) -> Any:
+        return buffers.number(self._found(), type)
+
+    def address(self) -> int:
+        return buffers.address(self._found())
+
+    def copied(self, type: TensorType) -> Any:
+        return buffers.copy(self._found(), type)
+
+    def is_own(self) -> bool:
+        return buffers.is_own(self._found())
+
+    def is_shared(self) -> bool:
+        return True
+
+
 class _Apart:
     __slots__ = ()
     _settled: type
 
     @property
     def _buf(self) -> Any:
+        if _local.by_types:
+            staging = eager.local.staging if eager.active else None
+            if staging is not None and not staging.is_live:
+                return _Later(self)  # type: ignore[arg-type]
         own = self.__dict__.get("_held")
         if own is not None:
             self._buf = _joined(self, own)  # type: ignore[arg-type]
+        else:
+            _settle(self)
         return _BUFFER.__get__(self)
 
     @_buf.setter
     def _buf(self, buffer: Any) -> None:
         _BUFFER.__set__(self, buffer)
-        object.__setattr__(self, "__class__", self._settled)
-        self.__dict__.pop("_held", None)
+        _settle(self)
+
+
+def _settle(tensor: Any) -> None:
+    object.__setattr__(tensor, "__class__", tensor._settled)
+    tensor.__dict__.pop("_held", None)
+    tensor.__dict__.pop("_pieces", None)
 
 
 class ApartTensor(_Apart, Tensor):
@@ -143,9 +214,40 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
         tensor._buf = _joined(tensor, own)
         return
     if kind in _CLASSES:
-        _BUFFER.__set__(tensor, None)
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
+    _BUFFER.__set__(tensor, None)
+    tensor.__dict__.pop("_pieces", None)
     tensor.__dict__["_held"] = own
+
+
+def kept_piece(tensor: Tensor, place: Hashable) -> Any:
+    """Return the piece of a tensor's present value that was kept for `place`; None where there is
+    none.
+    """
+    found = tensor.__dict__.get("_pieces") if isinstance(tensor, _Apart) else None
+    known = None if found is None else found.get(place)
+    return None if known is None else known[0]
+
+
+def keep_piece(tensor: Tensor, place: Hashable, piece: Any, program: Any) -> None:
+    """Keep a piece of a tensor's value until that may be another, or `program` is gone.
+
+    It is not kept where others than the tensor refer to the value's buffer.
+    """
+    kind = type(tensor)
+    if kind not in (*_CLASSES, *_CLASSES.values()) or held(tensor) is not None:
+        return
+    buffer = _BUFFER.__get__(tensor)
+    if sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer) or buffers.is_shared(buffer):
+        return
+    if kind in _CLASSES:
+        tensor.__dict__["_pieces"] = {}
+        object.__setattr__(tensor, "__class__", _CLASSES[kind])
+    pieces = tensor.__dict__["_pieces"]
+    pieces[place] = (piece, weakref.ref(program, lambda _: pieces.pop(place, None)))
+
+
+_ALONE = 3  # the tensor, a variable and an argument
 
 
 class GivenParts(list[Any]):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mycel.core.tensor import Tensor
-from mycel.distributed.apart import Held, gathered, held, hold
+from mycel.distributed.apart import Held, gathered, held, hold, keep_piece, kept_piece
 from mycel.distributed.sharing import agree
 from mycel.engines import base, buffers
 from mycel.engines.select import compile_graph, engine
@@ -70,16 +70,24 @@ class Executor(ABC):
         """Return how many of the parts along mesh axes a call gives."""
         return 1
 
-    def piece(self, tensor: Tensor, layout: Sharding) -> Any:
+    def piece(self, tensor: Tensor, layout: Sharding, reader: Any = None) -> Any:
         """Return the piece of a tensor's value in a layout.
 
         What is there in this layout already is taken as it is; other values are whole, or become
-        so, and are cut.
+        so, and are cut. The piece is kept for later calls of the program `reader`, if one is given,
+        which must not write it.
         """
         known = held(tensor)
         if known is not None and known.layout == layout and known.mesh == self.mesh and known.piece is not None:
             return known.piece
-        return self.cut(tensor, layout)
+        if reader is None or (self.is_apart and layout.is_whole):
+            return self.cut(tensor, layout)
+        place = (layout, self.mesh, self.is_apart, transport().rank)
+        piece = kept_piece(tensor, place)
+        if piece is None:
+            piece = self.cut(tensor, layout)
+            keep_piece(tensor, place, piece, reader)
+        return piece
 
     def keep(self, tensor: Tensor, piece: Any, layout: Sharding) -> None:
         """Give a tensor the value of a piece."""

@@ -18,7 +18,7 @@ from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
-from mycel.distributed.apart import GivenParts
+from mycel.distributed.apart import GivenParts, by_types
 from mycel.distributed.dividing import divide, sizes_of
 from mycel.distributed.executing import Entry, Executor, executor_for
 from mycel.distributed.layouts import Layouts
@@ -46,6 +46,8 @@ class Divided:
         self.made, self.writes = self.of.made, self.of.writes
         captured = zip(version.tensors, self.made.inputs[count:])
         layouts.divided({t.name: (t, s) for t, s in captured if isinstance(t, Parameter)})
+        written = {i for i, _ in self.writes}
+        self._read = {k for k in range(count, len(self.made.inputs)) if k not in written}
         self._entries: dict[int, Entry] = {}
 
     @property
@@ -59,7 +61,7 @@ class Divided:
         targets = [*tensors, *version.tensors]
         own = len(tensors) if self.layouts.parts and executor.is_apart else 0
         pieces = [
-            executor.given(t, layout) if k < own else executor.piece(t, layout)
+            executor.given(t, layout) if k < own else executor.piece(t, layout, self if k in self._read else None)
             for k, (layout, t) in enumerate(zip(made.inputs, targets))
         ]
         found: tuple[Any, ...] = ()
@@ -152,6 +154,10 @@ class Distributed:
             return self._divided[place][1]
 
     def _version(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
+        with by_types():
+            return self._looked(jit, whole)
+
+    def _looked(self, jit: Jit, whole: tuple[tuple[Any, ...], dict[str, Any]]) -> Version:
         pipeline = self.pipeline
         if pipeline is None:
             version, _ = jit.look(*whole)
@@ -185,7 +191,7 @@ class Distributed:
 
         def placed(value: Any) -> Any:
             nonlocal count
-            if type(value) is Tensor:
+            if isinstance(value, Tensor) and not isinstance(value, Parameter):
                 shape = self.layouts.whole_shape(count, value._type.shape, executor.given_count)
                 count += 1
                 return make(value._type.with_shape(shape), None)

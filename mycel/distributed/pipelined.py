@@ -29,7 +29,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.mesh import Mesh
 from mycel.planner.stages import schedule
 from mycel.prims.constrain import Operator, constrain
-from mycel.transforms.partition import ALONE, Sharding
+from mycel.transforms.partition import ALONE
 from mycel.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
 from mycel.transforms.pipeline.cutting import Pipe
 from mycel.transport.place import transport
@@ -127,6 +127,8 @@ class Piped:
         self.meshes = meshes_of(mesh, pipeline.stages)
         local = self.made.graph
         batch = local.inputs[:count]
+        written = {i for i, _ in self.writes}
+        self._read = {k for k in range(count, len(self.made.inputs)) if k not in written}
         parts = max([n.params["mark"].operator.micro for n in local.nodes if n.prim is constrain], default=-1) + 1
         if not parts:  # nothing is differentiated, and the batch is one part
             local = _as_first_part(local)
@@ -196,11 +198,8 @@ class Piped:
         executor = OfRanks(mesh)
         buffers = []
         for k in stage.inputs:
-            buffers.append(
-                executor.given(given[k], self.made.inputs[k])
-                if k < own
-                else executor.piece(given[k], self.made.inputs[k])
-            )
+            one = given[k]
+            buffers.append(executor.given(one, self.made.inputs[k]) if k < own else self._piece(executor, k, one))
         found = dict(zip(stage.outputs, program(*buffers)))
         for i, place in self.writes:
             homes = tuple([self.meshes[d] for d in self._homes(place)])
@@ -212,7 +211,7 @@ class Piped:
         stages, programs = self._all()
         pieces = []
         for stage, mesh in zip(stages, self.meshes):
-            pieces.append([_on_mesh(given[k], self.made.inputs[k], mesh) for k in stage.inputs])
+            pieces.append([self._piece(OfDevices(mesh), k, given[k]) for k in stage.inputs])
         found: dict[int, Any] = {}
         copies: dict[int, list[Spread]] = {}
         for stage, results in zip(stages, programs.entry(*pieces)):
@@ -226,6 +225,13 @@ class Piped:
             )
             hold(given[i], known, lazily=True)
         return found
+
+    def _piece(self, executor: Executor, k: int, tensor: Tensor) -> Any:
+        """Return the piece of the value of input `k` on the devices of a stage."""
+        layout, mesh, known = self.made.inputs[k], executor.mesh, held(tensor)
+        if known is not None and known.layout == layout and mesh in known.homes and known.copies:
+            return known.copies[known.homes.index(mesh)]
+        return executor.piece(tensor, layout, self if k in self._read else None)
 
     def _all(self) -> tuple[list[Stage], Stages]:
         if self._together is None:
@@ -245,14 +251,6 @@ class Piped:
             stage = self.stage(device)
             self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, self._aliases(stage)))
         return self._programs[device]
-
-
-def _on_mesh(tensor: Tensor, layout: Sharding, mesh: Mesh) -> Any:
-    """Return the piece of a tensor's value in a layout on the devices of a stage."""
-    known = held(tensor)
-    if known is not None and known.layout == layout and mesh in known.homes and known.copies:
-        return known.copies[known.homes.index(mesh)]
-    return OfDevices(mesh).piece(tensor, layout)
 
 
 def _as_first_part(graph: Graph) -> Graph:

@@ -36,6 +36,7 @@ __all__ = [
     "from_array",
     "host_copy",
     "is_own",
+    "is_shared",
     "look",
     "number",
     "reset_peak",
@@ -73,6 +74,10 @@ class Elsewhere(ABC):
     @abstractmethod
     def is_own(self) -> bool:
         """Return whether the library allocated the memory."""
+
+    @abstractmethod
+    def is_shared(self) -> bool:
+        """Return whether anybody else refers to the memory, such as an array of it."""
 
 
 def wrapping(wrap: Optional[Callable[[Any], Any]]) -> None:
@@ -139,6 +144,11 @@ def share(array: np.ndarray[Any, Any]) -> Any:
 def is_own(buffer: Any) -> bool:
     """Return whether the library allocated a buffer's memory, rather than an array from outside."""
     return not _context_of(buffer) if type(buffer) is _CAPSULE else bool(buffer.is_own())
+
+
+def is_shared(buffer: Any) -> bool:
+    """Return whether others refer to the memory of a buffer beside those that have the buffer."""
+    return type(buffer) is not _CAPSULE and bool(buffer.is_shared())
 
 
 _context_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(("PyCapsule_GetContext", ctypes.pythonapi))

@@ -16,6 +16,7 @@ from typing import Any
 
 from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
+from mycel.core.views import is_plain
 from mycel.frontend import guards as G
 from mycel.frontend.frames import Closure, Frame, call
 from mycel.frontend.natives import is_native
@@ -60,7 +61,7 @@ def load_global(frame: Frame, name: str) -> Any:
             stage.guards.item(builtins.__dict__, name, value)
         return value
     if stage is not None and not stage.was_changed(("item", id(namespace), name)):
-        if type(value) is Tensor and value._buf is not None:
+        if is_plain(value) and value._buf is not None:
             stage.read_tensor(_namespace(stage, namespace), name, value)
         else:
             stage.guards.item(namespace, name, value)
@@ -124,7 +125,7 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
     value = own[name]
     if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
         return value
-    if type(value) is Tensor and (value._buf is not None or value.has_init):
+    if is_plain(value) and (value._buf is not None or value.has_init):
         stage.read_tensor(target, name, value)
     elif isinstance(target, Cell):
         stage.guards.cell_attribute(target, name, value)

@@ -11,6 +11,7 @@ An array of jax's belongs to one buffer only, so that a program may write into i
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, Optional
@@ -123,6 +124,13 @@ class Held(buffers.Elsewhere):
     def is_own(self) -> bool:
         with _lock:
             return self.host is None or buffers.is_own(self.host)
+
+    def is_shared(self) -> bool:
+        with _lock:
+            return self.host is not None and sys.getrefcount(self.host) > _ALONE
+
+
+_ALONE = 2  # the attribute and an argument
 
 
 def placed(array: np.ndarray[Any, Any]) -> Any:
