@@ -29,9 +29,9 @@ def one_part(axes: Sequence[str]) -> int:
 
 
 def grown(mesh: Mesh, shape: Sequence[Any], spec: Spec, given: Counting) -> tuple[Any, ...]:
-    """Return the shape of a whole tensor, of whose axes a call gives `given` parts each, of `shape`
-    in all.
+    """Return the shape of a whole tensor on a `mesh`, of which calls give parts of `shape`.
 
+    `spec` is its layout; of the parts along some mesh axes a call gives as many as `given` says.
     Raises ShapeError where that does not divide into so many parts.
     """
     whole = list(shape)

@@ -148,6 +148,8 @@ class Piped:
     @property
     def here(self) -> int:
         """The number of this rank's device: of the group of ranks that it is in."""
+        if len(self.meshes) == 1:
+            return 0
         rank = transport().rank
         return next(k for k, m in enumerate(self.meshes) if rank in m.devices)
 
@@ -180,7 +182,7 @@ class Piped:
         for i, place in self.writes:
             out[place] = given[i]
         version.kept = None
-        parts = GivenParts(tensors, self.made.inputs, OfRanks(self.meshes[self.here]).joined) if own else tensors
+        parts = GivenParts(tensors, self.made.inputs, self._of(self.here).joined) if own else tensors
         return version._finish(out, parts, call)
 
     def _homes(self, place: int) -> list[int]:
@@ -195,16 +197,25 @@ class Piped:
         device = self.here
         stage, program = self._program(device)
         mesh = self.meshes[device]
-        executor = OfRanks(mesh)
+        executor = self._of(device)
         buffers = []
         for k in stage.inputs:
             one = given[k]
             buffers.append(executor.given(one, self.made.inputs[k]) if k < own else self._piece(executor, k, one))
         found = dict(zip(stage.outputs, program(*buffers)))
         for i, place in self.writes:
+            if len(self.meshes) == 1:
+                executor.keep(given[i], found[place], self.made.outputs[place])
+                continue
             homes = tuple([self.meshes[d] for d in self._homes(place)])
             hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
         return found
+
+    def _of(self, device: int) -> Executor:
+        """Return who runs the stage of one group of ranks; devices of several processes have one
+        stage.
+        """
+        return self.executor if len(self.meshes) == 1 else OfRanks(self.meshes[device])
 
     def _on_devices(self, given: Sequence[Tensor]) -> dict[int, Any]:
         """Return the outputs of all stages, by their numbers, and keep what they write."""
@@ -249,7 +260,7 @@ class Piped:
     def _program(self, device: int) -> tuple[Stage, Entry]:
         if device not in self._programs:
             stage = self.stage(device)
-            self._programs[device] = (stage, OfRanks(self.meshes[device]).entry(stage.graph, self._aliases(stage)))
+            self._programs[device] = (stage, self._of(device).entry(stage.graph, self._aliases(stage)))
         return self._programs[device]
 
 
