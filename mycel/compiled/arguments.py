@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.core.hooks import carry_hooks
+from mycel.core.hooks import carry_hooks, hooks_key
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.guards import frozen
@@ -20,7 +20,7 @@ from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.snapshots import CONTAINERS, Same
 from mycel.ir.graph import Node, input_node
 
-__all__ = ["Arguments", "describe", "identities"]
+__all__ = ["Arguments", "describe", "identities", "key_of"]
 
 _PLAIN = frozenset((int, str, bytes, bool, complex, type(None), type(...)))
 
@@ -74,6 +74,22 @@ def _static(value: Any) -> Any:
     if kind.__hash__ is not None and isinstance(value, (frozenset, range, tuple)):
         return (kind, value)
     return Same(value)
+
+
+def key_of(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+    """Return what stands for the arguments of a call, and add their tensors to `tensors`.
+
+    Calls of one key may differ in the values of tensors.
+    """
+    key: Any = tuple([describe(a, tensors) for a in args])
+    if kwargs:
+        key = (key, tuple([(k, describe(v, tensors)) for k, v in kwargs.items()]))
+    if len(tensors) > 1:
+        numbers = [id(t) for t in tensors]
+        if len(set(numbers)) != len(numbers):
+            key = (key, "shared", tuple([numbers.index(n) for n in numbers]))
+    hooks = hooks_key(tensors)
+    return key if hooks is None else (key, "hooks", hooks)
 
 
 class Arguments:

@@ -21,6 +21,7 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import Unsupported
 from mycel.base.tree import flatten
+from mycel.compiled.arguments import key_of
 from mycel.compiled.jit import Jit
 from mycel.core import eager
 from mycel.core.recording import Recorder
@@ -138,7 +139,7 @@ class _Comparing:
             reason = plan.refusal if plan is not None else "its data decide sizes"
             raise Unsupported(f"compare_modes: this function is not one graph; compare the parts between. {reason}")
         tensors: list[Tensor] = []
-        compiled._key(self.args, self.kwargs, tensors)
+        key_of(self.args, self.kwargs, tensors)
         held = [*tensors, *version.tensors]
         log = _Log()
         with _kept(held):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base.errors import CompileError
+from mycel.compiled.arguments import key_of
 from mycel.engines.failures import readable
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
     graph = specialize(version.graph, version.sizes) if version.sizes else version.graph
     found = engine().footprint(graph, version.aliases)
     tensors: list[Any] = []
-    compiled._key(bound + args, kwargs, tensors)
+    key_of(bound + args, kwargs, tensors)
     count = len(graph.inputs) - len(version.tensors)
     present = sum(n for n, t in zip(found.inputs, [*tensors, *version.tensors]) if t._buf is not None)
     return Estimate(

@@ -24,13 +24,12 @@ from mycel.base.log import logger
 from mycel.base.parallel_settings import current
 from mycel.base.spans import timed
 from mycel.cells.cell import compiler
-from mycel.compiled.arguments import Arguments, describe, identities
+from mycel.compiled.arguments import Arguments, describe, identities, key_of
 from mycel.compiled.deep_stack import deep_stack
 from mycel.compiled.divided import dividing
 from mycel.compiled.structures import Structures
 from mycel.compiled.version import Version
 from mycel.core import eager
-from mycel.core.hooks import hooks_key
 from mycel.engines.failures import told
 from mycel.frontend.dimensions import Dimensions, Plan, declared_inputs
 from mycel.frontend.interpret import Interpreter
@@ -112,7 +111,7 @@ class Jit:
     def run_here(self, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any = None) -> Any:
         """Call the function on this device, in the eager context that is in force or None."""
         tensors: list[Any] = []
-        key = self._key(args, kwargs, tensors)
+        key = key_of(args, kwargs, tensors)
         plan = self.lives.get(key)
         if plan is not None:
             if is_strict(self.options, self.__wrapped__):
@@ -157,23 +156,12 @@ class Jit:
             self._run_live(key, Fallback(self.__qualname__, reason, ""))
         return self.lives[key]
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
-        key = tuple([describe(a, tensors) for a in args])
-        if kwargs:
-            key = (key, tuple([(k, describe(v, tensors)) for k, v in kwargs.items()]))
-        if len(tensors) > 1:
-            numbers = [id(t) for t in tensors]
-            if len(set(numbers)) != len(numbers):
-                key = (key, "shared", tuple([numbers.index(n) for n in numbers]))
-        hooks = hooks_key(tensors)
-        return key if hooks is None else (key, "hooks", hooks)
-
     def unit(self, stage: LiveStage, args: Any, kwargs: Any) -> Any:
         """Call the function as one operation of a segment; return MISSING where it is not one
         graph.
         """
         tensors: list[Any] = []
-        key = self._key(args, kwargs, tensors)
+        key = key_of(args, kwargs, tensors)
         for version in self.versions.get(key, ()):
             if version.holds():
                 break
@@ -340,7 +328,7 @@ class Jit:
 
     def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[LivePlan]]:
         """Return the version for these arguments and None, or None and the plan of segments."""
-        key = self._key(args, kwargs, [])
+        key = key_of(args, kwargs, [])
         version = self._version(key, args, kwargs)
         if version is None:
             return None, self.lives[key]

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from mycel.base import config
 from mycel.base.log import logger
 from mycel.base.tree import map_leaves
+from mycel.compiled.arguments import key_of
 from mycel.compiled.divided import dividing
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
@@ -215,7 +216,7 @@ class Repeater:
 
     def _version(self, batch: Sequence[Tensor]) -> Optional[Version]:
         tensors: list[Any] = []
-        key = self.function._key(tuple(batch), {}, tensors)
+        key = key_of(tuple(batch), {}, tensors)
         for version in self.function.versions.get(key, ()):
             if version.holds():
                 return version

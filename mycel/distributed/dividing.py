@@ -15,7 +15,7 @@ from mycel.ir.types import TensorType
 from mycel.transforms.partition import WHOLE, Fusing, Partitioned, Sharding, partition
 from mycel.transforms.specialize import specialize
 
-__all__ = ["VersionParts", "divide", "sizes_of"]
+__all__ = ["VersionParts", "divide", "is_static", "sizes_of"]
 
 
 class VersionParts(NamedTuple):
@@ -37,15 +37,20 @@ class VersionParts(NamedTuple):
         return self.graph.output_types
 
 
+def is_static(version: Version) -> bool:
+    """Return whether the types of a version's inputs have no symbols."""
+    return all(isinstance(t, TensorType) and t.is_static for t in version.graph.input_types)
+
+
 def sizes_of(version: Version, tensors: Sequence[Tensor]) -> dict[str, int]:
     """Return the sizes of the symbols in the types of a version, as declared inputs have.
 
     `tensors` are those in the arguments of a call. Sizes that data decide are not among them.
     Raises ShapeError where they do not fit the version.
     """
-    wanted = version.graph.input_types
-    if all(isinstance(t, TensorType) and t.is_static for t in wanted):
+    if is_static(version):
         return {}
+    wanted = version.graph.input_types
     found = Binder(wanted)([t._type for t in (*tensors, *version.tensors)])
     if found is None:
         raise ShapeError(f"{version.graph.name}: the sizes of a call do not fit its declared inputs")

@@ -179,3 +179,17 @@ def test_a_batch_of_another_size_leaves_parameters_divided(counts: dict[str, lis
         assert len(divided.programs) == 3
 
     ranks(rank)
+
+
+def test_calls_that_are_known_take_the_program_that_still_holds() -> None:
+    def rank(_: int) -> None:
+        scale = {"by": 2.0}
+        infer = distribute(lambda x, y: x * scale["by"] + y, Layouts(Mesh((RANKS,), ("data",)), [("data",)] * 2))
+        x = batch(4)
+        for by in (2.0, 3.0, 2.0, 3.0):
+            scale["by"] = by
+            for other in (x, batch(4), 1.0, 2.0):
+                value = other.asnumpy() if isinstance(other, ms.Tensor) else other
+                np.testing.assert_allclose(infer(x, other).asnumpy(), x.asnumpy() * by + value, rtol=1e-6)
+
+    ranks(rank)

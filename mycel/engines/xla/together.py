@@ -17,9 +17,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base.errors import ShapeError
+from mycel.base.remembered import FEW, Remembered
 from mycel.engines import base
 from mycel.engines.xla import processes
-from mycel.engines.xla.binding import jax, jnp
+from mycel.engines.xla.binding import jax, jnp, target
 from mycel.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel.engines.xla.preparing import EXCHANGES, prepared
 from mycel.engines.xla.program import options, raise_noted
@@ -62,8 +63,15 @@ class DeviceSpread(base.Spread):
         return {self.mesh.devices[shard.index[0].start or 0]: shard for shard in self.found.addressable_shards}
 
 
+_placements = Remembered[Any, Any]("placements on jax's devices", FEW)
+
+
 def placement(mesh: Mesh) -> Any:
     """Return jax's sharding of a `Spread`; raise ValueError where there are too few devices."""
+    return _placements.recall((mesh, target(), processes.are_met()), lambda: _placement(mesh))
+
+
+def _placement(mesh: Mesh) -> Any:
     found = processes.every()
     if len(found) <= max(mesh.devices):
         raise ValueError(
