@@ -75,7 +75,8 @@ class Channel:
     """The order of one rank's exchanges through a transport; see the module's description.
 
     >>> from mycel.transport.alone import Alone
-    >>> way = Channel(Alone())
+    >>> alone = Alone()
+    >>> way = Channel(alone)
     >>> first = way.start(lambda: "started")
     >>> way.call(lambda: "called"), first.is_done, first.result()
     ('called', True, 'started')
@@ -95,12 +96,17 @@ class Channel:
         return not self._waiting and self._under_way is None
 
     def start(self, work: Callable[[], Any]) -> Started:
-        """Have `work` run behind what was started before it, beside this thread."""
-        made = Started(self, work)
+        """Have `work` run behind what was started before it, beside this thread.
+
+        Raises RuntimeError where the transport is gone.
+        """
+        own, made = self._transport(), Started(self, work)
+        if own is None:
+            raise RuntimeError("communication: the transport of this exchange is gone")
         with self.changed:
             self._waiting.append(made)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._main, name="mycel-exchange", daemon=True)
+                self._thread = threading.Thread(target=self._main, args=(own,), name="mycel-exchange", daemon=True)
                 self._thread.start()
             self.changed.notify_all()
         return made
@@ -118,10 +124,7 @@ class Channel:
             with watch.joined(), self.changed:
                 self.changed.wait_for(lambda: self.is_idle)
 
-    def _main(self) -> None:
-        own = self._transport()
-        if own is None:
-            return
+    def _main(self, own: Transport) -> None:
         with within(own), watch.beside():
             while True:
                 with self.changed:
