@@ -219,8 +219,10 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         without_effect(what, "this process is alone; `mycel launch` starts ranks")
         return jit.run_here(args, kwargs)
     if settings.dividing != here:
+        found = f"{here} ranks were started"
+        found += f", which have {devices} devices together" if devices > here else ""
         raise ValueError(
-            f"device_num is {settings.device_num}, and {here} ranks were started; set device_num={here}, or start "
+            f"device_num is {settings.device_num}, and {found}; set device_num={max(here, devices)}, or start "
             f"{settings.device_num} ranks"
         )
     with together():
