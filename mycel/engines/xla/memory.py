@@ -24,7 +24,7 @@ from mycel.engines.base import MemoryAccount
 from mycel.engines.xla.binding import device, jax, jnp
 from mycel.ir.types import TensorType
 
-__all__ = ["Held", "account", "held", "placed", "reset_peak", "value_of", "wait", "write"]
+__all__ = ["Held", "account", "array_of", "held", "placed", "reset_peak", "value_of", "wait", "write"]
 
 _lock = locks.reentrant()
 _bytes = [0, 0]  # on devices now, and at most
@@ -48,14 +48,16 @@ class Held(buffers.Elsewhere):
         # The memory of the last array that was given out, as long as it is alive.
         self.looks: Optional[weakref.ref[Any]] = None
         if found is not None:
-            self._keep(found)
+            self.found = found
+            # What jax's `nbytes` says, which takes as long as all else here.
+            self.counted = found.size * found.dtype.itemsize
+            _count(self.counted)
 
     def __del__(self, count: Callable[[int], None] = _count) -> None:
         count(-self.counted)
 
     def _keep(self, found: Any) -> None:
         self.host, self.found = None, found
-        # What jax's `nbytes` says, which takes as long as all else here.
         nbytes = found.size * found.dtype.itemsize
         _count(nbytes - self.counted)
         self.counted = nbytes
@@ -150,6 +152,14 @@ def value_of(buffer: Any, type: TensorType) -> tuple[Any, bool]:
         found = buffer.on_device(type)
         return found, found is buffer.found
     return placed(buffers.to_array(buffer, type)), False
+
+
+def array_of(buffer: Any, type: TensorType) -> Any:
+    """Return the content of any buffer as an array of jax's that is only read."""
+    found = buffer.found if buffer.__class__ is Held else None
+    if found is not None and found.shape == type.shape and found.dtype == type.dtype.numpy:
+        return found
+    return value_of(buffer, type)[0]
 
 
 def write(buffer: Any, found: Any, type: TensorType) -> None:
