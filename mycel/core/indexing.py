@@ -314,6 +314,8 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
     buffer = tensor._buf
     if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
         return False
+    if buffers.is_shared(buffer):
+        return False
     entries = index if type(index) is tuple else (index,)
     plain = tuple([_as_numpy(e, len(entries) == 1) for e in entries])
     if any(e is NotImplemented for e in plain):
