@@ -230,7 +230,7 @@ def kept_piece(tensor: Tensor, place: Hashable) -> Any:
 
 
 def keep_piece(tensor: Tensor, place: Hashable, piece: Any, program: Any) -> None:
-    """Keep a piece of a tensor's value until that may be another, or `program` is gone.
+    """Keep a piece for a `place` until the value may be another, or `program` is gone.
 
     It is not kept where others than the tensor refer to the value's buffer.
     """
