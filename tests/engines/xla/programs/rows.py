@@ -18,13 +18,8 @@ from mycel.communication import get_group_size, get_rank, init
 from mycel.distributed import Layouts, distribute
 from mycel.ir.mesh import Mesh
 
-how = sys.argv[1]
-ms.set_context(device_target="CPU")  # before the ranks have met
-init()
-rank, ranks = get_rank(), get_group_size()
-x = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
-y = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
-own = slice(rank * 8 // ranks, (rank + 1) * 8 // ranks)
+X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
+Y = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def trained(rows: Any, mesh: Any = None) -> tuple[list[float], dict[str, np.ndarray]]:
@@ -44,7 +39,7 @@ def trained(rows: Any, mesh: Any = None) -> tuple[list[float], dict[str, np.ndar
         step = distribute(step, mesh)
     else:
         step = ms.jit(step)
-    losses = [float(step(ms.Tensor(x[rows]), ms.Tensor(y[rows]))) for _ in range(4)]
+    losses = [float(step(ms.Tensor(X[rows]), ms.Tensor(Y[rows]))) for _ in range(4)]
     return losses, {k: p.asnumpy() for k, p in net.parameters_dict().items()}
 
 
@@ -54,7 +49,7 @@ def same(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(found[1][name], value, atol=5e-5)
 
 
-if how == "trains":
+def trains(rank: int, own: slice) -> None:
     wanted = trained(slice(None))
     grid = Mesh((2, 2), ("dp", "tp"))
     rows = [("dp",), ("dp",)]
@@ -70,25 +65,27 @@ if how == "trains":
     total = ops.AllReduce()(ms.Tensor([rank + 1.0]))
     assert total.asnumpy().tolist() == [3.0]
     among = distribute(lambda v: v.sum(), Layouts(Mesh((2,), ("dp",)), [("dp",)]))
-    assert abs(float(among(ms.Tensor(x))) - x.sum()) < 1e-4
+    assert abs(float(among(ms.Tensor(X))) - X.sum()) < 1e-4
     turned = Layouts(Mesh((4,), ("dp",), (0, 2, 1, 3)), [("dp",)], parts=True)
     try:
-        distribute(lambda v: v * 2, turned)(ms.Tensor(x[own]))
+        distribute(lambda v: v * 2, turned)(ms.Tensor(X[own]))
     except ValueError as error:
         print(error)
-    given = distribute(lambda v: v[0], Layouts(Mesh((4,), ("dp",)), [("dp",)], parts=True))(ms.Tensor(x[own]))
-    assert np.array_equal(given.asnumpy(), x[0])
-    same_one = distribute(lambda v: v, Layouts(Mesh((4,), ("dp",)), [("dp",)], parts=True))(ms.Tensor(x[own]))
-    assert np.array_equal(same_one.asnumpy(), x)
+    given = distribute(lambda v: v[0], Layouts(Mesh((4,), ("dp",)), [("dp",)], parts=True))(ms.Tensor(X[own]))
+    assert np.array_equal(given.asnumpy(), X[0])
+    same_one = distribute(lambda v: v, Layouts(Mesh((4,), ("dp",)), [("dp",)], parts=True))(ms.Tensor(X[own]))
+    assert np.array_equal(same_one.asnumpy(), X)
     try:
-        distribute(lambda v: v[ms.Tensor(9)], Layouts(Mesh((4,), ("dp",)), [(None, None)]))(ms.Tensor(x))
+        distribute(lambda v: v[ms.Tensor(9)], Layouts(Mesh((4,), ("dp",)), [(None, None)]))(ms.Tensor(X))
     except IndexError as error:
         print("IndexError", error)
     print("trained", rank)
-else:
+
+
+def fails(rank: int, how: str) -> None:
     line = Layouts(Mesh((4,), ("all",)), [("all",)])
     double = distribute(lambda v: (v * 2).sum(), line)
-    float(double(ms.Tensor(x)))
+    float(double(ms.Tensor(X)))
     if rank == 1:
         print("fails at", time.time(), flush=True)
         if how == "sleeps":
@@ -96,8 +93,22 @@ else:
         if how == "leaves":
             sys.exit(0)
         if how == "differs":
-            distribute(lambda v: v.max(), line)(ms.Tensor(x))
+            distribute(lambda v: v.max(), line)(ms.Tensor(X))
         if how == "dies":
             os.kill(os.getpid(), 9)
     for _ in range(10**9):
-        float(double(ms.Tensor(x)))
+        float(double(ms.Tensor(X)))
+
+
+def main(how: str) -> None:
+    ms.set_context(device_target="CPU")  # before the ranks have met
+    init()
+    rank, ranks = get_rank(), get_group_size()
+    if how == "trains":
+        trains(rank, slice(rank * 8 // ranks, (rank + 1) * 8 // ranks))
+    else:
+        fails(rank, how)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
