@@ -15,36 +15,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Optional
+
+from mycel.transport.activity import activity as of_process
+from mycel.transport.activity import statistics
 
 __all__ = ["activity", "adopt", "end_all", "guarded"]
 
 _PATIENCE = 2.0
 
 
-def _statistics() -> Iterator[list[str]]:
-    """Give the fields of /proc/PID/stat of every process: the number first, without the name."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(OSError), open(f"/proc/{entry}/stat") as file:
-                yield [entry, *file.read().rpartition(") ")[2].split()]
-
-
 def activity(session: int) -> Optional[tuple[int, float]]:
-    """Return how often the first thread of a session's first process was scheduled, and how many
-    seconds of a processor all processes of the session have used.
-
-    None where the process has gone, or the system does not tell.
-    """
-    try:
-        with open(f"/proc/{session}/task/{session}/status") as file:
-            switches = sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
-        ticks = sum(int(f[12]) + int(f[13]) for f in _statistics() if f[4] == str(session))
-    except (OSError, IndexError, ValueError):
-        return None
-    return switches, ticks / os.sysconf("SC_CLK_TCK")
+    """Return how active a session's first process is, with what all processes of it have used."""
+    return of_process(session, lambda f: f[4] == str(session))
 
 
 def _signal_group(leader: int, number: int) -> None:
@@ -55,7 +40,7 @@ def _signal_group(leader: int, number: int) -> None:
 def _adopted() -> list[int]:
     """Return the children of this process, with those that it has taken over."""
     try:
-        return [int(f[0]) for f in _statistics() if f[2] == str(os.getpid()) and f[1] != "Z"]
+        return [int(f[0]) for f in statistics() if f[2] == str(os.getpid()) and f[1] != "Z"]
     except FileNotFoundError:
         return []
 

@@ -23,6 +23,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.transport import watch
+from mycel.transport.activity import activity
 from mycel.transport.base import Transport
 
 __all__ = ["begin"]
@@ -146,22 +147,8 @@ class _Neighbours:
 
 
 def _activity(process: int) -> Optional[tuple[int, float]]:
-    """Return how often a process's first thread was scheduled, and the seconds of a processor that
-    it and its children have used; None where it has gone.
-    """
-    try:
-        with open(f"/proc/{process}/task/{process}/status") as file:
-            switches = sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
-        ticks = 0
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                with suppress(OSError), open(f"/proc/{entry}/stat") as file:
-                    fields = file.read().rpartition(") ")[2].split()
-                    if str(process) in (entry, fields[1]):
-                        ticks += int(fields[11]) + int(fields[12])
-    except (OSError, IndexError, ValueError):
-        return None
-    return switches, ticks / os.sysconf("SC_CLK_TCK")
+    """Return how active a process is, with what it and its children have used."""
+    return activity(process, lambda f: str(process) in (f[0], f[2]))
 
 
 def begin(way: Transport, machine: str, standstill: float) -> None:
