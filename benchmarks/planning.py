@@ -21,10 +21,10 @@ compat.install()
 import mindspore as ms  # noqa: E402
 from mindspore import Parameter, nn  # noqa: E402
 from mindspore_networks import Encoder, ResNet50, WithLoss  # noqa: E402
-from simulation import GPT  # noqa: E402
+from simulation import GPT, declared, trained  # noqa: E402
 
 from mycel.ir.mesh import Mesh  # noqa: E402
-from mycel.parallel.simulation import A100, Staged, staged  # noqa: E402
+from mycel.parallel.simulation import A100, Staged  # noqa: E402
 from mycel.planner.planning import Plan, plan  # noqa: E402
 
 __all__ = ["bert", "gpt", "main", "resnet"]
@@ -38,7 +38,7 @@ class Bert(nn.Cell):
 
     def __init__(self, layers: int, width: int, heads: int, length: int, words: int) -> None:
         super().__init__()
-        self.position = Parameter(_declared((length, width)), name="position")
+        self.position = Parameter(declared((length, width)), name="position")
         self.embed, self.words = nn.Embedding(words, width), words
         self.layers = nn.SequentialCell([Encoder(width, heads) for _ in range(layers)])
         self.out = nn.Dense(width, words)
@@ -47,29 +47,12 @@ class Bert(nn.Cell):
         return self.out(self.layers(self.embed(x) + self.position)).reshape(-1, self.words)
 
 
-def _declared(shape: tuple[int, ...], kind: Any = ms.float32) -> Any:
-    from mindspore.common.initializer import Zero
-
-    return ms.Tensor(shape=shape, dtype=kind, init=Zero())
-
-
-def _step(net: Any, optimizer: Any, *batch: Any) -> Staged:
-    gradient = ms.value_and_grad(net, None, optimizer.parameters)
-
-    def step(*batch: Any) -> Any:
-        loss, gradients = gradient(*batch)
-        optimizer(gradients)
-        return loss
-
-    return staged(step, *batch)
-
-
 def resnet(batch: int = 1024) -> Staged:
     """Return a step of ResNet-50 with momentum."""
     with nn.no_init_parameters():
         net = WithLoss(ResNet50()).set_train()
         optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
-    return _step(net, optimizer, _declared((batch, 3, 224, 224)), _declared((batch,), ms.int32))
+    return trained(net, optimizer, declared((batch, 3, 224, 224)), declared((batch,), ms.int32))
 
 
 def bert(batch: int = 256, layers: int = 12) -> Staged:
@@ -77,7 +60,7 @@ def bert(batch: int = 256, layers: int = 12) -> Staged:
     with nn.no_init_parameters():
         net = WithLoss(Bert(layers, 768, 12, 128, 30522))
         optimizer = nn.Adam(net.trainable_params(), 1e-4)
-    return _step(net, optimizer, _declared((batch, 128), ms.int32), _declared((batch * 128,), ms.int32))
+    return trained(net, optimizer, declared((batch, 128), ms.int32), declared((batch * 128,), ms.int32))
 
 
 def gpt(batch: int = 64, layers: int = 24) -> Staged:
@@ -85,8 +68,8 @@ def gpt(batch: int = 64, layers: int = 24) -> Staged:
     with nn.no_init_parameters():
         net = GPT(layers, 1024, 16, 50257)
         optimizer = nn.Adam(net.trainable_params(), 1e-4)
-    words = _declared((batch, 1024), ms.int32)
-    return _step(net, optimizer, words, words)
+    words = declared((batch, 1024), ms.int32)
+    return trained(net, optimizer, words, words)
 
 
 def _timed(found: Staged, devices: int, limit: float) -> tuple[Plan, float]:

@@ -41,7 +41,7 @@ from mycel.parallel.simulation import (  # noqa: E402
     with_gradients,
 )
 
-__all__ = ["GPT", "gpt", "gpt_pipeline", "main", "resnet"]
+__all__ = ["GPT", "declared", "gpt", "gpt_pipeline", "main", "resnet", "trained"]
 
 WIDTH, HEADS, LENGTH, WORDS = 5120, 40, 2048, 51200
 
@@ -100,11 +100,13 @@ def _layouts(found: Staged, mesh: Mesh) -> list[Any]:
     return result
 
 
-def _declared(shape: tuple[int, ...], kind: Any = ms.float32) -> Any:
+def declared(shape: tuple[int, ...], kind: Any = ms.float32) -> Any:
+    """Return a tensor of which there is the type and no value."""
     return ms.Tensor(shape=shape, dtype=kind, init=Zero())
 
 
-def _trained(net: Any, optimizer: Any, *batch: Any) -> Staged:
+def trained(net: Any, optimizer: Any, *batch: Any) -> Staged:
+    """Return a training step of a network that gives its loss."""
     gradient = ms.value_and_grad(net, None, optimizer.parameters)
 
     def step(*batch: Any) -> Any:
@@ -121,7 +123,7 @@ def resnet(images: int = 32) -> list[Any]:
     with nn.no_init_parameters():
         net = WithLoss(ResNet50()).set_train()
         optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
-    found = _trained(net, optimizer, _declared((8 * images, 3, 224, 224)), _declared((8 * images,), ms.int32))
+    found = trained(net, optimizer, declared((8 * images, 3, 224, 224)), declared((8 * images,), ms.int32))
     made = partition(found.graph, mesh, _layouts(found, mesh), None, found.aliases)
     return [
         simulate(
@@ -137,8 +139,8 @@ def gpt(layers: int = 40) -> list[Any]:
     with nn.no_init_parameters():
         net = GPT(layers)
         optimizer = nn.Adam(net.trainable_params(), 1e-4)
-    words = _declared((2, LENGTH), ms.int32)
-    found = _trained(net, optimizer, words, words)
+    words = declared((2, LENGTH), ms.int32)
+    found = trained(net, optimizer, words, words)
     made = partition(found.graph, mesh, _layouts(found, mesh), None, found.aliases)
     title = f"GPT of {layers} layers, tensor x data parallel"
     return [
@@ -156,7 +158,7 @@ def gpt_pipeline(layers: int = 40, stages: int = 4, microbatches: int = 16) -> l
     results = []
     mesh = Mesh((1, 8), ("data", "model"))
     for kind, count in (("gpipe", stages), ("1f1b", stages), ("interleaved", 2 * stages)):
-        found = staged(nets[count], _declared((2, LENGTH, WIDTH)))
+        found = staged(nets[count], declared((2, LENGTH, WIDTH)))
         # The parameters whose derivatives there are: all, as every input is a float.
         step = Staged(with_gradients(found.graph), (*found.names, ""), {})
         local = partition(step.graph, mesh, _layouts(step, mesh)).graph

@@ -88,24 +88,26 @@ class Holding(nn.Cell):
         self.weight = weight
 
 
+def check_that_a_change_is_seen(change: str) -> None:
+    """Two divided functions give other results once a parameter that they read has been changed."""
+    weight = ms.Parameter(np.arange(24, dtype=np.float32).reshape(4, 6), "weight")
+    infer = distribute(lambda x: x @ weight, layouts())
+    other = distribute(lambda x: (x * 2) @ weight, Layouts(Mesh((RANKS,), ("data",)), [("data",)]))
+    x = batch(4)
+    for _ in range(2):
+        first = infer(x).asnumpy().copy()
+        other(x)
+    CHANGES[change](weight)
+    found, second = infer(x).asnumpy().copy(), other(x).asnumpy().copy()
+    want = x.asnumpy() @ weight.asnumpy()
+    assert not np.allclose(first, want)
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+    np.testing.assert_allclose(second, 2 * want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("change", list(CHANGES))
 def test_who_ever_changes_a_value_is_seen(change: str) -> None:
-    def rank(_: int) -> None:
-        weight = ms.Parameter(np.arange(24, dtype=np.float32).reshape(4, 6), "weight")
-        infer = distribute(lambda x: x @ weight, layouts())
-        other = distribute(lambda x: (x * 2) @ weight, Layouts(Mesh((RANKS,), ("data",)), [("data",)]))
-        x = batch(4)
-        for _ in range(2):
-            first = infer(x).asnumpy().copy()
-            other(x)
-        CHANGES[change](weight)
-        found, second = infer(x).asnumpy().copy(), other(x).asnumpy().copy()
-        want = x.asnumpy() @ weight.asnumpy()
-        assert not np.allclose(first, want)
-        np.testing.assert_allclose(found, want, rtol=1e-5)
-        np.testing.assert_allclose(second, 2 * want, rtol=1e-5)
-
-    ranks(rank)
+    ranks(lambda _: check_that_a_change_is_seen(change))
 
 
 def test_arrays_and_views_that_are_alive_are_seen() -> None:
