@@ -1,7 +1,8 @@
-"""Programs for other machines: libraries of C without a runtime."""
+"""Programs for other machines: libraries of C without a runtime, and modules for browsers."""
 
+from mycel.deploy.browser import WebModule, web
 from mycel.deploy.building import build
 from mycel.engines.aot.library import Library
 from mycel.engines.aot.targets import names as targets
 
-__all__ = ["Library", "build", "targets"]
+__all__ = ["Library", "WebModule", "build", "targets", "web"]

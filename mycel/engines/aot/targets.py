@@ -43,7 +43,7 @@ _TARGETS: dict[str, Target] = {
     "cortex-m55": _cortex_m("thumbv8.1m.main", "cortex-m55", 16, "+mve.fp"),
     "riscv32": _other("riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, reloc="static", abi="ilp32f"),
     "riscv64": _other(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c", 8, model="medium", abi="lp64d"),
-    "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128", 16),
+    "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory", 16, reloc="static"),
 }
 
 

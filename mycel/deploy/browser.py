@@ -1,0 +1,184 @@
+"""`web`: a library for browsers, as a module of WebAssembly and one of JavaScript."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+from mycel.base.atomic_files import replacing
+from mycel.base.errors import Unsupported
+from mycel.engines.aot.header import Argument
+from mycel.engines.aot.library import Library
+from mycel.engines.aot.module import ALIGN
+from mycel.engines.aot.wasm import linked
+
+__all__ = ["WebModule", "web"]
+
+# The arrays of JavaScript for the types of C.
+_ARRAYS = {
+    "float": "Float32Array",
+    "double": "Float64Array",
+    **{f"{u}int{n}_t": f"{u.upper()}{'i' if u else 'I'}nt{n}Array" for u in ("", "u") for n in (8, 16, 32)},
+    "int64_t": "BigInt64Array",
+    "uint64_t": "BigUint64Array",
+}
+
+
+@dataclass(frozen=True)
+class WebModule:
+    """A program for browsers and for Node: a module of WebAssembly, and how to call it.
+
+    `wasm` is the module, `script` the text of the module of JavaScript, and `types` its
+    declarations for TypeScript. `memory_bytes` is what a model takes in all.
+    """
+
+    name: str
+    wasm: bytes
+    script: str
+    types: str
+    memory_bytes: int
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write `.wasm`, `.mjs` and `.d.mts` to a folder, which is made, each whole or not."""
+        os.makedirs(folder, exist_ok=True)
+        files = ((".wasm", self.wasm), (".mjs", self.script.encode()), (".d.mts", self.types.encode()))
+        for suffix, content in files:
+            with replacing(os.path.join(os.fspath(folder), self.name + suffix)) as draft:
+                draft.write_bytes(content)
+
+
+def web(library: Library) -> WebModule:
+    """Return the modules of a library that was built for the target `wasm32`.
+
+    The module of JavaScript has a function `load`, which takes the bytes of the other module, a
+    `Response` or an address, and resolves to a model: `model.inputs` and `model.outputs` are arrays
+    in the module's memory by name, `model.call()` computes the outputs of the inputs, and
+    `model.run(...)` does so with copies. `model.state` is what the program keeps from call to call:
+    its bytes can be saved and set. A model needs no other file and no network.
+
+    Raises Unsupported for libraries of other targets, and where the program calls functions that
+    WebAssembly does not have.
+
+    >>> import mycel as ms
+    >>> from mycel.deploy import build, web
+    >>> made = build(ms.nn.Dense(4, 2), ms.ops.ones((1, 4)), target="wasm32", name="dense")
+    >>> module = web(made)
+    >>> module.wasm[:4], "export async function load" in module.script
+    (b'\\x00asm', True)
+    """
+    if library.target != "wasm32":
+        raise Unsupported(f"web: the library is for {library.target}; build it for wasm32")
+    places, room = [], 0
+    for argument in (*library.inputs, *library.outputs):
+        places.append(room)
+        room += -(-int(argument.type.nbytes) // ALIGN) * ALIGN
+    found = linked(library.object, [library.name], room + library.arena_bytes)
+    tables = []
+    for arguments, starts in (
+        (library.inputs, places[: len(library.inputs)]),
+        (library.outputs, places[len(library.inputs) :]),
+    ):
+        entries = [
+            {"name": a.name, "array": _array(a), "shape": list(a.type.shape), "at": found.free + start}
+            for a, start in zip(arguments, starts)
+        ]
+        tables.append("[\n" + "".join(f"  {json.dumps(e)},\n" for e in entries) + "]")
+    text = _SCRIPT
+    for word, value in {
+        "NAME": library.name,
+        "INPUTS": tables[0],
+        "OUTPUTS": tables[1],
+        "ARENA": str(found.free + room),
+        "STATE": f"{found.state}, {found.free - found.state}",
+    }.items():
+        text = text.replace(f"@{word}@", value)
+    return WebModule(library.name, found.module, text, _types(library), found.free + room + library.arena_bytes)
+
+
+def _array(argument: Argument) -> str:
+    return _ARRAYS[argument.c_type]
+
+
+def _types(library: Library) -> str:
+    """Return the declarations of TypeScript."""
+
+    def group(arguments: tuple[Argument, ...]) -> str:
+        return "{ " + " ".join(f"readonly {a.name}: {_array(a)};" for a in arguments) + " }"
+
+    given = ", ".join(f"{a.name}: ArrayLike<{'bigint' if 'Big' in _array(a) else 'number'}>" for a in library.inputs)
+    results = [_array(a) for a in library.outputs]
+    returned = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
+    return _TYPES.format(
+        name=library.name, inputs=group(library.inputs), outputs=group(library.outputs), given=given, returned=returned
+    )
+
+
+_SCRIPT = """// @NAME@: a program as a module of WebAssembly, which @NAME@.wasm holds.
+export const inputs = @INPUTS@;
+export const outputs = @OUTPUTS@;
+
+async function instance(source) {
+  if (typeof source === "string" || source instanceof URL) source = await fetch(source);
+  if (typeof Response !== "undefined" && source instanceof Response) {
+    if (!source.ok) throw new Error(`@NAME@: ${source.url} answers ${source.status}`);
+    source = await source.arrayBuffer();
+  }
+  return (await WebAssembly.instantiate(source, {})).instance;
+}
+
+// Returns a model of its own memory; `source` is an address, a Response, or the bytes of @NAME@.wasm.
+export async function load(source) {
+  const made = (await instance(source)).exports;
+  const view = (entry) => {
+    const size = entry.shape.reduce((a, b) => a * b, 1);
+    return [entry.name, new globalThis[entry.array](made.memory.buffer, entry.at, size)];
+  };
+  const given = Object.fromEntries(inputs.map(view));
+  const results = Object.fromEntries(outputs.map(view));
+  const places = [...inputs, ...outputs].map((entry) => entry.at);
+  const model = {
+    inputs: given,
+    outputs: results,
+    state: new Uint8Array(made.memory.buffer, @STATE@),
+    call() {
+      if (made.@NAME@(...places, @ARENA@) !== 0) throw new RangeError("@NAME@: an index was out of range");
+    },
+    run(...values) {
+      if (values.length !== inputs.length) {
+        throw new TypeError(`@NAME@ takes ${inputs.length} arrays, not ${values.length}`);
+      }
+      inputs.forEach(({ name, shape }, k) => {
+        if (values[k].length !== given[name].length) {
+          const wanted = `${given[name].length} numbers, of shape [${shape}]`;
+          throw new RangeError(`@NAME@: ${name} has ${wanted}, not ${values[k].length}`);
+        }
+      });
+      inputs.forEach(({ name }, k) => given[name].set(values[k]));
+      model.call();
+      const copies = outputs.map(({ name }) => results[name].slice());
+      return copies.length === 1 ? copies[0] : copies;
+    },
+  };
+  return model;
+}
+"""
+
+_TYPES = """// The declarations of {name}.mjs.
+export interface Argument {{
+  name: string;
+  array: string;
+  shape: number[];
+  at: number;
+}}
+export const inputs: Argument[];
+export const outputs: Argument[];
+export interface Model {{
+  readonly inputs: {inputs};
+  readonly outputs: {outputs};
+  readonly state: Uint8Array;
+  call(): void;
+  run({given}): {returned};
+}}
+export function load(source: string | URL | Response | BufferSource): Promise<Model>;
+"""
