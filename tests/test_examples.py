@@ -23,6 +23,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "examples"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run_all")
 MODES = {"graph": ms.GRAPH_MODE, "pynative": ms.PYNATIVE_MODE}
 SMALL = {
+    "digits_page": ["--epochs", "4", "--samples", "512"],
     "dqn": ["--steps", "300", "--batch-size", "32"],
     "finetune": ["--epochs", "5", "--first-epochs", "1"],
     "gan": ["--epochs", "3", "--samples", "256", "--plot", ""],
