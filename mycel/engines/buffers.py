@@ -165,8 +165,12 @@ class _Memory:
 
 
 def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
-    """Return the buffer's memory as a writable NumPy array of a static type."""
+    """Return the buffer's memory as a writable NumPy array of a static type; raise ValueError for
+    None, as programs do where an operand has no value yet.
+    """
     if builtins.type(buffer) is not _CAPSULE:
+        if buffer is None:
+            raise ValueError(f"a buffer of {type} is missing")
         found: np.ndarray[Any, Any] = buffer.array(type)
         return found
     return look(buffer, type)[0]

@@ -174,6 +174,18 @@ def writes() -> Any:
 
 
 @program
+def writes_through_views() -> Any:
+    t = draw(4, 6)
+    row, turned, flat = t[1], t.T, t.reshape(-1)
+    t[1, 2] = 7.0
+    row[0] = 1.0
+    flat[3] = 2.0  # whose value was dropped by the write before
+    turned[4, 1] = 3.0
+    flat[5:7] = row[:2]
+    return values([t, row, turned, flat])
+
+
+@program
 def swapped_parameters() -> Any:
     a, b = ms.Parameter(draw(3), name="a"), ms.Parameter(draw(3, seed=1), name="b")
 
