@@ -26,7 +26,7 @@ from mycel.ir.mesh import Mesh
 from mycel.transforms.partition import Sharding, shard, whole
 from mycel.transport.place import transport
 
-__all__ = ["Executor", "OfDevices", "OfProcesses", "OfRanks", "executor_for"]
+__all__ = ["Executor", "OfDevices", "OfProcesses", "OfRanks", "executor_for", "value_of"]
 
 Entry = Callable[..., tuple[Any, ...]]
 

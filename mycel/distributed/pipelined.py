@@ -19,7 +19,7 @@ from mycel.core.tensor import Tensor, make
 from mycel.distributed.apart import GivenParts, Held, held, hold
 from mycel.distributed.balance import balanced
 from mycel.distributed.dividing import divide
-from mycel.distributed.executing import Entry, Executor, OfDevices, OfRanks
+from mycel.distributed.executing import Entry, Executor, OfDevices, OfRanks, value_of
 from mycel.distributed.layouts import Layouts
 from mycel.engines.base import Spread, Stages
 from mycel.engines.failures import out_of_memory
@@ -198,6 +198,7 @@ class Piped:
         stage, program = self._program(device)
         mesh = self.meshes[device]
         executor = self._of(device)
+        self._settle(given, own)
         buffers = []
         for k in stage.inputs:
             one = given[k]
@@ -210,6 +211,19 @@ class Piped:
             homes = tuple([self.meshes[d] for d in self._homes(place)])
             hold(given[i], Held(found.get(place), self.made.outputs[place], mesh, homes, tuple(self.meshes)))
         return found
+
+    def _settle(self, given: Sequence[Tensor], own: int) -> None:
+        """Make tensors whole that are apart otherwise than here, as those of a program with other
+        stages. All ranks do so together, also those that do not use them.
+        """
+        for k in range(own, len(given)):
+            known = held(given[k])
+            if known is None:
+                continue
+            homes = known.homes or (known.mesh,)
+            needed = {self.meshes[d] for d in self.pipe.devices_of_input(k)}
+            if known.layout != self.made.inputs[k] or not needed.issubset(homes):
+                value_of(given[k])
 
     def _of(self, device: int) -> Executor:
         """Return who runs the stage of one group of ranks; devices of several processes have one

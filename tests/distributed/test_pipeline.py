@@ -238,6 +238,32 @@ def test_evaluation_runs_on_the_stages() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_functions_cut_at_other_places_share_parameters() -> None:
+    """After training, which leaves parameters on the ranks of their stages, others use them:
+    in other stages, by all ranks together, and in training again.
+    """
+
+    def run(wrap: Callable[[Any, list[str]], Any], whole: Callable[[Any], Any]) -> list[Any]:
+        with _making:
+            np.random.seed(1)
+            ms.set_seed(1)
+            net = Net()
+            train = wrap(step_of(net), CUT)
+            found: list[Any] = []
+            others = [wrap(lambda x, y: net(x), ["head"]), whole(lambda x, y: net(x)), wrap(step_of(net), ["layers.2"])]
+        for batch in BATCHES[:2]:
+            given = [ms.Tensor(a) for a in batch]
+            found += [train(*given).asnumpy(), *[f(*given).asnumpy() for f in others]]
+        return found
+
+    expected = run(lambda f, cuts: ms.jit(f), ms.jit)
+    layouts = Layouts(ONE), Layouts(Mesh((2,), ("dp",)), [("dp",)] * 2)
+    piped = lambda f, cuts: distribute(f, layouts[0], Pipeline(2, 4, cuts=cuts))
+    for found in threads.run(2, lambda rank: run(piped, lambda f: distribute(f, layouts[1]))):
+        for value, wanted in zip(found, expected):
+            np.testing.assert_allclose(value, wanted, atol=1e-5)
+
+
 def test_micro_batches_are_the_batch() -> None:
     def in_parts(step: Any) -> Any:
         compiled = ms.jit(step)

@@ -164,6 +164,10 @@ class Pipe:
             found.add(self.device(unit))
         return found or everywhere
 
+    def devices_of_input(self, k: int) -> set[int]:
+        """Return the devices that may have an input of the graph in theirs."""
+        return self.users[k].union(*[self.devices_of_output(o) for o, i in self.tied.items() if i == k])
+
     def _crossings(self) -> list[Crossing]:
         wanted: dict[tuple[Node, int], int] = {}
 
