@@ -23,13 +23,14 @@ import numpy as np
 
 from mycel.base import config
 from mycel.base.errors import CompileError
+from mycel.base.origins import is_installed, is_standard
 from mycel.core.tensor import Tensor
 from mycel.engines.known_code import KnownCode
 from mycel.engines.select import engine
 from mycel.frontend import tracebacks
 from mycel.frontend.frames import call
 from mycel.frontend.guards import MISSING
-from mycel.frontend.natives import MUTATED, PACKAGE, SITE, STANDARD, is_native_code, is_users
+from mycel.frontend.natives import MUTATED, PACKAGE, is_native_code, is_users
 from mycel.frontend.snapshots import IMMUTABLE, is_closed
 from mycel.frontend.stage import Stage, current_stage
 from mycel.ir.graph import current_where
@@ -260,7 +261,7 @@ def _is_users_module(name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:
         return name == "__main__"
-    return not file.startswith((*STANDARD, *SITE))
+    return not is_standard(file) and not is_installed(file)
 
 
 # Watching.

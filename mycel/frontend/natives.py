@@ -6,21 +6,19 @@ from __future__ import annotations
 
 import inspect
 import os
-import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import numpy as np
 
+from mycel.base.origins import is_installed, is_standard
 from mycel.base.remembered import MANY, Remembered, RememberedOf
 from mycel.frontend.frames import Closure
 
 __all__ = [
     "MUTATED",
     "PACKAGE",
-    "SITE",
-    "STANDARD",
     "flags_of",
     "follows_users",
     "is_jit",
@@ -31,9 +29,6 @@ __all__ = [
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(PACKAGE, "demo") + os.sep
-_PATHS = sysconfig.get_paths()
-STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, _PATHS["stdlib"] + os.sep})
-SITE = tuple({_PATHS[n] + os.sep for n in ("purelib", "platlib")})
 MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray, np.ndarray)
 
 
@@ -91,14 +86,11 @@ def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
         file = code.co_filename
         if file.startswith(PACKAGE):
             found = not file.startswith(_DEMO)
-        elif file.startswith(SITE):
+        elif is_installed(file):
             found = not _uses_this_package(namespace)
         else:
             found = (
-                file.startswith(STANDARD)
-                or file.startswith("<frozen ")
-                or file == "<string>"
-                and code.co_name.startswith("__")
+                is_standard(file) or file.startswith("<frozen ") or file == "<string>" and code.co_name.startswith("__")
             )
         _native.enter(code, found)
     return found

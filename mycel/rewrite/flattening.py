@@ -21,6 +21,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.base.origins import is_installed, is_standard
 from mycel.cells.cell import Cell
 from mycel.frontend.source import NoSource, definition_of
 from mycel.nn.layer.container import CellList, SequentialCell
@@ -34,7 +35,6 @@ __all__ = ["OPEN_PATHS", "WHOLE", "Flattener", "hold_members", "kind_of_cell"]
 WHOLE: list[type] = [CellList, SequentialCell]
 # Beginnings of paths of installed packages whose functions are divided like the user's.
 OPEN_PATHS: list[str] = []
-_STANDARD_LIBRARY = os.path.realpath(os.path.dirname(os.__file__))
 
 _OPAQUE = (
     ast.BoolOp,
@@ -288,7 +288,7 @@ def _is_installed(function: types.FunctionType) -> bool:
         return True
     if any(path.startswith(opened) for opened in OPEN_PATHS):
         return False
-    return path.startswith(_STANDARD_LIBRARY + os.path.sep) or "site-packages" in path.split(os.path.sep)
+    return is_standard(path) or is_installed(path)
 
 
 def _is_generator(definition: ast.FunctionDef) -> bool:

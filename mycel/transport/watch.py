@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import sys
-import sysconfig
 import threading
 import time
 import traceback
@@ -24,6 +23,7 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple, Optional
 
 from mycel.base import locks
+from mycel.base.origins import is_installed, is_standard
 
 __all__ = [
     "BEAT",
@@ -47,7 +47,6 @@ BEAT = 1.0
 _LOOK = 0.2
 _LONGEST = 3000  # lines of a pipe are whole up to 4096 bytes
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 
 class Waits(NamedTuple):
@@ -137,16 +136,26 @@ def reason() -> str:
 
 def _is_own(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
-    inside = "site-packages" not in name[len(_LIBRARY) :] and name.startswith(_LIBRARY)
-    return name.startswith((_PACKAGE, "<frozen")) or inside
+    return name.startswith((_PACKAGE, "<frozen")) or is_standard(name)
 
 
 def place_of(frame: Optional[FrameType]) -> str:
-    """Return the line of the user's program in which a frame is: its file, number and function."""
-    inner = frame
-    while frame is not None and _is_own(frame):
+    """Return the line of the user's program in which a frame is: its file, number and function.
+
+    Where only installed packages are there, it is theirs.
+    """
+    lines = []
+    while frame is not None:
+        lines.append((frame, frame.f_lineno))
         frame = frame.f_back
-    return "" if inner is None else _told(frame or inner, (frame or inner).f_lineno)
+    return _innermost(lines)
+
+
+def _innermost(lines: list[tuple[FrameType, Any]]) -> str:
+    """Return the first line of the user's program, or else of an installed package, or of any."""
+    others = [(f, n) for f, n in lines if not _is_own(f)]
+    users = [(f, n) for f, n in others if not is_installed(f.f_code.co_filename)]
+    return next((_told(f, n) for f, n in (*users, *others, *lines)), "")
 
 
 def _told(frame: FrameType, line: Optional[int]) -> str:
@@ -155,11 +164,7 @@ def _told(frame: FrameType, line: Optional[int]) -> str:
 
 
 def _place_of_error(trace: Optional[TracebackType]) -> str:
-    found = ""
-    for frame, line in traceback.walk_tb(trace):
-        if not found or not _is_own(frame):
-            found = _told(frame, line)
-    return found
+    return _innermost(list(traceback.walk_tb(trace))[::-1])
 
 
 def failed(error: BaseException, trace: Optional[TracebackType] = None) -> None:
