@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -14,52 +13,12 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import CompileError, Unsupported
-from mycel.deploy import Library, build, targets
+from mycel.deploy import build, targets
 from mycel.engines import buffers
-from mycel.engines.native.llvm.jit import machine
+from tests.deploy.loaded import Loaded
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 HERE = "x86-64-v2"
-CANARY = 64
-
-
-class Loaded:
-    """A library in this process. What lies around the arena and the results is watched."""
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        (address,) = machine().link(library.object, [library.name], {})
-        count = len(library.inputs) + len(library.outputs) + 1
-        self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
-
-    def __call__(self, *tensors: Any) -> Any:
-        given = [np.ascontiguousarray(t.asnumpy() if isinstance(t, ms.Tensor) else t) for t in tensors]
-        for argument, array in zip(self.library.inputs, given):
-            assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
-        before = [a.copy() for a in given]
-        memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
-        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory])
-        for block, start in memory:
-            offset = start - block.ctypes.data
-            assert (block[offset - CANARY : offset] == 171).all(), "something was written before the memory given"
-            assert (block[-CANARY:] == 171).all(), "something was written behind the memory given"
-        for array, old in zip(given, before):
-            np.testing.assert_array_equal(array, old)
-        if status:
-            raise IndexError(status)
-        results = []
-        for argument, (block, start) in zip(self.library.outputs, memory):
-            offset, size = start - block.ctypes.data, int(argument.type.nbytes)
-            raw = block[offset : offset + size].view(argument.type.dtype.numpy)
-            results.append(raw.reshape(argument.type.shape).copy())
-        return results[0] if len(results) == 1 else tuple(results)
-
-
-def _guarded(size: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Memory at a multiple of 16, with canaries around; the block and the start."""
-    block = np.full(size + 2 * CANARY + 16, 171, np.uint8)
-    start = -(-(block.ctypes.data + CANARY) // 16) * 16
-    return block[: start - block.ctypes.data + size + CANARY], start
 
 
 class LeNet(nn.Cell):
@@ -165,9 +124,17 @@ def test_a_training_step_trains() -> None:
     batches = [(random.randn(4, 1, 28, 28).astype("f4"), random.randint(0, 10, 4).astype("i4")) for _ in range(6)]
     library = build(_training(), *map(ms.Tensor, batches[0]), target=HERE, name="train")
     assert library.state_bytes > 2 * 4 * 44_000 > library.constant_bytes
+    assert library.arena_bytes <= 256 * 1024
     step, loaded = ms.jit(_training()), Loaded(library)
     for x, y in batches:
         assert abs(float(loaded(x, y)) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 1e-6
+
+
+def test_training_takes_little_memory() -> None:
+    x, y = _images(4, 1, 28, 28), ops.zeros((4,), ms.int32)
+    library = build(_training(), x, y, target="cortex-m4", name="train")
+    # The first convolution's result with its mask, the pooled maxima and their places: no less.
+    assert library.arena_bytes <= 98_304
 
 
 def test_random_numbers_go_on_from_call_to_call() -> None:

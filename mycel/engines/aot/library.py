@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mycel.base.atomic_files import replacing
 from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
-from mycel.engines.aot.module import ALIGN, Value, write
-from mycel.engines.aot.plan import plan_for
+from mycel.engines.aot.module import Value, write
+from mycel.engines.aot.plan import ALIGN, plan_for
 from mycel.engines.aot.targets import named
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, Type

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mycel.engines.aot.plan import Plan
+from mycel.engines.aot.plan import ALIGN, Plan
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest, Site
 from mycel.engines.native.lowering.steps import Copy, Nested, Step
 
 __all__ = ["Module", "Value", "write"]
-
-ALIGN = 16
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,10 @@ from mycel.engines.native.program.template import Making, Template
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 
-__all__ = ["Plan", "plan_for"]
+__all__ = ["ALIGN", "Plan", "plan_for"]
+
+# Values begin at multiples of these bytes, in the arena and elsewhere.
+ALIGN = 16
 
 
 class Texts(Making):
@@ -31,6 +34,8 @@ class Texts(Making):
 
 class Plan(Placed):
     """A program for a target: its steps, their kernels by identity, and the places of values."""
+
+    unit, tries = ALIGN, 500
 
     def __init__(self, template: Template, target: Target) -> None:
         self.target = target

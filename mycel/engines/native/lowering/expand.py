@@ -6,6 +6,7 @@ from typing import Optional
 
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.lowering.attention_rules import ATTENTION, has_kernel, widened_attention
+from mycel.engines.native.lowering.convolution_rules import has_conv_nest
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
 from mycel.engines.native.lowering.step_rules import STEP_RULES
@@ -30,7 +31,7 @@ def is_claimed(node: Node) -> bool:
     """Return whether the native engine has code for a node."""
     name, prim = node.op, node.prim
     if prim in (conv, conv_grad_input, conv_grad_weight):
-        return is_dense(node) or (prim is conv and node.params["groups"] == 1 and bool(node.type.size))
+        return is_dense(node) or has_conv_nest(node)
     if prim in ATTENTION:
         return has_kernel(node)
     if prim is SIZE:

@@ -3,8 +3,8 @@
 Group rules are for reductions, full rules for primitives that read operands at other positions. A
 `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the
 shape of the operand, for "window" the output's shape followed by the window's, for "product" the
-output's shape followed by the contracted axis, for "conv" the output's shape followed by the input
-channels and the window's, for "map" just a shape.
+output's shape followed by the contracted axis, for a convolution or gradient what
+`convolution_rules` says, for "map" just a shape.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mycel.base import dtype as D
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.nest import ZERO, Access, Affine, Builder, Expr, Guard, Loop, Reduce, affine
 from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.convolution_rules import conv_axes, conv_positions, conv_shape, may_exceed
 from mycel.engines.native.lowering.view_rules import Position, root_of
-from mycel.ir.dims import Dim, DimLike, is_one, same
+from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.prims.window import lowest
 
@@ -35,13 +36,9 @@ _REDUCES = {
     "argmax": "argmax",
     "argmin": "argmin",
 }
+CONVOLUTIONS = frozenset(("conv", "conv_grad_input", "conv_grad_weight"))
 _WINDOWS = {"window_max": "max", "window_sum": "sum", "window_argmax": "argmax"}
 UNROLL = 32
-
-
-def _may_exceed(amount: DimLike) -> bool:
-    """Return whether an amount of padding may be above 0."""
-    return (amount.bounds()[1] if isinstance(amount, Dim) else amount) > 0
 
 
 class Members(Protocol):
@@ -108,8 +105,8 @@ class Domain:
             left = tuple(ZERO if is_one(d) else p for d, p in zip(a[:-2], batch[len(batch) - len(a) + 2 :]))
             right = tuple(ZERO if is_one(d) else p for d, p in zip(b[:-2], batch[len(batch) - len(b) + 2 :]))
             return [(*left, m, k), (*right, k, n)]
-        if self.kind == "conv":
-            return list(self._conv_positions(node))
+        if self.kind in CONVOLUTIONS:
+            return list(conv_positions(node)[0])
         return [self.window_position(node)]
 
     def window_position(self, node: Node) -> Position:
@@ -123,23 +120,11 @@ class Domain:
         ]
         return (full[0], full[1], *spatial)
 
-    def _conv_positions(self, node: Node) -> tuple[Position, Position]:
-        p = node.params
-        rank = len(p["strides"])
-        full = [affine(k) for k in range(len(self.shape))]
-        n, o, c = full[0], full[1], full[2 + rank]
-        taps = full[3 + rank :]
-        spatial = [
-            full[2 + i].scale(s) + taps[i].scale(d).shift(-low)
-            for i, (s, d, (low, _)) in enumerate(zip(p["strides"], p["dilation"], p["padding"]))
-        ]
-        return (n, c, *spatial), (o, c, *taps)
-
     def guards(self, position: Position, node: Node) -> tuple[Guard, ...]:
         """Return the guards of a padded input's spatial positions."""
         x = node.inputs[0].type.shape
         return tuple(
-            (at, d) for at, d, ends in zip(position[2:], x[2:], node.params["padding"]) if any(map(_may_exceed, ends))
+            (at, d) for at, d, ends in zip(position[2:], x[2:], node.params["padding"]) if any(map(may_exceed, ends))
         )
 
     def reduce(self, group: Members, node: Node) -> Reduce:
@@ -151,9 +136,9 @@ class Domain:
             value = group.at(x, self.full_position())
             position = affine(node.params["axis"]) if kind in ("argmax", "argmin") else None
             return b.reduce(kind, value, node.dtype, position)
-        if name == "matmul" or name == "conv":
+        if name == "matmul" or name in CONVOLUTIONS:
             left, right = self.input_positions(node)
-            guards = self.guards(left, node) if name == "conv" else ()
+            guards = conv_positions(node)[1] if name in CONVOLUTIONS else ()
             view = group.steps.view(x)
             first = b.load(Access(view.buffer, view.access(left).offset, guards))
             second = group.at(node.inputs[1], right)
@@ -195,15 +180,14 @@ def _product_domain(node: Node) -> Domain:
 
 
 def _conv_domain(node: Node) -> Domain:
-    shape, w = tuple(node.type.shape), tuple(node.inputs[1].type.shape)
-    return Domain(shape + w[1:], tuple(range(len(shape), len(shape) + len(w) - 1)), "conv", node=node)
+    return Domain(conv_shape(node), conv_axes(node), node.op, node=node)
 
 
 GROUP_RULES: dict[str, Callable[[Node], Domain]] = {
     **{name: _reduce_domain for name in _REDUCES},
     **{name: _window_domain for name in _WINDOWS},
     "matmul": _product_domain,
-    "conv": _conv_domain,
+    **{name: _conv_domain for name in CONVOLUTIONS},
 }
 
 
@@ -214,7 +198,7 @@ def _pad(group: Members, node: Node, position: Position) -> Expr:
     x, value = node.inputs
     p = node.params
     at = tuple(q.shift(-low) for q, low in zip(position, p["low"]))
-    guards = tuple((q, d) for q, d, *ends in zip(at, x.type.shape, p["low"], p["high"]) if any(map(_may_exceed, ends)))
+    guards = tuple((q, d) for q, d, *ends in zip(at, x.type.shape, p["low"], p["high"]) if any(map(may_exceed, ends)))
     view = group.steps.view(x)
     root = root_of(value)
     access = Access(view.buffer, view.access(at).offset, guards)

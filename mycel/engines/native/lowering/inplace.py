@@ -5,8 +5,9 @@ about to write, and no more after it has written there. Kernels visit their posi
 on several threads and in vectors, but at each position they load before they store. Kernels with
 reductions visit the inner positions once for each stage (`stage_of`: the number of consecutive
 reductions that a value depends on), so a buffer must not be read in a later stage than that in
-which the result is stored. A schedule that computes a position twice, or reads ahead of what it
-writes, has to be taken into account here.
+which the result is stored. Results of rows are stored after the last stage, once for each position
+of the outer loops, when all of them have been computed. A schedule that computes a position twice,
+or reads ahead of what it writes, has to be taken into account here.
 """
 
 from __future__ import annotations
@@ -86,22 +87,16 @@ def _pairs(nest: Nest) -> list[tuple[Buffer, Buffer]]:
         reads(s.value, stage)
         for x, *_ in s.target.dynamic:
             reads(x, stage)
-    reducing = any(loop.kind == "r" for loop in nest.loops)
     written: dict[int, int] = {}
     for s in nest.stores:
         written[id(s.target.buffer)] = written.get(id(s.target.buffer), 0) + 1
     found = []
     for s in nest.stores:
         target = s.target
-        if (
-            target.dynamic
-            or target.guards
-            or s.mode != "set"
-            or written[id(target.buffer)] > 1
-            or (reducing and not s.full)
-        ):
+        if target.dynamic or target.guards or s.mode != "set" or written[id(target.buffer)] > 1:
             continue
-        stage = stage_of(s.value)
+        # What is written once for a row is written after all that the row reads.
+        stage = stage_of(s.value) if s.full else last + 1
         for key, at in loads.items():
             source = buffers[key]
             if key in written or source.dtype.itemsize != target.buffer.dtype.itemsize:

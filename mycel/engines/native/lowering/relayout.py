@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from mycel.engines.native.kernels.nest import Affine, Buffer
 from mycel.engines.native.kernels.schedule import pays_to_copy
 from mycel.engines.native.kernels.views import View, element_count, like_order
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import is_one
@@ -23,11 +24,11 @@ __all__ = ["along_lanes"]
 def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like: Sequence[int]) -> View:
     """Return a view, or a copy of it in the order of the loops' strides `like`.
 
-    It is copied by `steps` if it is read at `position` across the innermost of the loops, and a
-    copy pays.
+    It is copied by `steps` if it is read at `position` across the innermost of the loops, a copy
+    pays, and the processor has the memory.
     """
     loops = [k for k, s in enumerate(like) if s]
-    if not loops:
+    if not loops or not target().copies:
         return view
     inner = min(loops, key=lambda k: like[k])
     axes = [p.terms[0][0] for p in position if p.terms]
@@ -46,7 +47,7 @@ def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like
     strides = like_order(order, view.shape)
     key = (id(view.buffer), view.shape, view.strides, view.offset, strides)
     if key not in steps.relaid:
-        target = View(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape, strides, 0)
-        steps.copy(view, target)
-        steps.relaid[key] = view, target
+        made = View(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape, strides, 0)
+        steps.copy(view, made)
+        steps.relaid[key] = view, made
     return steps.relaid[key][1]

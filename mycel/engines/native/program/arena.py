@@ -3,11 +3,13 @@
 A buffer that may overwrite another one, which ends at that time, shares its place: both are one
 life. Lives are placed one after another, each at the lowest offset that is free during all of it.
 The order is by size, or by size and length of life, whichever needs less memory. No plan can need
-less than `bound`: the bytes alive at the peak.
+less than `bound`: the bytes alive at the peak. Where memory is scarce, a search goes on from there:
+it draws orders in which what lay on top is placed earlier, from a fixed seed.
 """
 
 from __future__ import annotations
 
+import random
 from bisect import insort
 from collections.abc import Callable, Sequence
 
@@ -17,22 +19,29 @@ ALIGNMENT = 64
 # A buffer's key, its bytes, and its first and last step.
 Life = tuple[int, int, int, int]
 ENOUGH = 1.005
+# Buffers below this part of the arena are not moved in a search.
+FEW = 64
 
 
-def plan(lives: Sequence[Life], takes: Sequence[tuple[int, int]] = ()) -> tuple[dict[int, int], int]:
-    """Return offsets by buffer, and the arena's size.
+def plan(
+    lives: Sequence[Life], takes: Sequence[tuple[int, int]] = (), unit: int = ALIGNMENT, tries: int = 0
+) -> tuple[dict[int, int], int]:
+    """Return offsets by buffer, which are multiples of `unit`, and the arena's size.
 
-    `takes` are pairs of a buffer and one whose place it may take.
+    `takes` are pairs of a buffer and one whose place it may take. Up to `tries` more orders are
+    tried, as long as the size is above what no plan can go below.
     """
     groups, members = joined(lives, takes)
-    least = bound(groups)
+    least = bound(groups, unit)
     best: tuple[dict[int, int], int] = {}, -1
     for order in _ORDERS:
-        offsets, total = _place(sorted(groups, key=order))
+        offsets, total = _place(sorted(groups, key=order), unit)
         if best[1] < 0 or total < best[1]:
             best = offsets, total
         if total <= least * ENOUGH:
             break
+    if best[1] > least and tries:
+        best = _searched(groups, unit, least, best, tries)
     offsets, total = best
     return {key: offsets[group] for group, keys in members.items() for key in keys}, total
 
@@ -67,20 +76,20 @@ def joined(lives: Sequence[Life], takes: Sequence[tuple[int, int]]) -> tuple[lis
     return groups, members
 
 
-def bound(lives: Sequence[Life]) -> int:
-    """Return the bytes alive at the peak, each buffer rounded up to whole cache lines."""
-    return _fullest(lives)[0]
+def bound(lives: Sequence[Life], unit: int = ALIGNMENT) -> int:
+    """Return the bytes alive at the peak, each buffer rounded up to a multiple of `unit`."""
+    return _fullest(lives, unit)[0]
 
 
 def fullest(lives: Sequence[Life]) -> int:
     """Return the first time at which the most bytes are alive."""
-    return _fullest(lives)[1]
+    return _fullest(lives, ALIGNMENT)[1]
 
 
-def _fullest(lives: Sequence[Life]) -> tuple[int, int]:
+def _fullest(lives: Sequence[Life], unit: int) -> tuple[int, int]:
     changes: dict[int, int] = {}
     for _, nbytes, first, last in lives:
-        size = _rounded(nbytes)
+        size = _rounded(nbytes, unit)
         changes[first] = changes.get(first, 0) + size
         changes[last + 1] = changes.get(last + 1, 0) - size
     now = most = at = 0
@@ -91,16 +100,16 @@ def _fullest(lives: Sequence[Life]) -> tuple[int, int]:
     return most, at
 
 
-def _rounded(nbytes: int) -> int:
-    return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+def _rounded(nbytes: int, unit: int) -> int:
+    return -(-max(nbytes, 1) // unit) * unit
 
 
-def _place(order: Sequence[Life]) -> tuple[dict[int, int], int]:
+def _place(order: Sequence[Life], unit: int) -> tuple[dict[int, int], int]:
     offsets: dict[int, int] = {}
     placed: list[tuple[int, int, int, int]] = []
     total = 0
     for buffer, nbytes, first, last in order:
-        size = _rounded(nbytes)
+        size = _rounded(nbytes, unit)
         at = 0
         for start, end, a, b in placed:
             if a <= last and first <= b:
@@ -111,6 +120,33 @@ def _place(order: Sequence[Life]) -> tuple[dict[int, int], int]:
         offsets[buffer] = at
         total = max(total, at + size)
     return offsets, total
+
+
+def _searched(
+    groups: Sequence[Life], unit: int, least: int, best: tuple[dict[int, int], int], tries: int
+) -> tuple[dict[int, int], int]:
+    """Return the best plan that is found from others by placing what lies on top earlier.
+
+    `best` is the best plan so far, which becomes worse nowhere, and `least` what ends the search.
+    """
+    draw = random.Random(0)
+    chosen = order = sorted(groups, key=_ORDERS[0])
+    large = [life for life in order if life[1] * FEW > least] or order
+    worst = -1
+    for k in range(tries):
+        offsets, total = _place(order, unit)
+        if total < best[1]:
+            best = offsets, total
+        if total <= least:
+            break
+        if worst < 0 or total <= worst or k % 16 == 15:
+            chosen, worst = order, total
+        top = [life for life in order if offsets[life[0]] + _rounded(life[1], unit) == total]
+        order = list(chosen)
+        for life in (draw.choice(top), draw.choice(large)):
+            order.remove(life)
+            order.insert(draw.randrange(len(large)), life)
+    return best
 
 
 _ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (

@@ -27,8 +27,10 @@ class Placed:
 
     `calls` are the plans of the dense library by the identity of the step, with their buffers by
     name; `places` are the offsets of buffers in the arena, by identity, and `arena_bytes` is its
-    size.
+    size. Offsets are multiples of `unit`, and `tries` are spent on a smaller arena.
     """
+
+    unit, tries = arena.ALIGNMENT, 0
 
     def __init__(self, template: Template, sizes: Mapping[str, int]) -> None:
         self.template, self.sizes = template, dict(sizes)
@@ -93,7 +95,7 @@ class Placed:
         lives = live.lives(self.number)
         if max((nbytes for _, nbytes, _, _ in lives), default=0) > MOST_BYTES:
             raise self.too_large()
-        self.places, self.arena_bytes = arena.plan(lives, live.taking)
+        self.places, self.arena_bytes = arena.plan(lives, live.taking, self.unit, self.tries)
         if checking.is_on():
             self.ends = Ends(live.times, arena.joined(lives, live.taking)[0], self.places)
         check_needs(self.graph, self.arena_bytes + new, self.sizes)

@@ -19,12 +19,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.llvm.target import host, target
+from mycel.engines.native.lowering.inplace import possible_overwrites
 from mycel.engines.native.lowering.steps import Call, HostCall, Step
 from mycel.ir.dims import DimLike
 
 __all__ = ["Plan", "is_exchange", "peak_bytes", "schedule"]
 
-# Where all that a program's steps write fits into a core's cache, the order is left alone.
+# Where all that a program's steps write fits into a core's cache, the order is left alone; other
+# processors may have no more memory than that.
 LEAST = 1 << 20
 GAIN = 0.01
 DEPTH = 3
@@ -39,14 +42,18 @@ def schedule(
     """Return the steps in the order in which they are to run.
 
     `kept` are the buffers outside the arena. `over` has the inputs that outputs replace, by the id
-    of the output's buffer. `number` gives dimensions as integers.
+    of the output's buffer. `number` gives dimensions as integers. For other processors several
+    orders are tried.
     """
     plan = Plan(steps, {id(b) for b in kept}, number)
-    if sum(plan.size.values()) < LEAST:
+    if sum(plan.size.values()) < LEAST and target() is host():
         return list(steps)
     plan.connect(over)
-    order = plan.order()
-    before, after = plan.peak(range(len(steps))), plan.peak(order)
+    depths: Sequence[int] = (DEPTH,)
+    if target() is not host():
+        plan.takes, depths = possible_overwrites(steps), range(1, DEPTH + 1)
+    orders = [plan.order(depth) for depth in depths]
+    before, (after, order) = plan.peak(range(len(steps))), min((plan.peak(order), order) for order in orders)
     return [steps[k] for k in order] if after < before * (1 - GAIN) else list(steps)
 
 
@@ -69,8 +76,11 @@ def is_exchange(step: Step) -> bool:
 class Plan:
     """The buffers that each step touches, and the steps that have to come before it.
 
-    Steps are identified by their numbers in the given order.
+    Steps are identified by their numbers in the given order. `takes` are pairs of a result and a
+    buffer that it may overwrite, by the id of the step, where places are shared in the account too.
     """
+
+    takes: Mapping[int, Sequence[tuple[Buffer, Buffer]]] = {}
 
     def __init__(self, steps: Sequence[Step], kept: set[int], number: Callable[[DimLike], int]) -> None:
         self.steps, self._number = steps, number
@@ -140,22 +150,37 @@ class Plan:
         alive: set[int] = set()
         now = most = 0
         for k in order:
+            shared = self.shared(k, alive, left)
             for key in self.touched[k]:
                 if key not in alive:
                     alive.add(key)
-                    now += self.size[key]
+                    now += 0 if key in shared else self.size[key]
             most = max(most, now)
             for key in self.touched[k]:
                 left[key] -= 1
-                if not left[key]:
+                if not left[key] and key not in shared:
                     now -= self.size[key]
         return most
 
-    def order(self) -> list[int]:
-        """Return the new order."""
+    def shared(self, k: int, alive: set[int], left: Mapping[int, int]) -> set[int]:
+        """Return results of a step, and the buffers that end there and whose place they take."""
+        found: set[int] = set()
+        for made, old in self.takes.get(id(self.steps[k]), ()):
+            a, b = id(made), id(old)
+            if a not in alive and b in alive and left[b] == 1 and self.size[a] == self.size[b]:
+                if found.isdisjoint((a, b)):
+                    found.update((a, b))
+        return found
+
+    def order(self, depth: int = DEPTH) -> list[int]:
+        """Return the new order.
+
+        What a step frees is counted with that of `depth` - 1 steps that it makes ready.
+        """
+        self.depth = depth
         self.left = {key: len(users) for key, users in self.users.items()}
         self.alive: set[int] = set()
-        waits = self.waits
+        waits = self.left_waits = list(self.waits)
         ready: list[int] = []
         urgent: list[tuple[int, int]] = []
         done = [False] * len(self.steps)
@@ -209,7 +234,7 @@ class Plan:
         born: set[int] = set()
         gone: dict[int, int] = {}
         total = best = 0
-        for depth in range(DEPTH):
+        for depth in range(self.depth):
             for key in self.touched[k]:
                 size = self.size[key]
                 if not size:
@@ -225,7 +250,7 @@ class Plan:
                 return best
             following = -1
             for s in self.after[k]:
-                gone[s] = gone.get(s, self.waits[s]) - 1
+                gone[s] = gone.get(s, self.left_waits[s]) - 1
                 if not gone[s] and following < 0:
                     following = s
             if following < 0:

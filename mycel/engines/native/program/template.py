@@ -14,6 +14,7 @@ from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.llvm import jit
+from mycel.engines.native.llvm.target import host, target
 from mycel.engines.native.lowering.dense_call import DenseCall, Number
 from mycel.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel.engines.native.lowering.lower import lower
@@ -162,7 +163,10 @@ class Template:
         self.lowered: Lowered = lowered or lower(graph, aliases.values())
         self.steps = self.ordered(aliases)
         self.final_places(self.steps, aliases)
-        self.steps, found = batches(self.steps, aliases, hint)
+        found: list[list[Step]] = []
+        if target() is host():
+            # Other processors run one step at a time.
+            self.steps, found = batches(self.steps, aliases, hint)
         self.all_steps = list(flat(self.steps))
         self.takes = without_shared(possible_overwrites(self.all_steps), found)
 

@@ -1,0 +1,55 @@
+"""Libraries for this processor, linked into this process and run."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+import mycel as ms
+from mycel.engines.aot.library import Library
+from mycel.engines.native.llvm.jit import machine
+
+__all__ = ["Loaded"]
+
+CANARY = 64
+
+
+class Loaded:
+    """A library in this process. What lies around the arena and the results is watched."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        (address,) = machine().link(library.object, [library.name], {})
+        count = len(library.inputs) + len(library.outputs) + 1
+        self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
+
+    def __call__(self, *tensors: Any) -> Any:
+        given = [np.ascontiguousarray(t.asnumpy() if isinstance(t, ms.Tensor) else t) for t in tensors]
+        for argument, array in zip(self.library.inputs, given):
+            assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
+        before = [a.copy() for a in given]
+        memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
+        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory])
+        for block, start in memory:
+            offset = start - block.ctypes.data
+            assert (block[offset - CANARY : offset] == 171).all(), "something was written before the memory given"
+            assert (block[-CANARY:] == 171).all(), "something was written behind the memory given"
+        for array, old in zip(given, before):
+            np.testing.assert_array_equal(array, old)
+        if status:
+            raise IndexError(status)
+        results = []
+        for argument, (block, start) in zip(self.library.outputs, memory):
+            offset, size = start - block.ctypes.data, int(argument.type.nbytes)
+            raw = block[offset : offset + size].view(argument.type.dtype.numpy)
+            results.append(raw.reshape(argument.type.shape).copy())
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _guarded(size: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Memory at a multiple of 16, with canaries around; the block and the start."""
+    block = np.full(size + 2 * CANARY + 16, 171, np.uint8)
+    start = -(-(block.ctypes.data + CANARY) // 16) * 16
+    return block[: start - block.ctypes.data + size + CANARY], start
