@@ -173,7 +173,6 @@ _TRAIN = (
     "build_searched_strategy",
     "export",
     "get_ckpt_path_with_strategy",
-    "load",
     "load_distributed_checkpoint",
     "merge_sliced_parameter",
     "restore_group_info_list",
@@ -192,6 +191,7 @@ _RUNTIME = (
     "set_memory",
 )
 _OTHERS = {
+    "mycel.formats.loading": "load",
     "mycel.train.mindir": "load_mindir save_mindir",
     "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
     "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",
@@ -235,6 +235,7 @@ _MODULES = (
     "dataset",
     "errors",
     "experimental",
+    "formats",
     "hal",
     "log",
     "mindrecord",

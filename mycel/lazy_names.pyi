@@ -8,6 +8,7 @@ from mycel import compat as compat
 from mycel import dataset as dataset
 from mycel import errors as errors
 from mycel import experimental as experimental
+from mycel import formats as formats
 from mycel import hal as hal
 from mycel import log as log
 from mycel import mindrecord as mindrecord
@@ -80,6 +81,7 @@ from mycel.devices.stream import default_stream as default_stream
 from mycel.devices.stream import set_cur_stream as set_cur_stream
 from mycel.devices.stream import set_kernel_launch_capture as set_kernel_launch_capture
 from mycel.devices.stream import set_kernel_launch_group as set_kernel_launch_group
+from mycel.formats.loading import load as load
 from mycel.frontend.permissions import get_obj_module_and_name_info as get_obj_module_and_name_info
 from mycel.frontend.permissions import is_invalid_or_jit_forbidden_method as is_invalid_or_jit_forbidden_method
 from mycel.frontend.permissions import is_jit_forbidden_module as is_jit_forbidden_module
@@ -170,7 +172,6 @@ from mycel.train import data_sink as data_sink
 from mycel.train import export as export
 from mycel.train import get_ckpt_path_with_strategy as get_ckpt_path_with_strategy
 from mycel.train import get_metric_fn as get_metric_fn
-from mycel.train import load as load
 from mycel.train import load_checkpoint as load_checkpoint
 from mycel.train import load_checkpoint_async as load_checkpoint_async
 from mycel.train import load_distributed_checkpoint as load_distributed_checkpoint

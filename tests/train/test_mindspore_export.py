@@ -86,6 +86,9 @@ def test_what_is_not_in_the_subset_is_named(tmp_path):
     with pytest.raises(Unsupported, match="without enc_key"):
         ms.export(ops.exp, x, file_name=tmp_path / "f", file_format="MINDIR", for_mindspore=True, user_info={"a": "b"})
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_written_loads_here_as_well(tmp_path):
+    x = ms.Tensor(np.eye(3, dtype=np.float32))
     exported(ops.exp, x, path=tmp_path / "f")
-    with pytest.raises(ValueError, match="not a graph that Mycel wrote"):
-        ms.load(tmp_path / "f.mindir")
+    np.testing.assert_allclose(ms.load(tmp_path / "f.mindir")(x).asnumpy(), np.exp(np.eye(3)), rtol=1e-6)

@@ -1,0 +1,48 @@
+"""`load`: a network from a file of any format that there is a reader for."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mycel.cells.cell import Cell
+from mycel.formats import mindir
+from mycel.train.encryption import is_encrypted
+from mycel.train.graph_file import MAGIC
+from mycel.train.mindir import load as load_own
+
+__all__ = ["load"]
+
+
+def load(file_name: Any, **kwargs: Any) -> Cell:
+    """Return the network in a file as a Cell; `nn.GraphCell` takes this Cell, too.
+
+    A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's. `dec_key` and `dec_mode`
+    are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError for a file
+    that is missing, damaged or of another format, and Unsupported, naming the operator, for a
+    network that Mycel cannot compute.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
+    >>> ms.export(ms.ops.square, ms.Tensor([1.0]), file_name=path, file_format="MINDIR")
+    >>> ms.load(path)(ms.Tensor([3.0])).asnumpy()
+    array([9.], dtype=float32)
+    """
+    if isinstance(file_name, (str, os.PathLike)) and _is_theirs(os.fspath(file_name)):
+        for name in kwargs:
+            if name not in ("dec_key", "dec_mode"):
+                raise TypeError(f"load: unknown argument {name!r}")
+        if kwargs.get("dec_key") is not None:
+            raise ValueError(f"load: {os.fspath(file_name)} is not encrypted; leave dec_key out")
+        return mindir.load(file_name)
+    return load_own(file_name, **kwargs)
+
+
+def _is_theirs(path: Any) -> bool:
+    """Return whether a file is a MindIR and has not the beginning of Mycel's own."""
+    if not str(path).endswith(".mindir") or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(len(MAGIC))
+        # What MindSpore writes begins with the version of the format, a text.
+        return head[:1] == b"\n" and head != MAGIC and not is_encrypted(file)

@@ -1,0 +1,56 @@
+"""A MindIR file of MindSpore's as a network."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mycel.cells.cell import Cell
+from mycel.compiled.jit import Jit
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
+from mycel.formats.mindir.evaluate import Evaluator
+from mycel.formats.mindir.messages import MindIRError, Model, model_of
+
+__all__ = ["MindIRGraph", "load"]
+
+
+def load(file_name: Any) -> MindIRGraph:
+    """Return the network in a MindIR file that MindSpore exported, as a Cell.
+
+    Raises MindIRError for a file that is no MindIR or damaged, and Unsupported, naming the
+    operator, for one that Mycel cannot compute.
+    """
+    path = os.fspath(file_name)
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return MindIRGraph(model_of(content))
+    except MindIRError as error:
+        raise MindIRError(f"{path}: {error}") from None
+
+
+class MindIRGraph(Cell):
+    """A network of a MindIR file of MindSpore's: its parameters have their names, and it runs,
+    compiles and differentiates as any Cell does.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(auto_prefix=False)
+        self.model = model
+        named: dict[str, Parameter] = {}
+        for number, info in enumerate(model.main.parameters):
+            value = Tensor.from_numpy(info.array())
+            made = Parameter(value, name=info.parameter or info.name, requires_grad=value.dtype.is_floating)
+            self.insert_param_to_cell(f"parameter{number}", made)
+            named[info.name] = made
+        self.evaluator = Evaluator(model, named)
+        self.compiled_run = Jit(self.evaluator.run)
+
+    def construct(self, *inputs: Any) -> Any:
+        """Run the graph."""
+        return self.compiled_run(*inputs)
+
+    def extend_repr(self) -> str:
+        """Return the name of the graph and the types of its inputs."""
+        return f"{self.model.main.name}: {len(self.model.main.inputs)} inputs"

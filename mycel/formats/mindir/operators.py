@@ -1,0 +1,110 @@
+"""What of Mycel computes an operator of a MindIR file.
+
+An operator has a rule in `rules`, or is the class of operations of that name: a public one, or one
+that MindSpore generates or keeps private (`mycel.compat.operations`). Of an operator whose
+arguments are all inputs, the inputs of the call come first and the parameters of the constructor
+after them. Other operators have their parameters among their attributes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+from mycel.base.errors import Unsupported
+from mycel.compat.operations.facts import facts_of, has_facts
+from mycel.compat.operations.finding import find
+from mycel.formats.mindir.messages import Primitive
+from mycel.formats.mindir.rules import ATTRIBUTES, RULES
+from mycel.formats.mindir.values import MONAD, attributes_of, named_argument
+from mycel.ops import operations
+
+__all__ = ["operator_of"]
+
+_PRIVATE = (
+    "ops.auto_generate.gen_ops_prim",
+    "ops.auto_generate.pyboost_inner_prim",
+    "ops.operations._grad_ops",
+    "ops.operations._inner_ops",
+    "ops.operations._rl_inner_ops",
+    "ops.operations._scalar_ops",
+    "ops.operations._sequence_ops",
+    "ops.operations._embedding_cache_ops",
+    "ops.operations._csr_ops",
+    "ops.operations._map_tensor_ops",
+    "ops.operations._quant_ops",
+    "ops.operations._thor_ops",
+    "ops.operations.linalg_ops",
+    "ops.operations.math_ops",
+    "ops.operations.nn_ops",
+    "ops.operations.array_ops",
+    "ops.operations.random_ops",
+    "ops.operations.sparse_ops",
+    "ops.operations.other_ops",
+    "ops.operations.image_ops",
+)
+_LAST_TWO = ("kernel_size", "strides", "stride", "dilation")
+
+
+def operator_of(primitive: Primitive) -> Callable[..., Any]:
+    """Return a function of an operator's inputs that computes it.
+
+    Raises Unsupported, naming the operator, if there is none.
+    """
+    name, attributes = primitive.operator, attributes_of(primitive.attributes)
+    rule = RULES.get(name)
+    if rule is not None:
+        return lambda *inputs: rule(attributes, *_plain(inputs))
+    kind = _class(name)
+    if kind is None:
+        raise Unsupported(f"load: the operator {name} of MindSpore is not supported")
+    parameters = list(inspect.signature(kind).parameters)
+    if primitive.is_function:
+        return lambda *inputs: _function_call(name, kind, parameters, _plain(inputs))
+    made = kind(**_constructor(name, parameters, attributes))
+    return lambda *inputs: made(*_plain(inputs))
+
+
+def _plain(inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return inputs without the monads that order the effects of an operator."""
+    return [v for v in inputs if not (type(v) is str and v == MONAD)]
+
+
+def _class(name: str) -> Optional[Any]:
+    found = getattr(operations, name, None)
+    if inspect.isclass(found):
+        return found
+    for path in _PRIVATE:
+        if has_facts(path) and facts_of(path).get(name) is not None:
+            found = find(path, name)
+            if inspect.isclass(found):
+                return found
+    return None
+
+
+def _function_call(name: str, kind: Any, parameters: Sequence[str], inputs: Sequence[Any]) -> Any:
+    """Call an operator whose constructor's arguments are its last inputs."""
+    count = len(inputs) - len(parameters)
+    if count < 0:
+        raise Unsupported(f"load: the operator {name} has {len(inputs)} arguments, fewer than its parameters")
+    given = [named_argument(p, v) for p, v in zip(parameters, inputs[count:])]
+    call = list(inspect.signature(kind.__call__).parameters)[1:]
+    named = [named_argument(p, v) for p, v in zip(call, inputs[:count])] if len(call) == count else inputs[:count]
+    return kind(*given)(*named)
+
+
+def _constructor(name: str, parameters: Sequence[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an operator's constructor, which are among its attributes."""
+    renamed = ATTRIBUTES.get(name, {})
+    given = {}
+    for p in parameters:
+        key = renamed.get(p, p)
+        if key not in attributes and p == "data_format":
+            key = "format"
+        if key in attributes:
+            value = attributes[key]
+            if p in _LAST_TWO and isinstance(value, tuple) and len(value) == 4:
+                value = value[2:]
+            given[p] = value
+    return given

@@ -1,0 +1,61 @@
+"""Operators of MindIR files that are no class of operations with the same arguments, by name.
+
+A rule is given the operator's attributes and its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mycel import ops
+from mycel.base.errors import Unsupported
+from mycel.core.tensor import Tensor, cast
+from mycel.formats.mindir.values import named_argument
+from mycel.ops import operations
+
+__all__ = ["ATTRIBUTES", "RULES"]
+
+
+def _make_tuple(attributes: Mapping[str, Any], *inputs: Any) -> Any:
+    return inputs
+
+
+def _make_list(attributes: Mapping[str, Any], *inputs: Any) -> Any:
+    return list(inputs)
+
+
+def _get(attributes: Mapping[str, Any], sequence: Any, index: Any) -> Any:
+    return sequence[int(index)]
+
+
+def _cast(attributes: Mapping[str, Any], x: Any, kind: Any) -> Any:
+    kind = named_argument("dtype", kind)
+    return cast(x, kind) if isinstance(x, Tensor) else Tensor(x, kind)
+
+
+def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
+    names = ("input_size", "hidden_size", "num_layers", "has_bias", "bidirectional", "dropout", "proj_size")
+    given = {name: attributes[name] for name in names if name in attributes}
+    size = 4 * given["hidden_size"]
+    layers = given["num_layers"] * (2 if given["bidirectional"] else 1)
+    recurrent = size * (given["input_size"] + given["hidden_size"])
+    if given["has_bias"] and layers == 1 and w.size == recurrent + size:
+        # MindSpore for processors adds the two biases before.
+        w = ops.concat((w.reshape((-1,)), ops.zeros((size,), w.dtype))).reshape((-1, 1, 1))
+    elif given["has_bias"] and layers > 1:
+        raise Unsupported("load: the operator LSTM is supported with one layer and one direction")
+    return operations.LSTM(**given)(x, h, c, w)
+
+
+# The names of attributes that are not those of the constructor's parameters.
+ATTRIBUTES: Mapping[str, Mapping[str, str]] = {}
+
+RULES: Mapping[str, Callable[..., Any]] = {
+    "Cast": _cast,
+    "LSTM": _lstm,
+    "MakeTuple": _make_tuple,
+    "MakeList": _make_list,
+    "TupleGetItem": _get,
+    "ListGetItem": _get,
+}

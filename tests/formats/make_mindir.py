@@ -1,0 +1,227 @@
+"""Write the samples in `tests/data/mindir`: networks exported by the real MindSpore with the values
+that it computes. Run it with an environment that has MindSpore, and the folder to write to.
+"""
+
+import sys
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+ms.set_seed(1)
+np.random.seed(1)
+
+
+class LeNet(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 3, 3, pad_mode="valid")
+        self.conv2 = nn.Conv2d(3, 4, 3, pad_mode="same", has_bias=True)
+        self.relu, self.pool, self.flatten = nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten()
+        self.fc1, self.fc2 = nn.Dense(36, 12), nn.Dense(12, 5)
+
+    def construct(self, x):
+        x = self.pool(self.relu(self.conv1(x)))
+        x = self.pool(self.relu(self.conv2(x)))
+        return self.fc2(self.relu(self.fc1(self.flatten(x))))
+
+
+class Block(nn.Cell):
+    def __init__(self, channels, out, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, out, 3, stride, pad_mode="pad", padding=1)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, pad_mode="pad", padding=1, group=2)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.down = nn.SequentialCell(nn.Conv2d(channels, out, 1, stride), nn.BatchNorm2d(out))
+
+    def construct(self, x):
+        y = ops.relu(self.bn1(self.conv1(x)))
+        return ops.relu(self.bn2(self.conv2(y)) + self.down(x))
+
+
+class ResNet(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, 1)
+        self.bn = nn.BatchNorm2d(4)
+        self.block1, self.block2 = Block(4, 4, 1), Block(4, 6, 2)
+        self.pool, self.head = nn.MaxPool2d(3, 2, pad_mode="same"), nn.Dense(6, 5)
+        for _, p in self.parameters_and_names():
+            if "moving" in p.name or "gamma" in p.name or "beta" in p.name:
+                p.set_data(Tensor(np.random.uniform(0.5, 1.5, p.shape).astype(np.float32)))
+
+    def construct(self, x):
+        x = self.pool(ops.relu(self.bn(self.stem(x))))
+        x = self.block2(self.block1(x))
+        return ops.softmax(self.head(ops.mean(x, (2, 3))), -1)
+
+
+class Recurrent(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, num_layers=2, batch_first=True, bidirectional=True)
+        self.head = nn.Dense(8, 2)
+
+    def construct(self, x, h, c):
+        y, (h, c) = self.lstm(x, (h, c))
+        return self.head(y), h, c
+
+
+class Encoder(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def construct(self, x, mask):
+        return self.encoder(x, src_key_padding_mask=mask)
+
+
+class Upsampler(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.up1 = nn.Conv2dTranspose(2, 4, 3, stride=2, pad_mode="same", has_bias=True)
+        self.up2 = nn.Conv2dTranspose(4, 2, 2, stride=2, pad_mode="pad", padding=1)
+        self.norm = nn.GroupNorm(2, 4)
+
+    def construct(self, x):
+        return ops.sigmoid(self.up2(ops.leaky_relu(self.norm(self.up1(x)), 0.1)))
+
+
+class Loop(nn.Cell):
+    """A loop with a branch, both decided by tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = ms.Parameter(Tensor([0.5, 1.5, -0.5], ms.float32), name="scale")
+
+    def construct(self, x, n):
+        i, total = Tensor(0, ms.int32), x
+        while i < n:
+            if total.sum() > 10.0:
+                total = total * self.scale
+            else:
+                total = total * 2.0 + x
+            i = i + 1
+        return total, i
+
+
+class Dynamic(nn.Cell):
+    """Any number of rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.norm, self.fc2 = nn.Dense(6, 8), nn.LayerNorm((8,)), nn.Dense(8, 3)
+
+    def construct(self, x):
+        y = self.norm(ops.tanh(self.fc1(x.reshape((x.shape[0], -1)))))
+        return ops.log_softmax(self.fc2(y), -1), ops.reduce_max(y, 0)
+
+
+class Step(nn.Cell):
+    """A training step: a loss, its gradients, and momentum."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.SequentialCell(nn.Dense(4, 6), nn.ReLU(), nn.Dense(6, 3))
+        self.loss = nn.CrossEntropyLoss()
+        self.optimizer = nn.Momentum(self.net.trainable_params(), 0.1, 0.9, weight_decay=0.01)
+        self.grad = ops.value_and_grad(self.forward, None, self.optimizer.parameters)
+
+    def forward(self, x, y):
+        return self.loss(self.net(x), y)
+
+    def construct(self, x, y):
+        loss, grads = self.grad(x, y)
+        return ops.depend(loss, self.optimizer(grads))
+
+
+class ConvStep(Step):
+    """A training step with convolution, normalisation and Adam."""
+
+    def __init__(self):
+        nn.Cell.__init__(self)
+        self.net = nn.SequentialCell(
+            nn.Conv2d(1, 3, 3, has_bias=True), nn.BatchNorm2d(3), nn.GELU(), nn.MaxPool2d(2, 2), nn.Flatten(),
+            nn.Dense(27, 4), nn.Sigmoid(),
+        )  # fmt: skip
+        self.net.set_train()
+        self.loss = nn.MSELoss()
+        self.optimizer = nn.Adam(self.net.trainable_params(), 0.01)
+        self.grad = ops.value_and_grad(self.forward, None, self.optimizer.parameters)
+
+
+class Embeddings(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 6), nn.Embedding(7, 6)
+        self.norm = nn.LayerNorm((6,), epsilon=1e-5)
+
+    def construct(self, ids):
+        x = self.words(ids) + self.places(ops.arange(ids.shape[1]))
+        x = self.norm(x)
+        scores = ops.matmul(x, ops.transpose(self.words.embedding_table, (1, 0)))
+        return ops.topk(scores, 3)
+
+
+class Mix(nn.Cell):
+    """Slices, joins, sorts, masks and numbers."""
+
+    def construct(self, x, y):
+        a = ops.concat((x[:, 1:], y[:, ::2]), 1)
+        b = ops.where(a > 0.2, a, ops.zeros_like(a) - 1.0)
+        c = ops.cumsum(b, 1).astype(ms.float16).astype(ms.float32)
+        s, i = ops.sort(c, axis=1, descending=True)
+        d = ops.stack((s, ops.gather_elements(c, 1, i)), 0)
+        e = ops.one_hot(i[:, :1].squeeze(1), 4).astype(ms.float32)
+        f = ops.einsum("ij,kj->ik", x, y) if False else ops.matmul(x, y.T)
+        return ops.erf(d), ops.clamp(f, -0.5, 0.5), e, ops.tile(ops.norm(x, dim=1), (2,)), x.argmax(1)
+
+
+def f(*shape):
+    return Tensor(np.random.uniform(-1, 1, shape).astype(np.float32))
+
+
+CASES = {
+    "lenet": lambda: (LeNet(), [f(2, 1, 14, 14)]),
+    "resnet": lambda: (ResNet(), [f(2, 3, 12, 12)]),
+    "lstm": lambda: (Recurrent(), [f(2, 5, 3), f(4, 2, 4), f(4, 2, 4)]),
+    "transformer": lambda: (Encoder(), [f(2, 5, 8), Tensor(np.array([[0, 0, 0, 0, 1], [0, 0, 1, 1, 1]], bool))]),
+    "upsampler": lambda: (Upsampler(), [f(2, 2, 3, 4)]),
+    "loop": lambda: (Loop(), [f(3), Tensor(9, ms.int32)]),
+    "dynamic": lambda: (Dynamic(), [f(4, 2, 3)], [Tensor(shape=[None, 2, 3], dtype=ms.float32)]),
+    "step": lambda: (Step(), [f(5, 4), Tensor([0, 2, 1, 1, 0], ms.int32)]),
+    "conv_step": lambda: (ConvStep(), [f(5, 1, 6, 6), f(5, 4)]),
+    "embeddings": lambda: (Embeddings(), [Tensor([[1, 2, 3], [9, 10, 0]], ms.int32)]),
+    "mix": lambda: (Mix(), [f(3, 4), f(3, 4)]),
+}
+
+
+def flat(value):
+    return [v for part in value for v in flat(part)] if isinstance(value, (tuple, list)) else [value]
+
+
+def write(folder, name):
+    net, inputs, *symbolic = CASES[name]()
+    if name not in ("conv_step",):
+        net.set_train(name == "step")
+    ms.export(net, *(symbolic[0] if symbolic else inputs), file_name=str(folder / name), file_format="MINDIR")
+    kept = {f"x{i}": x.asnumpy() for i, x in enumerate(inputs)}
+    loaded = nn.GraphCell(ms.load(str(folder / f"{name}.mindir")))
+    for round in range(2):  # the second sees what the first changed
+        out = loaded(*inputs)
+        kept.update({f"y{round}_{i}": y.asnumpy() for i, y in enumerate(flat(out))})
+    np.savez_compressed(folder / f"{name}.npz", **kept)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[2:] or CASES:
+        try:
+            write(folder, name)
+            print(name, "written")
+        except Exception as error:
+            print(name, type(error).__name__, str(error)[:1500])

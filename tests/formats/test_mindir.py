@@ -1,0 +1,152 @@
+"""MindSpore's own MindIR files: what the real package exported gives here what it gives there."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import nn, ops
+from mycel.base.errors import Unsupported
+from mycel.base.tree import flatten
+from mycel.base.wire import field
+from mycel.formats.mindir.messages import DEEPEST, MindIRError, model_of
+
+SAMPLES = Path(__file__).parent.parent / "data" / "mindir"
+NAMES = sorted(p.name.split(".")[0] for p in SAMPLES.glob("*.gz"))
+
+
+def content_of(name):
+    return gzip.decompress((SAMPLES / f"{name}.mindir.gz").read_bytes())
+
+
+def loaded(name, folder):
+    path = folder / f"{name}.mindir"
+    path.write_bytes(content_of(name))
+    return nn.GraphCell(ms.load(str(path)))
+
+
+def values_of(name):
+    """The inputs, and the results of the first and the second call."""
+    kept = np.load(SAMPLES / f"{name}.npz")
+    count = len(kept.files)
+    inputs = [ms.Tensor(kept[f"x{i}"]) for i in range(count) if f"x{i}" in kept]
+    return inputs, [[kept[f"y{r}_{i}"] for i in range(count) if f"y{r}_{i}" in kept] for r in (0, 1)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_mindspore_gives_what_it_gives_there(name, tmp_path):
+    net = loaded(name, tmp_path)
+    inputs, rounds = values_of(name)
+    for wanted in rounds:
+        found = flatten(net(*inputs))[0]
+        assert len(found) == len(wanted)
+        for got, want in zip(found, wanted):
+            assert got.shape == want.shape and got.asnumpy().dtype == want.dtype
+            np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-5)
+
+
+def test_ten_networks_are_there():
+    assert len(NAMES) >= 10
+
+
+def test_it_has_parameters_gradients_and_can_be_exported_again(tmp_path):
+    net = loaded("lenet", tmp_path)
+    (x,), ((y,), _) = values_of("lenet")
+    names = [p.name for p in net.get_parameters()]
+    assert names[:2] == ["conv1.weight", "conv2.weight"] and "fc2.bias" in names
+    gradients = ms.grad(lambda x: (net(x) ** 2).sum(), None, net.trainable_params())(x)
+    assert [g.shape for g in gradients] == [p.shape for p in net.trainable_params()]
+    step, weight = 1e-2, net.trainable_params()[-1]
+    before = float((net(x) ** 2).sum())
+    way = gradients[-1] / ops.sqrt((gradients[-1] ** 2).sum())
+    weight.set_data(weight - step * way)
+    after = float((net(x) ** 2).sum())
+    assert abs((before - after) / step - float(ops.sqrt((gradients[-1] ** 2).sum()))) < 0.1
+    weight.set_data(weight + step * way)
+    ms.export(net, x, file_name=str(tmp_path / "again"), file_format="MINDIR")
+    np.testing.assert_allclose(ms.load(tmp_path / "again.mindir")(x).asnumpy(), y, rtol=1e-5, atol=1e-5)
+
+
+def test_a_loop_goes_on_as_its_inputs_say(tmp_path):
+    net = loaded("loop", tmp_path)
+    scale = np.array([0.5, 1.5, -0.5], np.float32)
+    for count in (0, 1, 4, 12):
+        x = np.array([1, 2, -0.5], np.float32)
+        total = x
+        for _ in range(count):
+            total = total * scale if total.sum() > 10 else total * 2 + x
+        got, i = net(ms.Tensor(x), ms.Tensor(count, ms.int32))
+        np.testing.assert_allclose(got.asnumpy(), total, rtol=1e-6)
+        assert int(i) == count
+    gradient = ms.grad(lambda x: net(x, ms.Tensor(3, ms.int32))[0].sum())(ms.Tensor([1.0, 0.5, 0.25]))
+    assert gradient.asnumpy().tolist() == [3.5, 10.5, -3.5]
+
+
+def test_open_sizes_take_any_number_of_rows(tmp_path):
+    net = loaded("dynamic", tmp_path)
+    x = values_of("dynamic")[0][0]
+    whole = net(x)[0].asnumpy()
+    for rows in (1, 3):
+        np.testing.assert_allclose(net(x[:rows])[0].asnumpy(), whole[:rows], rtol=1e-5, atol=1e-5)
+
+
+def test_a_training_step_trains(tmp_path):
+    net = loaded("step", tmp_path)
+    x, y = values_of("step")[0]
+    losses = [float(net(x, y)) for _ in range(40)]
+    assert losses[-1] < losses[0] / 2
+    assert {p.name: p for p in net.get_parameters()}["optimizer.global_step"].asnumpy().tolist() == [40]
+
+
+def test_damaged_files_are_errors(tmp_path):
+    content = content_of("mix")
+    path = tmp_path / "a.mindir"
+    random = np.random.default_rng(0)
+    for end in [0, 1, 5, *random.integers(6, len(content), 20)]:
+        path.write_bytes(content[:end])
+        with pytest.raises(ValueError):
+            ms.load(path)
+    for _ in range(60):
+        damaged = bytearray(content)
+        for place in random.integers(2, len(content), 3):
+            damaged[place] = random.integers(256)
+        path.write_bytes(bytes(damaged))
+        try:
+            ms.load(path)
+        except (ValueError, TypeError, Unsupported):
+            pass
+
+
+def test_hostile_messages_are_refused():
+    deep = b""
+    for _ in range(DEEPEST + 2):
+        deep = field(17, deep) + field(16, 20)
+    node = field(2, "a") + field(4, "Constant") + field(5, field(1, "value") + deep)
+    graph = field(2, "main") + field(1, node) + field(6, field(1, "a"))
+    with pytest.raises(MindIRError, match="levels deep"):
+        model_of(field(7, graph))
+    huge = field(1, 1 << 40) + field(1, 1 << 40) + field(2, 1) + field(7, "w") + field(9, b"1234")
+    model = model_of(field(7, field(2, "main") + field(3, huge) + field(6, field(1, "w"))))
+    with pytest.raises(MindIRError, match="has 4 bytes, not those of float32"):
+        model.main.parameters[0].array()
+    with pytest.raises(MindIRError, match="no main graph"):
+        model_of(field(2, "MindSpore"))
+
+
+def test_what_is_not_supported_is_named(tmp_path):
+    primitive = field(12, field(1, "Strange:1") + field(2, "Strange") + field(5, 2))
+    node = field(1, "x") + field(2, "y") + field(4, "REF::Strange:1")
+    inputs = field(5, field(1, "x") + field(2, field(1, 3) + field(2, 1)))
+    path = tmp_path / "a.mindir"
+    path.write_bytes(
+        field(1, "1.1") + field(7, field(2, "main") + field(1, node) + inputs + field(6, field(1, "y"))) + primitive
+    )
+    with pytest.raises(Unsupported, match="operator Strange of MindSpore"):
+        ms.load(path)
+    path.write_bytes(content_of("lenet"))
+    with pytest.raises(ValueError, match="is not encrypted"):
+        ms.load(path, dec_key=b"0" * 16)
+    with pytest.raises(TypeError, match="unknown argument"):
+        ms.load(path, key=b"0" * 16)
