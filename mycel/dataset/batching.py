@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import (
     Array,
@@ -27,11 +28,13 @@ from mycel.dataset.blocks import (
     user_rows,
 )
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.flow import Piece, Plan
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
 from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
+from mycel.dataset.sharing import held
 
 
 class BatchInfo:
@@ -64,6 +67,7 @@ class BatchNode(Node):
     """
 
     operation = "batch"
+    _uses_workers = True
 
     def __init__(
         self,
@@ -124,10 +128,31 @@ class BatchNode(Node):
         return count
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        child = self.children[0]
         skipped = sum(self._size(number, run) for number in range(skip)) if callable(self.batch_size) else 0
         if not callable(self.batch_size):
             skipped = skip * self.batch_size
+        plan = self._plan_of_groups(run, skip, skipped)
+        if plan is not None and plan.workers > 1:
+            return self._flow(plan, run)
+        return (self._made(block, number, run) for block, number, _ in self._groups(run, skip, skipped))
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        if callable(self.batch_size):
+            return super()._plan(run, skip)
+        return self._plan_of_groups(run, skip, skip * self.batch_size) or super()._plan(run, skip)
+
+    def _plan_of_groups(self, run: Run, skip: int, skipped: int) -> Plan | None:
+        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead else 0
+        if not workers or run.scope is None:
+            return None
+        if workers > 1 and self.per_batch_map is not None and held(self.per_batch_map):
+            workers = 1
+        plan = Plan(lambda pace: self._groups(run, skip, skipped), light=False)
+        return plan.then(lambda block, number: self._made(block, number, run), workers, run.scope.counter(self))
+
+    def _groups(self, run: Run, skip: int, skipped: int) -> Iterator[Piece]:
+        """Yield the rows of each batch, with the number of the batch."""
+        child = self.children[0]
         number = skip
         reader = Reader(child._blocks(run.with_block(self._size(number, run)), skipped))
         while True:
@@ -135,10 +160,13 @@ class BatchNode(Node):
             block = reader.read(size)
             if block is None or (block.count < size and self.drop_remainder):
                 return
-            yield Block([[column] for column in self._batched(block, number, run)], 1)
+            yield block, number, 1
             if block.count < size:
                 return
             number += 1
+
+    def _made(self, block: Block, number: int, run: Run) -> Block:
+        return Block([[column] for column in self._batched(block, number, run)], 1)
 
     def _batched(self, block: Block, number: int, run: Run) -> list[Array]:
         if self.per_batch_map is None:

@@ -170,14 +170,14 @@ def get_num_parallel_workers() -> int:
     return int(_settings["num_parallel_workers"])
 
 
-def workers_or_default(requested: int | None) -> int:
-    """Return the number of threads for one operation: as requested, else as configured, else one.
+def workers_or_none(requested: int | None) -> int:
+    """Return the number of workers for one operation: as requested, else as configured, else 0.
 
     Plain Python functions do not run faster on several threads, so users have to ask for them.
     """
     if requested is not None:
         return requested
-    return get_num_parallel_workers() if _workers_were_set else 1
+    return get_num_parallel_workers() if _workers_were_set else 0
 
 
 def set_prefetch_size(size: int) -> None:

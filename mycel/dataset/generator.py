@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,66 @@ from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
 from mycel.dataset.notices import say_once
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
-from mycel.dataset.samplers import Shuffle
+from mycel.dataset.samplers import Indices, Shuffle
+from mycel.dataset.scope import TARGET, Pace
 from mycel.dataset.sharing import copies
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.transforms.base import numpy_type
-from mycel.dataset.workers import Workers
+
+
+class _Reading:
+    """A source that is read by number, and what its rows must be."""
+
+    def __init__(self, source: Any, names: Sequence[str], types: Sequence[Any] | None) -> None:
+        self.source = source
+        self.names = names
+        self.types = types
+
+    def convert(self, value: Any, number: int) -> Row:
+        """Return a row from what the source gave for this number."""
+        several = isinstance(value, tuple) or (isinstance(value, list) and len(self.names) > 1)
+        values = tuple(value) if several else (value,)
+        if len(values) != len(self.names):
+            raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
+        # Copied where it is the source's own array, so that operations may write into it.
+        row = tuple(v.copy() if isinstance(v, np.ndarray) else as_array(v) for v in values)
+        for name, array, wanted in zip(self.names, row, self.types or ()):
+            if array.dtype != wanted:
+                raise TypeError(
+                    f"column {name!r} should have type {wanted} by column_types, but the source gave {array.dtype}"
+                )
+        return row
+
+    def failed(self, number: int, error: Exception) -> RuntimeError:
+        """Return the error of a row."""
+        return operation_failed("GeneratorDataset", self.source, self.names, number, error)
+
+    def row(self, number: int, stream: Stream) -> Row:
+        """Read one row."""
+        try:
+            with using(stream):
+                return self.convert(self.source[number], number)
+        except Exception as error:
+            raise self.failed(number, error) from error
+
+    def read(self, numbers: Sequence[int], start: int, key: int, seeded: bool) -> Block:
+        """Read rows, of which the first has the place `start`; raise Broken where one fails."""
+        stream, rows = Stream(0, seeded), []
+        try:
+            for place, number in enumerate(numbers, start):
+                rows.append(self.row(number, stream.begin(row_key(key, place))))
+        except BaseException as error:
+            # `SystemExit` and its like reach the consumer as they are.
+            failure = error
+        else:
+            return Block.from_rows(rows)
+        raise Broken(Block.from_rows(rows) if rows else None, failure)
 
 
 class GeneratorDataset(MappableDataset):
@@ -138,6 +190,7 @@ class GeneratorDataset(MappableDataset):
         self.batch_sampler = batch_sampler
         self.collate_fn = collate_fn
         self._gave_rows = False
+        self._reading = _Reading(source, self.column_names, self.column_types)
 
     def reads_by_number(self) -> bool:
         return self._by_number and self.batch_sampler is None
@@ -162,23 +215,6 @@ class GeneratorDataset(MappableDataset):
     def _count_is_fixed(self) -> bool:
         return self.reads_by_number()
 
-    def _convert(self, value: Any, number: int) -> Row:
-        several = isinstance(value, tuple) or (isinstance(value, list) and len(self.column_names) > 1)
-        values = tuple(value) if several else (value,)
-        if len(values) != len(self.column_names):
-            raise ValueError(f"the source gave {len(values)} values for {len(self.column_names)} columns")
-        # Copied where it is the source's own array, so that operations may write into it.
-        row = tuple(v.copy() if isinstance(v, np.ndarray) else as_array(v) for v in values)
-        for name, array, wanted in zip(self.column_names, row, self.column_types or ()):
-            if array.dtype != wanted:
-                raise TypeError(
-                    f"column {name!r} should have type {wanted} by column_types, but the source gave {array.dtype}"
-                )
-        return row
-
-    def _failed(self, number: int, error: Exception) -> RuntimeError:
-        return operation_failed("GeneratorDataset", self.source, self.column_names, number, error)
-
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         if self.batch_sampler is not None:
             return drop(self._collated(self.batch_sampler, run), skip)
@@ -186,12 +222,38 @@ class GeneratorDataset(MappableDataset):
             return self._sampled(run, skip)
         return drop(self._streamed(run), skip)
 
-    def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
-        order = self.sampler.draw(self._total(), run, self._labels).tolist()
-        key = run.key(self._height, 9)
-        workers = min(self.num_parallel_workers or 1, max(1, len(order) - skip))
-        if config.get_debug_mode() or run.block == 1:
-            workers = 1
+    def _plan(self, run: Run, skip: int) -> Plan:
+        workers = config.workers_or_none(self.num_parallel_workers)
+        if not run.ahead or not self.reads_by_number() or workers < 2:
+            return Node._plan(self, run, skip)
+        assert run.scope is not None
+        order = self.sampler.draw(self._total(), run, self._labels)
+        readers = self._readers(max(1, min(workers, len(order) - skip)))
+        if len(readers) == 1:
+            return Node._plan(self, run, skip)
+        free: SimpleQueue[_Reading] = SimpleQueue()
+        for reader in readers:
+            free.put(reader)
+        key, seeded = run.key(self._height, 9), run.seeded
+
+        def feed(pace: Pace) -> Iterator[Piece]:
+            start = skip
+            while start < len(order):
+                size = pace.rows(min(run.block, len(order) - start))
+                yield order[start : start + size], start, size
+                start += size
+
+        def work(indices: Indices, start: int) -> Block:
+            reader = free.get()
+            try:
+                return reader.read(indices.tolist(), start, key, seeded)
+            finally:
+                free.put(reader)
+
+        return Plan(feed, light=True).then(work, len(readers), run.scope.counter(self))
+
+    def _readers(self, workers: int) -> list[_Reading]:
+        """Return readers for several threads, each with its copy of the source, or one."""
         sources, reason = copies(self.source, workers)
         if reason:
             kind = type(self.source)
@@ -203,38 +265,18 @@ class GeneratorDataset(MappableDataset):
                 "thread reads. Open files where they are used, or in __setstate__",
                 arguments=(workers, kind.__name__, reason),
             )
-        if len(sources) == 1:
-            stream = run.stream()
-            reads = (
-                self._read(self.source, order[place], stream.begin(row_key(key, place)))
-                for place in range(skip, len(order))
-            )
-            yield from _in_blocks(reads, run.block)
-            return
-        pool = Workers(workers, "mycel-source")
-        streams = [run.stream() for _ in range(workers)]
-        try:
-            # Whole rounds, so that a worker and its copy read the same rows whatever the block.
-            step = -(-run.block // workers) * workers
-            for start in range(skip, len(order), step):
-                places = range(start, min(start + step, len(order)))
-                tasks = [
-                    (self._read_keyed, (sources[n % workers], order[place], streams[n % workers], row_key(key, place)))
-                    for n, place in enumerate(places)
-                ]
-                yield from _in_blocks(pool.run(tasks), run.block)
-        finally:
-            pool.close()
+        return [_Reading(source, self.column_names, self.column_types) for source in sources]
 
-    def _read_keyed(self, source: Any, number: int, stream: Stream, key: int) -> Row:
-        return self._read(source, number, stream.begin(key))
+    def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
+        plan = self._plan(run, skip)
+        return self._flow(plan, run) if plan.workers > 1 else self._in_turn(run, skip)
 
-    def _read(self, source: Any, number: int, stream: Stream) -> Row:
-        try:
-            with using(stream):
-                return self._convert(source[number], number)
-        except Exception as error:
-            raise self._failed(number, error) from error
+    def _in_turn(self, run: Run, skip: int) -> Iterator[Block]:
+        order = self.sampler.draw(self._total(), run, self._labels).tolist()
+        key, stream = run.key(self._height, 9), run.stream()
+        reading = self._reading
+        reads = (reading.row(order[place], stream.begin(row_key(key, place))) for place in range(skip, len(order)))
+        return _in_blocks(reads, run.block)
 
     def _streamed(self, run: Run) -> Iterator[Block]:
         return _in_blocks(itertools.islice(self._stream(run), self._num_samples), run.block)
@@ -252,13 +294,13 @@ class GeneratorDataset(MappableDataset):
                     value = next(items, _END)
                 if value is _END:
                     break
-                row = self._convert(value, number)
+                row = self._reading.convert(value, number)
                 self._gave_rows = True
                 yield row
                 number += 1
                 stream.begin(row_key(key, number))
         except Exception as error:
-            raise self._failed(number, error) from error
+            raise self._reading.failed(number, error) from error
         if not number and self._gave_rows and once and not callable(self.source):
             raise RuntimeError(
                 "GeneratorDataset: the source is an iterator that was read to its end before; "
@@ -287,8 +329,8 @@ class GeneratorDataset(MappableDataset):
 
     def _collate(self, items: list[Any], number: int) -> Row:
         if self.collate_fn is not None:
-            return self._convert(self.collate_fn(items), number)
-        rows = [self._convert(item, number) for item in items]
+            return self._reading.convert(self.collate_fn(items), number)
+        rows = [self._reading.convert(item, number) for item in items]
         return tuple(np.stack(column) for column in zip(*rows))
 
 
@@ -306,11 +348,14 @@ def _until_stop(source: Any) -> Iterator[Any]:
 
 
 def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
-    """Yield rows in blocks; the rows before one that fails still come out."""
+    """Yield rows in blocks, small ones where rows are slow; those before one that fails come out."""
     waiting: list[Row] = []
     left = iter(rows)
+    first = 0.0
     while True:
         try:
+            if not waiting:
+                first = time.perf_counter()
             row = next(left)
         except StopIteration:
             break
@@ -319,7 +364,7 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
                 yield Block.from_rows(waiting)
             raise
         waiting.append(row)
-        if len(waiting) == size:
+        if len(waiting) == size or time.perf_counter() - first > TARGET:
             full, waiting = waiting, []
             yield Block.from_rows(full)
     if waiting:

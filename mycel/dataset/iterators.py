@@ -11,6 +11,7 @@ In a forked child, which has no threads, an iterator continues in the same way.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import weakref
@@ -23,11 +24,12 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.core.tensor import Tensor
-from mycel.dataset import config
+from mycel.dataset import config, flow
 from mycel.dataset.arguments import check_count, is_hidden, names, positions
 from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run
+from mycel.dataset.scope import Scope
 
 _EPOCH_END = object()
 
@@ -44,7 +46,6 @@ class _Queue:
         self.size = size
         self.items: deque[Any] = deque()
         self.closed = False
-        self.is_lost = False  # in a forked child, which does not have the producer
         # Reentrant, as a collection of garbage within `put` may close this very queue.
         lock = locks.reentrant()
         self.may_read = locks.condition(lock)
@@ -88,8 +89,6 @@ _LAST_WAIT = 2.0
 
 @locks.in_child
 def _in_child() -> None:
-    for queue in list(_open_queues):
-        queue.is_lost = True
     _open_queues.clear()
     _threads.clear()
 
@@ -102,20 +101,21 @@ def _close_all() -> None:
     """
     for queue in list(_open_queues):
         queue.close()
+    flow.cancel_all()
     deadline = time.monotonic() + _LAST_WAIT
     for thread in list(_threads):
         if thread is not threading.current_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _epochs(dataset: Node, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
+def _epochs(dataset: Node, scope: Scope, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
     """Yield the rows from `epoch` and `step` on, with a mark after every epoch.
 
     The last epoch is the one before `last`; -1 sets no limit.
     """
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
-        run = Run(seed, epoch, 1 if dataset.in_step or config.get_debug_mode() else max(1, min(32, size)), seeded)
+        run = Run(seed, epoch, max(1, min(32, size)) if scope.ahead else 1, seeded, scope=scope)
         for block in dataset._blocks(run, step):
             yield from block.rows()
         yield _EPOCH_END
@@ -134,6 +134,11 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
         close = getattr(items, "close", None)
         if close is not None:
             close()
+
+
+def _close(queue: _Queue, scope: Scope) -> None:
+    queue.close()
+    scope.close()
 
 
 class _Iterator:
@@ -161,6 +166,8 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
+        self._scope: Scope | None = None
+        self._process = os.getpid()
         initial = dataset.get_init_step()
         if initial:
             size = dataset.get_dataset_size()
@@ -189,21 +196,28 @@ class _Iterator:
             self._here = True
 
     def _start(self) -> None:
-        items = _epochs(self.dataset, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
-        if self._here or self.dataset.in_step or config.get_debug_mode():
+        self._process = os.getpid()
+        ahead = not (self.dataset.in_step or config.get_debug_mode())
+        self._scope = scope = Scope(ahead)
+        items = _epochs(self.dataset, scope, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
+        if self._here or not ahead:
             self._rows = items
+            self._finalizer = weakref.finalize(self, scope.close)
             return
         queue = _Queue(config.get_prefetch_size())
         _open_queues.add(queue)
         self._queue = queue
         self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
-        self._finalizer = weakref.finalize(self, queue.close)
+        self._finalizer = weakref.finalize(self, _close, queue, scope)
         _threads.add(self._thread)
         self._thread.start()
 
     @timed("dataset")
     def _next_item(self) -> Any:
-        if self._rows is None and (self._queue is None or self._queue.is_lost):
+        if self._process != os.getpid():
+            # In a forked child, which has neither the threads nor the workers.
+            self._rows = self._queue = self._thread = None
+        if self._rows is None and self._queue is None:
             self._start()
         if self._queue is not None:
             item = self._queue.get()
@@ -302,7 +316,7 @@ class _Iterator:
         if thread is not None and thread is not threading.current_thread():
             thread.join(config.get_callback_timeout())
         close = getattr(self._rows, "close", None)
-        if close is not None:
+        if close is not None and self._process == os.getpid():
             close()
         self._rows = self._queue = self._thread = self._finalizer = None
 

@@ -1,36 +1,31 @@
 """`map`: applying operations to columns, by whole blocks where the result is the same.
 
-Operations that are `Transform`s of this package and declare `vectorised` receive a stacked column
-at once: the result is what they would give row by row, several times faster. Everything else is
-called once for each row, by a pool of threads if one was asked for, and receives what the one
-before it returned: only what leaves `map` becomes an array. A `Compose` counts as the operations in
-it. Random operations receive, for every row, the key (seed, epoch, node, row, operation), so
-neither the form of the call nor the number of threads changes what they draw.
+What is done to a block is in `applying.py`, and is the same wherever it is done: in the thread that
+asks for rows, in small pieces so that rows come out as they are done; as a stage of a flow, where
+workers were asked for or a flow below has workers anyway and no function of the user's is called;
+or in worker processes. A `Compose` counts as the operations in it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from mycel.base.log import logger
-from mycel.dataset import config, debug
+from mycel.dataset import config
+from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions
-from mycel.dataset.blocks import Array, Block, Column, as_array, drop, is_picture, plain, try_stack, user_rows
+from mycel.dataset.blocks import Block, drop
 from mycel.dataset.callback import Calls, check_callbacks
-from mycel.dataset.failure import operation_failed, operation_name
+from mycel.dataset.failure import operation_name
+from mycel.dataset.flow import Broken, Plan
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
-from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
-from mycel.dataset.workers import Workers
-
-Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def flatten(operations: Any) -> list[Callable[..., Any]]:
@@ -54,6 +49,22 @@ def flatten(operations: Any) -> list[Callable[..., Any]]:
     return flat
 
 
+def _in_library(operation: Any) -> bool:
+    """Return whether an operation is a transform of this package that calls no function of users."""
+    if not isinstance(operation, Transform) or not type(operation).__module__.startswith("mycel."):
+        return False
+    values = [value for held in vars(operation).values() for value in _flat(held)]
+    return all(isinstance(value, type) or not callable(value) or _in_library(value) for value in values)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
 def place_outputs(
     operation: str, present: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[list[str], list[int]]:
@@ -74,27 +85,6 @@ def place_outputs(
     if len(set(columns)) != len(columns):
         raise ValueError(f"{operation}: the columns would be {columns}, with a name used twice; change output_columns")
     return columns, places
-
-
-_NOTHING = "the function returned None; it must return the new value"
-
-
-def as_values(result: Any) -> tuple[Any, ...]:
-    """Return what an operation returned for one row by columns, of which a tuple has several."""
-    if not isinstance(result, tuple):
-        if result is None:
-            raise TypeError(_NOTHING)
-        return (result,)
-    if any(value is None for value in result):
-        raise TypeError(_NOTHING)
-    return result
-
-
-def as_columns(result: Any) -> tuple[Array, ...]:
-    """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    if isinstance(result, np.ndarray):
-        return (result,)
-    return tuple([as_array(value) for value in as_values(result)])
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
@@ -142,7 +132,9 @@ class MapNode(Node):
         self.outputs = list(self.inputs) if output_columns is None else names(output_columns, "map: output_columns")
         self._input_places = positions("map", self.inputs, present)
         self.columns, self._places = place_outputs("map", present, self.inputs, self.outputs)
-        self._random = any(getattr(op, "random", True) for op in self.operations)
+        self.applied = Applied(self.operations, self.inputs, self.outputs, self._input_places, self._places)
+        # Whether no function of the user's is called, so that threads may share the operations.
+        self._in_library = all(map(_in_library, self.operations))
 
     def _columns(self) -> list[str]:
         return list(self.columns)
@@ -152,23 +144,64 @@ class MapNode(Node):
             return super()._count()
         return self.children[0]._count()
 
-    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        crew = _Crew(1 if config.get_debug_mode() else config.workers_or_default(self.num_parallel_workers))
-        mode = config.get_error_samples_mode()
-        try:
-            if mode is not ErrorSamplesMode.RETURN:
-                yield from drop(self._row_by_row(run, 0, crew, mode), skip)
-            elif self.callbacks and not run.probes:
-                yield from self._row_by_row(run, skip, crew, mode)
-            else:
-                start = skip
-                for block in self.children[0]._blocks(run, skip):
-                    yield self._through(block, start, run, crew)
-                    start += block.count
-        finally:
-            crew.close()
+    def _workers(self, run: Run) -> int:
+        """Return how many workers were asked for; 0 where rows are made in the thread that asks."""
+        if not run.ahead or self.callbacks or config.get_error_samples_mode() is not ErrorSamplesMode.RETURN:
+            return 0
+        workers = config.workers_or_none(self.num_parallel_workers)
+        return self._sharing(workers) if workers > 1 else workers
 
-    def _row_by_row(self, run: Run, skip: int, crew: _Crew, mode: ErrorSamplesMode) -> Iterator[Block]:
+    def _plan(self, run: Run, skip: int) -> Plan:
+        workers = self._workers(run)
+        free = run.ahead and not self.callbacks and self._in_library
+        if not workers and not free:
+            return super()._plan(run, skip)
+        assert run.scope is not None
+        key, applied, seeded = run.key(self._height, 6), self.applied, run.seeded
+
+        def work(block: Block, start: int) -> Block:
+            return applied.through(block, start, key, seeded)
+
+        return self.children[0]._plan(run, skip).then(work, workers, run.scope.counter(self))
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        mode = config.get_error_samples_mode()
+        if mode is not ErrorSamplesMode.RETURN:
+            return drop(self._one_by_one(run, 0, mode), skip)
+        if self.callbacks and not run.probes:
+            return self._one_by_one(run, skip, mode)
+        if self._workers(run) or (run.ahead and self._in_library):
+            plan = self._plan(run, skip)
+            if plan.workers > 1:
+                return self._flow(plan, run)
+        return self._inline(run, skip)
+
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        """Yield the rows in the thread that asks for them, as they are done."""
+        pace = run.scope.pace(self) if run.scope is not None else None
+        key = run.key(self._height, 6)
+        hooks = config.debug_hooks()
+        start = skip
+        for block in self.children[0]._blocks(run, skip):
+            first = 0
+            while first < block.count:
+                size = block.count - first if pace is None else pace.rows(block.count - first)
+                failure: BaseException | None = None
+                begin = time.perf_counter()
+                done: Block | None
+                try:
+                    done = self.applied.through(block.slice(first, first + size), start, key, run.seeded, hooks)
+                except Broken as broken:
+                    done, failure = broken.before, broken.error
+                if pace is not None:
+                    pace.took(size, time.perf_counter() - begin)
+                if done is not None:
+                    yield done
+                if failure is not None:
+                    raise failure
+                first, start = first + size, start + size
+
+    def _one_by_one(self, run: Run, skip: int, mode: ErrorSamplesMode) -> Iterator[Block]:
         """Yield rows one by one, with the callbacks of each.
 
         Rows for which an operation fails are left out unless `mode` is RETURN; with REPLACE the
@@ -183,7 +216,7 @@ class MapNode(Node):
             for index in range(block.count):
                 calls.step_begin()
                 try:
-                    done = self._through(block.slice(index, index + 1), start + index, run, crew)
+                    done = self._one(block.slice(index, index + 1), start + index, run)
                 except RuntimeError as error:
                     if mode is ErrorSamplesMode.RETURN:
                         raise
@@ -196,7 +229,7 @@ class MapNode(Node):
         calls.end()
         while failed and mode is ErrorSamplesMode.REPLACE:
             found = False
-            for block in self._row_by_row(run, 0, crew, ErrorSamplesMode.SKIP):
+            for block in self._one_by_one(run, 0, ErrorSamplesMode.SKIP):
                 found = True
                 yield block
                 failed -= 1
@@ -205,36 +238,12 @@ class MapNode(Node):
             if not found:
                 raise RuntimeError("map: an operation failed for every row, so there is none to take their places")
 
-    def _through(self, block: Block, start: int, run: Run, crew: _Crew) -> Block:
-        """Return a block, whose first row is number `start`, with the operations applied to it."""
-        keys = row_keys(run.key(self._height, 6), start, block.count) if self._random else None
-        columns: list[Column] = [block.columns[p] for p in self._input_places]
-        hooks = config.debug_hooks()
-        final = len(self.operations) - 1
-        previous: Callable[..., Any] | None = None
-        for number, operation in enumerate(self.operations):
-            if hooks and not number:
-                columns = _seen(hooks, operation, True, columns, block.count)
-            if previous is not None and not isinstance(previous, Transform):
-                columns = _as_it_takes(operation, columns)
-            previous = operation
-            draws = keys is not None and getattr(operation, "random", True)
-            own = operation_keys(keys, number) if draws and keys is not None else None
-            done = _apply_stacked(operation, columns, own)
-            if done is None:
-                keep = as_columns if number == final else as_values
-                crew.prepare(self, block.count)
-                done = self._apply_rows(operation, columns, block.count, own, start, run.seeded, crew, keep)
-            columns = done
-            if hooks:
-                columns = _seen(hooks, operation, False, columns, block.count)
-        if len(columns) != len(self.outputs):
-            raise RuntimeError(
-                f"map: the operations returned {len(columns)} columns for {len(self.outputs)} output columns "
-                f"{self.outputs}; set output_columns"
-            )
-        available = columns + block.columns
-        return Block([available[p] for p in self._places], block.count)
+    def _one(self, row: Block, number: int, run: Run) -> Block:
+        try:
+            return self.applied.through(row, number, run.key(self._height, 6), run.seeded, config.debug_hooks())
+        except Broken as broken:
+            error = broken.error
+        raise error
 
     def _sharing(self, workers: int) -> int:
         """Return how many threads may call the operations: one if any uses an open file."""
@@ -251,106 +260,3 @@ class MapNode(Node):
                 )
                 return 1
         return workers
-
-    def _apply_rows(
-        self,
-        operation: Callable[..., Any],
-        columns: list[Column],
-        count: int,
-        keys: Keys | None,
-        start: int,
-        seeded: bool,
-        crew: _Crew,
-        keep: Callable[[Any], tuple[Any, ...]],
-    ) -> list[Column]:
-        seeds = keys.tolist() if keys is not None else None
-        rows = list(zip(*(user_rows(column, count) for column in columns)))
-
-        def work(first: int, last: int) -> list[tuple[Any, ...]]:
-            results = []
-            index = first
-            try:
-                with using(Stream(0, seeded) if seeds is not None else None) as stream:
-                    for index in range(first, last):
-                        if stream is not None and seeds is not None:
-                            stream.begin(seeds[index])
-                        results.append(keep(operation(*rows[index])))
-            except Exception as error:
-                raise operation_failed("map", operation, self.inputs, start + index, error) from error
-            return results
-
-        if crew.pool is None:
-            done = work(0, count)
-        else:
-            piece = -(-count // crew.workers)
-            pieces = [(work, (i, min(i + piece, count))) for i in range(0, count, piece)]
-            done = [row for part in crew.pool.run(pieces) for row in part]
-        widths = {len(row) for row in done}
-        if len(widths) != 1:
-            raise RuntimeError(f"map: operation {operation!r} returned {sorted(widths)} columns for different rows")
-        return [list(column) for column in zip(*done)]
-
-
-class _Crew:
-    """The threads of one pass, which start when rows are first shared out."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self.pool: Workers | None = None
-
-    def prepare(self, node: MapNode, count: int) -> None:
-        """Start the threads if a block of `count` rows is to be shared out."""
-        if self.pool is None and self.workers > 1 and count > 1:
-            self.workers = node._sharing(self.workers)
-            self.pool = Workers(self.workers, "mycel-map") if self.workers > 1 else None
-
-    def close(self) -> None:
-        """End the threads."""
-        if self.pool is not None:
-            self.pool.close()
-
-
-def _seen(
-    hooks: Sequence[Any], operation: Callable[..., Any], is_first: bool, columns: list[Column], count: int
-) -> list[Column]:
-    """Return the columns as debug hooks at an operation give them; see `debug.at`."""
-    name = operation_name(operation)
-    for hook in hooks:
-        rows = [debug.at(hook, name, is_first, plain(row)) for row in Block(columns, count).rows()]
-        columns = [list(column) for column in zip(*map(as_values, rows))]
-    return columns
-
-
-def _as_it_takes(operation: Callable[..., Any], columns: list[Column]) -> list[Column]:
-    """Return what a function returned as the operation after it takes it: pictures as arrays where
-    MindSpore would not compute it in Python.
-    """
-    if not isinstance(operation, Transform) or operation.in_python:
-        return columns
-    return [
-        [as_array(value) if is_picture(value) else value for value in column] if isinstance(column, list) else column
-        for column in columns
-    ]
-
-
-def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
-    """Apply an operation to whole columns; return None if it must see the rows one by one."""
-    if not isinstance(operation, Transform) or not operation.vectorised or len(columns) != 1:
-        return None
-    column = columns[0]
-    if isinstance(column, list) and not all(isinstance(value, np.ndarray) for value in column):
-        # What a function returned: pictures stay pictures.
-        if any(map(is_picture, column)):
-            return None
-        try:
-            column = [as_array(value) for value in column]
-        except (TypeError, ValueError):
-            return None
-    block = try_stack(column)
-    if block is None or not operation.accepts(block.shape[1:], block.dtype):
-        return None
-    try:
-        return [operation.apply_block(block, keys)]
-    except (ValueError, TypeError, IndexError):
-        # Row by row, the same error comes with the number of its row.
-        return None

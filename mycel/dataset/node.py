@@ -15,7 +15,8 @@ pass depends on: the seed, the epoch, and how many rows the consumer would like 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,25 @@ from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.cache import accept_cache
+from mycel.dataset.flow import Flow, Piece, Plan
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
+from mycel.dataset.scope import Pace
 
 
 def _shape(array: Array) -> list[int | None]:
     """Return the shape of a column's value; as in MindSpore a dictionary has [0]."""
     return [0] if array.dtype.kind == "O" else list(array.shape)
+
+
+def _counted(blocks: Callable[[Any, Run, int], Iterator[Block]]) -> Callable[[Any, Run, int], Iterator[Block]]:
+    @functools.wraps(blocks)
+    def _blocks(self: Any, run: Run, skip: int) -> Iterator[Block]:
+        found = blocks(self, run, skip)
+        return found if run.scope is None else run.scope.counted(self, found)
+
+    return _blocks
 
 
 # What a node that reads no other has for its children.
@@ -83,6 +95,11 @@ class Node(MadeOf):
         self._init_step = 0
         self.in_step = self.in_step or any(child.in_step for child in group)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_blocks" in cls.__dict__:
+            cls._blocks = _counted(cls.__dict__["_blocks"])  # type: ignore[method-assign]
+
     # What a node answers.
 
     def _columns(self) -> list[str]:
@@ -98,6 +115,29 @@ class Node(MadeOf):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         """Yield the rows of one pass in blocks, without the first `skip`."""
         raise NotImplementedError(f"{type(self).__name__} must define _blocks")
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        """Return the rows of one pass as pieces, and the stages of this node and those below it.
+
+        A piece has consecutive rows, and the number of its first. By default the pieces are those
+        of `_blocks`, without stages.
+        """
+
+        def feed(pace: Pace) -> Iterator[Piece]:
+            start = skip
+            for block in self._blocks(run, skip):
+                first = 0
+                while first < block.count:
+                    size = pace.rows(block.count - first)
+                    yield block.slice(first, first + size), start, size
+                    first, start = first + size, start + size
+
+        return Plan(feed, light=False)
+
+    def _flow(self, plan: Plan, run: Run) -> Iterator[Block]:
+        """Run a plan, and yield its blocks in order."""
+        assert run.scope is not None
+        return Flow(plan, run.scope, run.scope.pace(self)).results()
 
     def _count_is_fixed(self) -> bool:
         """Return whether every epoch is certain to have `_count` rows."""

@@ -6,15 +6,19 @@ itself otherwise.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import Block, Reader, Row, drop, plain
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.flow import Broken, Plan
 from mycel.dataset.node import Node
-from mycel.dataset.randomness import row_key, using
+from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
+from mycel.dataset.sharing import held
 
 
 class ShuffleNode(Node):
@@ -138,6 +142,42 @@ class SkipNode(Node):
         return self.children[0]._blocks(run, skip + self.count)
 
 
+class Chosen:
+    """A predicate of some columns, `wanted` by name, which are at `places`."""
+
+    def __init__(self, predicate: Callable[..., Any], wanted: Sequence[str], places: Sequence[int]) -> None:
+        self.predicate = predicate
+        self.wanted = wanted
+        self.places = places
+
+    def of(self, block: Block, start: int, key: int, seeded: bool) -> Block | None:
+        """Return the rows that satisfy the predicate, or None; raise Broken where it fails.
+
+        * `block`, `start`: the rows, and the number of the first.
+        * `key`, `seeded`: the key of the pass and node, and whether a seed was set.
+        """
+        keep: list[int] = []
+        index = 0
+        failure: BaseException | None = None
+        try:
+            with using(Stream(0, seeded)) as stream:
+                assert stream is not None
+                for index, row in enumerate(block.pick(self.places).rows()):
+                    stream.begin(row_key(key, start + index))
+                    if bool(self.predicate(*plain(row))):
+                        keep.append(index)
+        except Exception as error:
+            failure = operation_failed("filter", self.predicate, self.wanted, start + index, error)
+            failure.__cause__ = error
+        except BaseException as error:
+            # `SystemExit` and its like reach the consumer as they are.
+            failure = error
+        kept = None if not keep else block if len(keep) == block.count else block.select(keep)
+        if failure is not None:
+            raise Broken(kept, failure)
+        return kept
+
+
 class FilterNode(Node):
     """The rows of `input_dataset` that satisfy `predicate`, a function of `input_columns`.
 
@@ -145,6 +185,7 @@ class FilterNode(Node):
     """
 
     operation = "filter"
+    _uses_workers = True
 
     def __init__(
         self,
@@ -168,23 +209,39 @@ class FilterNode(Node):
     def _kept(self, run: Run) -> Iterator[Block]:
         present = self.children[0]._columns()
         wanted = self.input_columns or present
-        places = positions("filter", wanted, present)
+        chosen = Chosen(self.predicate, wanted, positions("filter", wanted, present))
+        key, seeded = run.key(self._height, 9), run.seeded
+        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead else 0
+        if workers > 1 and held(self.predicate):
+            workers = 1
+        if workers:
+            assert run.scope is not None
+            plan = self.children[0]._plan(run, 0)
+            plan.then(lambda block, start: chosen.of(block, start, key, seeded), workers, run.scope.counter(self))
+            if plan.workers > 1:
+                return self._flow(plan, run)
+        return self._in_turn(chosen, key, run)
+
+    def _in_turn(self, chosen: Chosen, key: int, run: Run) -> Iterator[Block]:
         number = 0
-        key, stream = run.key(self._height, 9), run.stream()
+        pace = run.scope.pace(self) if run.scope is not None else None
         for block in self.children[0]._blocks(run, 0):
-            keep: list[int] = []
-            with using(stream):
-                for index, row in enumerate(block.pick(places).rows()):
-                    stream.begin(row_key(key, number + index))
-                    try:
-                        verdict = bool(self.predicate(*plain(row)))
-                    except Exception as error:
-                        raise operation_failed("filter", self.predicate, wanted, number + index, error) from error
-                    if verdict:
-                        keep.append(index)
-            number += block.count
-            if keep:
-                yield block if len(keep) == block.count else block.select(keep)
+            first = 0
+            while first < block.count:
+                size = block.count - first if pace is None else pace.rows(block.count - first)
+                failure: BaseException | None = None
+                begin = time.perf_counter()
+                try:
+                    kept = chosen.of(block.slice(first, first + size), number, key, run.seeded)
+                except Broken as broken:
+                    kept, failure = broken.before, broken.error
+                if pace is not None:
+                    pace.took(size, time.perf_counter() - begin)
+                if kept is not None:
+                    yield kept
+                if failure is not None:
+                    raise failure
+                first, number = first + size, number + size
 
 
 class ProjectNode(Node):
@@ -200,6 +257,12 @@ class ProjectNode(Node):
 
     def _count(self) -> int:
         return self.children[0]._count()
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        plan = self.children[0]._plan(run, skip)
+        if not plan.stages or run.scope is None:
+            return super()._plan(run, skip)
+        return plan.then(lambda block, start: block.pick(self._places), 0, run.scope.counter(self))
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return (block.pick(self._places) for block in self.children[0]._blocks(run, skip))
@@ -227,6 +290,9 @@ class RenameNode(Node):
 
     def _count(self) -> int:
         return self.children[0]._count()
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        return self.children[0]._plan(run, skip)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return self.children[0]._blocks(run, skip)

@@ -7,14 +7,17 @@ returns are copies, so operations may write into them.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mycel.base import arguments, locks
+from mycel.dataset import config
 from mycel.dataset.arguments import names
-from mycel.dataset.blocks import Block, Column, as_array
+from mycel.dataset.blocks import Block, Column, as_array, join
+from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
 from mycel.dataset.pipeline import Dataset
 from mycel.dataset.run import Run
@@ -28,6 +31,7 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     select_sampler,
 )
+from mycel.dataset.scope import Pace
 from mycel.dataset.splitting import Places
 
 
@@ -106,10 +110,64 @@ class MappableDataset(Dataset):
     def _count(self) -> int:
         return self.sampler.length(self._total(), self._labels)
 
-    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+    # Whether reading a row takes time, so that it is worth doing in workers and in small pieces.
+    _reads_files = False
+
+    def _free(self) -> bool:
+        """Return whether any number of threads may read, though none were asked for."""
+        return self._reads_files
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead and self._reads_files else 0
+        if not workers and not (run.ahead and self._free()):
+            return super()._plan(run, skip)
+        assert run.scope is not None
         order = self.sampler.draw(self._total(), run, self._labels)
-        for start in range(skip, len(order), run.block):
-            yield self._gather(order[start : start + run.block])
+
+        def feed(pace: Pace) -> Iterator[Piece]:
+            start = skip
+            while start < len(order):
+                size = pace.rows(min(run.block, len(order) - start))
+                yield order[start : start + size], start, size
+                start += size
+
+        return Plan(feed, light=True).then(self._read_piece, workers, run.scope.counter(self))
+
+    def _read_piece(self, indices: Indices, start: int) -> Block:
+        """Read the rows of these numbers; raise Broken with those before one that fails."""
+        try:
+            return self._gather(indices)
+        except Exception as error:
+            if len(indices) == 1:
+                raise
+            failure: BaseException = error
+        rows: list[Block] = []
+        try:
+            for index in range(len(indices)):
+                rows.append(self._gather(indices[index : index + 1]))
+        except Exception as error:
+            failure = error
+        raise Broken(join(rows) if rows else None, failure)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        if self._reads_files and run.ahead:
+            plan = self._plan(run, skip)
+            if plan.workers > 1:
+                return self._flow(plan, run)
+        return self._inline(run, skip)
+
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        order = self.sampler.draw(self._total(), run, self._labels)
+        pace = run.scope.pace(self) if run.scope is not None and self._reads_files else None
+        start = skip
+        while start < len(order):
+            size = run.block if pace is None else pace.rows(run.block)
+            begin = time.perf_counter()
+            block = self._gather(order[start : start + size])
+            if pace is not None:
+                pace.took(block.count, time.perf_counter() - begin)
+            yield block
+            start += size
 
     def _part(self, part: Places, randomize: bool) -> Dataset:
         own = self.sampler

@@ -87,7 +87,7 @@ class PartNode(Node):
     def _chosen(self, run: Run) -> Iterator[Block]:
         start = 0
         last = int(self.part[-1])
-        for block in self.children[0]._blocks(Run(0, 0, run.block), 0):
+        for block in self.children[0]._blocks(Run(0, 0, run.block, scope=run.scope), 0):
             low, high = np.searchsorted(self.part, (start, start + block.count))
             if high > low:
                 yield block.select((self.part[low:high] - start).tolist())

@@ -28,6 +28,12 @@ Decrypt = Optional[Callable[[str], Any]]
 class FileDataset(MappableDataset, VisionBaseDataset):
     """The base class of sources that read a row from files when it is requested."""
 
+    _uses_workers = True
+    _reads_files = True
+
+    def _free(self) -> bool:
+        return self.decrypt is None
+
     def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
         kind = type(self).__name__
         self.dataset_dir = check_folder(kind, dataset_dir)

@@ -1,0 +1,168 @@
+"""What belongs to one iterator while it lives: counters, paces, flows and worker processes.
+
+A `Run` carries the scope through the tree. A pass without a scope, as one that looks at the first
+row, runs in the thread that asks, with no workers. So does one whose scope is not `ahead`: in debug
+mode, or where rows wait for the consumer. Closing a scope wakes whoever waits in one of its flows
+and ends its worker processes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mycel.base import locks
+from mycel.dataset.blocks import Block
+
+# The time that one piece of rows should take, in seconds.
+TARGET = 0.002
+_local = threading.local()
+
+
+class Counter:
+    """What one node did in the passes of a scope.
+
+    `busy` and `waiting` are seconds: of its own work, summed over its workers, and of waiting for
+    rows. `rows` and `size` (bytes) are what it gave. `queue` is how many pieces waited for it at
+    most, `workers` how many it has, and `kind` what they are.
+    """
+
+    __slots__ = ("name", "depth", "busy", "waiting", "rows", "size", "queue", "workers", "kind", "apart")
+
+    def __init__(self, name: str, depth: int) -> None:
+        self.name = name
+        self.depth = depth
+        self.busy = self.waiting = 0.0
+        self.rows = self.size = self.queue = 0
+        self.workers = 1
+        self.kind = "inline"
+        # Whether a flow does the work, so that whoever asks for rows only waits.
+        self.apart = False
+
+    def gave(self, block: Any) -> None:
+        """Count the rows and bytes of a block."""
+        if isinstance(block, Block):
+            self.rows += block.count
+            self.size += block_size(block)
+
+
+def block_size(block: Block) -> int:
+    """Return about how many bytes a block holds."""
+    size = 0
+    for column in block.columns:
+        if isinstance(column, list):
+            first = column[0] if column else None
+            size += len(column) * first.nbytes if isinstance(first, np.ndarray) else 0
+        else:
+            size += column.nbytes
+    return size
+
+
+class Pace:
+    """How many rows to take at once, so that rows come out every few milliseconds.
+
+    It begins with one row and grows fourfold at most, towards as many as take `TARGET` seconds.
+    """
+
+    __slots__ = ("_rows", "_each")
+
+    def __init__(self) -> None:
+        self._rows = 1
+        self._each = 0.0
+
+    def rows(self, most: int) -> int:
+        """Return how many rows to take, `most` or fewer."""
+        return min(self._rows, most)
+
+    def took(self, rows: int, seconds: float) -> None:
+        """Say how long some rows took."""
+        each = seconds / max(1, rows)
+        self._each = each if not self._each else 0.5 * (self._each + each)
+        fits = int(TARGET / self._each) if self._each > 0 else 1 << 20
+        self._rows = max(1, min(fits, self._rows * 4))
+
+
+class Scope:
+    """What belongs to one iterator while it lives; `ahead` says whether rows may be made ahead."""
+
+    def __init__(self, ahead: bool = True) -> None:
+        self.ahead = ahead
+        self.counters: dict[int, Counter] = {}
+        self.closed = False
+        self._paces: dict[int, Pace] = {}
+        self._kept: dict[Any, Any] = {}
+        self._flows: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._lock = locks.lock()
+
+    def counter(self, node: Any) -> Counter:
+        """Return the counter of a node."""
+        found = self.counters.get(id(node))
+        if found is None:
+            name = str(getattr(node, "operation", type(node).__name__.removesuffix("Dataset") or "Dataset"))
+            found = self.counters.setdefault(id(node), Counter(name.lower() if node.children else name, node._height))
+        return found
+
+    def pace(self, node: Any) -> Pace:
+        """Return the pace of a node, which later epochs go on with."""
+        return self._paces.setdefault(id(node), Pace())
+
+    def kept(self, key: Any, make: Any) -> Any:
+        """Return what `make` gives for this key, once; it is closed with the scope."""
+        with self._lock:
+            if self.closed:
+                raise RuntimeError("the iterator was stopped")
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]
+
+    def add(self, flow: Any) -> None:
+        """Cancel a flow when this scope is closed."""
+        with self._lock:
+            self._flows.add(flow)
+            if self.closed:
+                flow.cancel()
+
+    def close(self) -> None:
+        """Cancel the flows and end what was kept."""
+        with self._lock:
+            self.closed = True
+            flows, kept = list(self._flows), list(self._kept.values())
+            self._kept.clear()
+        for flow in flows:
+            flow.cancel()
+        for item in kept:
+            item.close()
+
+    def counted(self, node: Any, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield the blocks of a node, counting them and the time that its own work takes."""
+        counter = self.counter(node)
+        try:
+            while True:
+                outer = getattr(_local, "inner", 0.0)
+                _local.inner = 0.0
+                begin = time.perf_counter()
+                try:
+                    block = next(blocks, None)
+                finally:
+                    took = time.perf_counter() - begin
+                    within = _local.inner
+                    _local.inner = outer + took
+                if counter.apart:
+                    counter.waiting += took - within
+                else:
+                    counter.busy += took - within
+                    counter.waiting += within
+                    if block is not None:
+                        counter.gave(block)
+                if block is None:
+                    return
+                yield block
+        finally:
+            close = getattr(blocks, "close", None)
+            if close is not None:
+                close()
