@@ -13,6 +13,7 @@ round. No round makes the assignment dearer.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -25,7 +26,7 @@ __all__ = ["eliminated", "nearly", "refined"]
 
 Array = np.ndarray[Any, Any]
 ROUNDS = 2
-LARGEST = 1 << 18  # entries of a table
+LARGEST = 1 << 20  # entries of a table
 Table = tuple[tuple[int, ...], Array]
 
 
@@ -36,8 +37,6 @@ def eliminated(problem: Problem) -> Optional[list[int]]:
     """
     counts = [i.count for i in problem.items]
     scopes = _scopes(problem, counts)
-    if any(math.prod(counts[i] for i in s) > LARGEST for s in scopes):
-        return None
     order = _order(counts, scopes)
     if order is None:
         return None
@@ -82,8 +81,7 @@ def nearly(problem: Problem) -> list[int]:
     few, many = 0, len(ranked)
     while few < many:
         tried = (few + many + 1) // 2
-        kept = [scopes[k] for k in ranked[:tried]]
-        if all(math.prod(counts[i] for i in s) <= LARGEST for s in kept) and _order(counts, kept) is not None:
+        if _order(counts, [scopes[k] for k in ranked[:tried]]) is not None:
             few = tried
         else:
             many = tried - 1
@@ -101,6 +99,8 @@ def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
         for i in {link.source, *link.users}:
             near[i].update((link.source, *link.users))
     stayed = [0] * len(near)
+    counts = [i.count for i in problem.items]
+    scopes = _scopes(problem, counts)
     before = problem.seconds(made)
     for _ in range(ROUNDS):
         weight = [len(n) * math.log(1 + i.count) / (1 + 3 * s) for n, i, s in zip(near, problem.items, stayed)]
@@ -108,7 +108,7 @@ def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
         few, many = 0, len(ranked)
         while few < many:
             tried = (few + many) // 2
-            if _possible(problem, set(ranked[:tried])):
+            if _possible(counts, scopes, set(ranked[:tried])):
                 many = tried
             else:
                 few = tried + 1
@@ -130,14 +130,13 @@ def _scopes(problem: Problem, counts: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(sorted(i for i in {k.source, *k.users} if counts[i] > 1)) for k in problem.links]
 
 
-def _possible(problem: Problem, still: set[int]) -> bool:
+def _possible(counts: Sequence[int], scopes: Sequence[tuple[int, ...]], still: set[int]) -> bool:
     """Return whether the items besides `still` can be eliminated."""
-    counts = [1 if i in still else item.count for i, item in enumerate(problem.items)]
-    scopes = _scopes(problem, counts)
-    return all(math.prod(counts[i] for i in s) <= LARGEST for s in scopes) and _order(counts, scopes) is not None
+    left = [[i for i in s if i not in still] for s in scopes]
+    return _order([1 if i in still else n for i, n in enumerate(counts)], left) is not None
 
 
-def _order(counts: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> Optional[list[int]]:
+def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]]) -> Optional[list[int]]:
     """Return an order of elimination, None where a table of each would be too large."""
     near: list[set[int]] = [set() for _ in counts]
     for scope in scopes:
@@ -145,19 +144,30 @@ def _order(counts: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> Optional
             near[i].update(scope)
     for i, one in enumerate(near):
         one.discard(i)
-    sizes = [math.prod(counts[n] for n in one) * counts[i] for i, one in enumerate(near)]
-    left, order = set(range(len(counts))), []
-    while left:
-        item = min(left, key=lambda i: (sizes[i], i))
-        if sizes[item] > LARGEST:
+    # Logarithms of the sizes of tables; what is in `waiting` with another size is out of date.
+    own, most = [math.log2(n) for n in counts], math.log2(LARGEST) + 1e-6
+    sizes = [own[i] + sum([own[n] for n in one]) for i, one in enumerate(near)]
+    waiting = [(size, i) for i, size in enumerate(sizes)]
+    heapq.heapify(waiting)
+    done, order = [False] * len(counts), []
+    while waiting:
+        size, item = heapq.heappop(waiting)
+        if done[item] or size != sizes[item]:
+            continue
+        if size > most:
             return None
-        left.discard(item)
+        done[item] = True
         order.append(item)
-        for n in near[item]:
-            near[n].update(near[item])
-            near[n] -= {n, item}
-        for n in near[item]:
-            sizes[n] = math.prod(counts[i] for i in near[n]) * counts[n]
+        mine = near[item]
+        for n in mine:
+            beside = near[n]
+            beside |= mine
+            beside.discard(n)
+            beside.discard(item)
+            size = own[n] + sum([own[i] for i in beside])
+            if size != sizes[n]:
+                sizes[n] = size
+                heapq.heappush(waiting, (size, n))
     return order
 
 

@@ -4,13 +4,13 @@ Small problems are solved exactly: `reduction` takes out what can be decided wit
 integer program of the core is solved to a gap of zero. First the limit of memory is left out; if
 the solution fits all the same, it is the optimum, and else the program has the limit in it.
 
-In large problems items that are tied, and those of repeated blocks (`repeats`), choose alike. What
-is left is solved by `elimination`. Where the result does not fit,
-bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a
-price is the best of all assignments that hold as little, and the lowest price is wanted that makes
-it fit. Each of the *starts*, as data parallelism, in which some items are fixed, is completed in
-the same way and item by item. The cheapest of all is improved item by item without ties, and is the
-answer, so it is never dearer than any of these.
+In large problems items that are tied choose alike, and in very large ones those of repeated blocks
+(`repeats`) too. What is left is solved by `elimination`. Where the result does not fit, bytes at
+the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a price is
+the best of all assignments that hold as little, and the lowest price is wanted that makes it fit.
+Each of the *starts*, as data parallelism, in which some items are fixed, is completed with repeated
+blocks alike and then item by item (`improving`). The cheapest of all is improved item by item
+without ties, and is the answer, so it is never dearer than any of these.
 
 Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
 decides one axis of the mesh after the other, what was decided of earlier ones being fixed.
@@ -27,20 +27,21 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.planner.elimination import eliminated, nearly, refined
+from mycel.planner.improving import improved
 from mycel.planner.integer import solve
-from mycel.planner.model import Link, Problem, fixed
+from mycel.planner.model import Problem, fixed
 from mycel.planner.reduction import reduced
 from mycel.planner.repeats import classes, quotient
 
-__all__ = ["MODES", "Answer", "improved", "search"]
+__all__ = ["MODES", "Answer", "search"]
 
 Array = np.ndarray[Any, Any]
 Prices = tuple[tuple[int, ...], float]  # moments, and the seconds that a byte costs at each
 MODES = ("dynamic_programming", "recursive_programming", "sharding_propagation")
 SMALL = 60  # items up to which a problem is solved exactly
-CLASSES = 600
+CLASSES = 12_000
+ROUGH = 600  # classes in which starts are completed
 SECONDS = 60.0
-SWEEPS = 3
 PRICES = 6  # prices tried before one is found that suffices, and after
 
 
@@ -81,9 +82,10 @@ def search(
     """Return the cheapest assignment of a problem that holds no more than its limit.
 
     `mode` is one of `MODES`. `starts` have the choices of some items; the answer is not dearer than
-    what is found with any of them. Problems of at most `small` items are solved exactly, larger
-    ones with at most about `most` classes of items, where items of the same number in `ties` choose
-    alike. Raises ValueError where no assignment fits, with the least bytes that are known to do.
+    what is found with any of them. Problems of at most `small` items are solved exactly. In larger
+    ones items of the same number in `ties` choose alike, and if there are more than `most` such,
+    those of repeated blocks. Raises ValueError where no assignment fits, with the least bytes that
+    are known to do.
     """
     arguments.one_of("search", "mode", mode, MODES)
     way = _Way(small, most, range(len(problem.items)) if ties is None else ties, starts)
@@ -103,12 +105,12 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     numbers: dict[int, int] = {}
     tied = [numbers.setdefault(t, len(numbers)) for t in way.ties]
     smaller = quotient(problem, tied)
-    alike = classes(smaller, way.most)
-    classes_of = [alike[t] for t in tied]
-    smaller = quotient(smaller, alike)
+    if len(smaller.items) > way.most:
+        alike = classes(smaller, way.most)
+        tied, smaller = [alike[t] for t in tied], quotient(smaller, alike)
     first, prices = _within(smaller)
-    named = [_completed(problem, smaller, classes_of, start, prices) for start in way.starts]
-    found = [[first[k] for k in classes_of], *[c for c in named if c is not None]]
+    named = _named(problem, smaller, tied, way, prices)
+    found = [[first[k] for k in tied], *[c for c in named if c is not None]]
     fitting = [c for c in found if problem.fits(c)]
     if not fitting:
         least = min(problem.memory(c)[0] for c in [*found, _leanest(problem)])
@@ -128,14 +130,26 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     return answer
 
 
+def _named(
+    problem: Problem, smaller: Problem, classes_of: Sequence[int], way: _Way, prices: Optional[Prices]
+) -> list[Optional[list[int]]]:
+    """Return a good assignment for each start of `way`, None where none is found that fits.
+
+    `smaller` is the problem of the classes of items of `problem`, which `classes_of` numbers, and
+    `prices` are those of bytes under which an assignment fits, if there are any.
+    """
+    if not way.starts:
+        return []
+    if len(smaller.items) > ROUGH:
+        alike = classes(smaller, ROUGH)
+        classes_of, smaller = [alike[k] for k in classes_of], quotient(smaller, alike)
+    return [_completed(problem, smaller, classes_of, start, prices) for start in way.starts]
+
+
 def _completed(
     problem: Problem, smaller: Problem, classes_of: Sequence[int], start: Mapping[int, int], prices: Optional[Prices]
 ) -> Optional[list[int]]:
-    """Return a good assignment of `problem` that agrees with `start`, None where none is found.
-
-    `smaller` is the problem of its classes, which `classes_of` numbers; `prices` are those of bytes
-    under which an assignment fits, if there are any.
-    """
+    """Return a good assignment of `problem` that agrees with `start`, as `_named` finds it."""
     allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
     for item, choice in start.items():
         allowed[classes_of[item]] = [choice]
@@ -180,10 +194,11 @@ def _cheapest(problem: Problem, rough: bool = False) -> list[int]:
     choices = eliminated(core)
     if choices is not None:
         return whole(choices)
-    apart = _apart(core)
+    apart, back = reduced(_apart(core), False)
     choices = eliminated(apart)
     if choices is None:
         choices = nearly(apart)
+    choices = back(choices)
     return whole(choices if rough else refined(core, choices))
 
 
@@ -276,98 +291,6 @@ def _recursive(problem: Problem, way: _Way) -> Answer:
 
 def _whole_after(parts: Sequence[tuple[int, ...]], a: int, axis: int) -> bool:
     return all(p == -1 for p in parts[a][axis + 1 :])
-
-
-def improved(problem: Problem, choices: Sequence[int], frozen: Sequence[int] = ()) -> list[int]:
-    """Change one item after the other to its best alternative while the others stay.
-
-    Where there is a limit, an assignment that fits goes on to fit, and one that does not first
-    becomes smaller. Items in `frozen` stay as they are.
-    """
-    made = list(choices)
-    still = set(frozen)
-    waiting = [i for i in range(len(made)) if i not in still and problem.items[i].count > 1]
-    room = None if problem.limit is None else problem.limit - problem.profile(made)
-    for _ in range(SWEEPS):
-        changed: set[int] = set()
-        for i in waiting:
-            best = _best(problem, made, i, room)
-            if best != made[i]:
-                before = made[i]
-                made[i] = best
-                if room is not None:
-                    _hold(problem, made, i, before, room)
-                changed.add(i)
-        if not changed:
-            break
-        beside = {n for i in changed for k in problem.near(i) for n in _ends(problem.links[k])}
-        waiting = [i for i in sorted(beside | changed) if i not in still and problem.items[i].count > 1]
-    return made
-
-
-def _ends(link: Link) -> tuple[int, ...]:
-    return (link.source, *link.users)
-
-
-def _best(problem: Problem, made: list[int], i: int, room: Optional[Array]) -> int:
-    """Return the cheapest alternative of an item that does not take more than the room there is."""
-    item = problem.items[i]
-    cost = np.array(item.seconds, float)
-    for k in problem.near(i):
-        cost += _of_link(problem.links[k], made, i, item.count)
-    order = np.argsort(cost, kind="stable")
-    own = made[i]
-    for a in order:
-        if cost[a] >= cost[own] * (1 - 1e-12):
-            return own
-        if room is None or _may(problem, made, i, int(a), room):
-            return int(a)
-    return own
-
-
-def _of_link(link: Link, made: list[int], i: int, count: int) -> Array:
-    """Return the seconds of a link for each alternative of one of its ends."""
-    if len(link.users) == 1 and link.users[0] != link.source:
-        if link.source == i:
-            return np.asarray(link.seconds[:, link.wants[0][made[link.users[0]]]])
-        return np.asarray(link.seconds[made[link.source]][link.wants[0]])
-    if i not in link.users:
-        return np.asarray(link.seconds[:, link.asked(made)].sum(axis=1))
-    result = np.zeros(count)
-    before = made[i]
-    for a in range(count):
-        made[i] = a
-        row = link.seconds[made[link.source]]
-        result[a] = sum(row[l] for l in link.asked(made))
-    made[i] = before
-    return result
-
-
-def _may(problem: Problem, made: list[int], i: int, a: int, room: Array) -> bool:
-    """Return whether the change of one item leaves no moment with less room than none."""
-    before = made[i]
-    made[i] = a
-    after = room.copy()
-    _hold(problem, made, i, before, after)
-    made[i] = before
-    worse = after < room
-    return not bool((after[worse] < 0).any())
-
-
-def _hold(problem: Problem, made: list[int], i: int, before: int, room: Array) -> None:
-    """Enter into `room` that the choice of an item was `before` and is now as in `made`."""
-    now = made[i]
-    for hold in problem.items[i].holds:
-        room[hold.first : hold.last + 1] -= hold.bytes[now] - hold.bytes[before]
-    for k in problem.near(i):
-        link = problem.links[k]
-        if link.bytes is None:
-            continue
-        held = [0.0, 0.0]
-        for at, choice in enumerate((before, now)):
-            made[i] = choice
-            held[at] = float(sum(link.bytes[made[link.source], l] for l in link.asked(made)))
-        room[link.first : link.last + 1] -= held[1] - held[0]
 
 
 def _leanest(problem: Problem) -> list[int]:
