@@ -46,6 +46,7 @@ from mycel.prims.index_bounds import BOUNDS
 from mycel.prims.loop_gradient import while_grad
 from mycel.prims.messages import awaiting, messages
 from mycel.prims.positions import positions
+from mycel.prims.quantisation import ROUNDINGS, TIES
 from mycel.prims.recompute import recompute
 from mycel.prims.recursion import recur, recursion
 from mycel.transforms.specialize import specialize
@@ -131,6 +132,7 @@ _attention: dict[str, Callable[[Any], bool]] = {
     "keep": _real,
 }
 
+_ties = _one_of(*TIES)
 _bounded = {"bounds": _one_of(*BOUNDS)}
 # What a file may leave out.
 _OPTIONAL = frozenset((*_bounded, "factor"))
@@ -158,6 +160,15 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "conv": _conv,
     "conv_grad_input": {"input_shape": _sizes, **_conv},
     "conv_grad_weight": {"weight_shape": _sizes, **_conv},
+    "fake_quant": {"low": _is_int, "high": _is_int, "ties": _ties},
+    "quantize": {"low": _is_int, "high": _is_int, "ties": _ties, "dtype": _dtype},
+    "int_matmul": {"a_zero": _is_int, "b_zero": _is_int},
+    "int_conv": {**_conv, "zero": _is_int},
+    "requantize": {
+        **dict.fromkeys(("zero", "low", "high"), _is_int),
+        "rounding": _one_of(*ROUNDINGS),
+        "dtype": _dtype,
+    },
     "gather_nd": _bounded,
     "scatter_nd": {"mode": _mode, **_bounded},
     "take": {"axis": _is_count, **_bounded},

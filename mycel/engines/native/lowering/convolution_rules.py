@@ -10,7 +10,8 @@ result's shape, followed by what is summed over. With an image x of (N, C, *imag
 
 with strides s, dilation d and padding low, where x and y are 0 outside. So no patches are copied.
 The last holds for strides of 1. Groups are either one, or as many as there are channels with one
-output each (depthwise), where the channel and the output have the same number.
+output each (depthwise), where the channel and the output have the same number. A convolution of
+steps (`int_conv`) reads what the first does, and its zero point outside.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mycel.engines.native.lowering.view_rules import Position
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel.prims.quantisation import int_conv
 
 __all__ = ["conv_axes", "conv_positions", "conv_shape", "has_conv_nest", "may_exceed"]
 
@@ -38,7 +40,7 @@ def _image(node: Node) -> tuple[DimLike, ...]:
 
 def has_conv_nest(node: Node) -> bool:
     """Return whether a convolution or gradient is one nest over its own domain."""
-    if node.prim not in (conv, conv_grad_input, conv_grad_weight) or not node.type.size:
+    if node.prim not in (conv, conv_grad_input, conv_grad_weight, int_conv) or not node.type.size:
         return False
     if any(not i.type.size for i in node.inputs):
         return False
@@ -52,7 +54,7 @@ def has_conv_nest(node: Node) -> bool:
 def conv_shape(node: Node) -> tuple[DimLike, ...]:
     """Return the shape of the domain of a convolution or gradient."""
     shape, w = tuple(node.type.shape), _weights(node)
-    if node.prim is conv:
+    if node.prim in (conv, int_conv):
         return shape + w[1:]
     ct = tuple(node.inputs[1 if node.prim is conv_grad_weight else 0].type.shape)
     if node.prim is conv_grad_weight:
@@ -71,7 +73,7 @@ def conv_positions(node: Node) -> tuple[tuple[Position, Position], tuple[Guard, 
     at = [affine(k) for k in range(len(conv_shape(node)))]
     here, there = at[2 : 2 + rank], at[3 + rank :]
     grouped = not is_one(p["groups"])
-    if node.prim is conv:
+    if node.prim in (conv, int_conv):
         places = _places(p, here, there)
         positions = (at[0], at[1] if grouped else at[2 + rank], *places), (at[1], _plain(grouped, at[2 + rank]), *there)
     elif node.prim is conv_grad_weight:

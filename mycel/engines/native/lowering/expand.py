@@ -18,6 +18,7 @@ from mycel.prims.base import CONSTANT, GET_ITEM
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 from mycel.prims.fourier import fourier_from_half, fourier_half
 from mycel.prims.index import checked
+from mycel.prims.quantisation import int_conv
 from mycel.prims.shape import SIZE, iota
 from mycel.transforms.opening import by_definition, opened
 
@@ -32,6 +33,8 @@ def is_claimed(node: Node) -> bool:
     name, prim = node.op, node.prim
     if prim in (conv, conv_grad_input, conv_grad_weight):
         return is_dense(node) or has_conv_nest(node)
+    if prim is int_conv:
+        return has_conv_nest(node)
     if prim in ATTENTION:
         return has_kernel(node)
     if prim is SIZE:

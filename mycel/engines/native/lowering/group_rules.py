@@ -36,7 +36,8 @@ _REDUCES = {
     "argmax": "argmax",
     "argmin": "argmin",
 }
-CONVOLUTIONS = frozenset(("conv", "conv_grad_input", "conv_grad_weight"))
+CONVOLUTIONS = frozenset(("conv", "conv_grad_input", "conv_grad_weight", "int_conv"))
+_INTEGER_SUMS = ("int_matmul", "int_conv")
 _WINDOWS = {"window_max": "max", "window_sum": "sum", "window_argmax": "argmax"}
 UNROLL = 32
 
@@ -136,6 +137,8 @@ class Domain:
             value = group.at(x, self.full_position())
             position = affine(node.params["axis"]) if kind in ("argmax", "argmin") else None
             return b.reduce(kind, value, node.dtype, position)
+        if name in _INTEGER_SUMS:
+            return self._integer_sum(group, node)
         if name == "matmul" or name in CONVOLUTIONS:
             left, right = self.input_positions(node)
             guards = conv_positions(node)[1] if name in CONVOLUTIONS else ()
@@ -160,6 +163,20 @@ class Domain:
         if guards:
             made.valid = b.guard(guards, D.bool_)
         return made
+
+    def _integer_sum(self, group: Members, node: Node) -> Reduce:
+        """Return the sum of products of steps, each less its zero point, in int32."""
+        b, p = group.builder, node.params
+        left, right = self.input_positions(node)
+        guards = conv_positions(node)[1] if "padding" in p else ()
+        view = group.steps.view(node.inputs[0])
+        zeros = (p["zero"], 0) if "zero" in p else (p["a_zero"], p["b_zero"])
+        # What lies in the padding is the zero point.
+        values = [b.load(Access(view.buffer, view.access(left).offset, guards), zeros[0])]
+        values.append(group.at(node.inputs[1], right))
+        wide = [b.op("cast", node.dtype, v) for v in values]
+        wide = [b.op("sub", node.dtype, v, b.const(z, node.dtype)) if z else v for v, z in zip(wide, zeros)]
+        return b.reduce("sum", b.op("mul", node.dtype, *wide), node.dtype)
 
 
 def _reduce_domain(node: Node) -> Domain:
@@ -188,6 +205,7 @@ GROUP_RULES: dict[str, Callable[[Node], Domain]] = {
     **{name: _window_domain for name in _WINDOWS},
     "matmul": _product_domain,
     **{name: _conv_domain for name in CONVOLUTIONS},
+    "int_matmul": _product_domain,
 }
 
 
