@@ -1,0 +1,120 @@
+"""Quantised networks: what `quantise` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mycel.ir.graph import Graph, Node
+from mycel.prims.base import CONSTANT
+from mycel.train.graph_file import Model
+from mycel.train.mindir import LoadedGraph, model_of
+from mycel.transforms.quantise.freezing import frozen
+from mycel.transforms.quantise.lowering import Lowered
+from mycel.transforms.quantise.scales import Scale
+
+__all__ = ["Quantised", "Report", "float_model", "run"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Report:
+    """What is known of a quantised network.
+
+    `floats` are the operations that stayed in floats although they were asked for, with the reason;
+    `bytes` are those of the constants, `float_bytes` those of the network before. `measure`,
+    `float_measure` and `speed` are what was measured, None where nothing was. `bits` are those of
+    the weights of each layer, in their order.
+    """
+
+    bytes: int
+    float_bytes: int
+    floats: list[str] = field(default_factory=list)
+    bits: list[int] = field(default_factory=list)
+    measure: float | None = None
+    float_measure: float | None = None
+    speed: float | None = None
+
+
+class Quantised(LoadedGraph):
+    """A network of integers, which runs, compiles, exports and is built for devices as any Cell.
+
+    `report` says what became of it. `input_scales` and `output_scales` have the scales of inputs
+    and outputs that are integers, by number; there are some with ``integer_ends=True`` only.
+    `simulated` is the network of floats that rounds as this one does, for comparison.
+
+    It is made of the `model` of floats and what became of its graph, `lowered`.
+    """
+
+    def __init__(self, model: Model, lowered: Lowered, simulated: LoadedGraph, report: Report) -> None:
+        super().__init__(replace(model, graph=lowered.graph, states=[], writes=[]))
+        self.report, self.simulated = report, simulated
+        self.input_scales: dict[int, Scale] = lowered.inputs
+        self.output_scales: dict[int, Scale] = lowered.outputs
+
+    def quantised_input(self, values: Any, number: int = 0) -> Array:
+        """Return the integers that stand for `values` of an input of floats.
+
+        Raises ValueError where input `number` is one of floats.
+        """
+        from mycel.transforms.quantise.scales import steps_of
+
+        scale = self._scale(self.input_scales, number, "input")
+        return steps_of(np.asarray(values, np.float32), scale)
+
+    def real_output(self, steps: Any, number: int = 0) -> Array:
+        """Return the floats that integers of an output stand for.
+
+        Raises ValueError where output `number` is one of floats.
+        """
+        scale = self._scale(self.output_scales, number, "output")
+        whole = np.asarray(getattr(steps, "asnumpy", lambda: steps)())
+        real: Array = ((whole.astype(np.float32) - scale.zero) * np.float32(scale.size)).astype(np.float32)
+        return real
+
+    def _scale(self, scales: Mapping[int, Scale], number: int, what: str) -> Scale:
+        if number not in scales:
+            raise ValueError(f"{self._title()}: {what} {number} is no integer; quantise with integer_ends=True")
+        return scales[number]
+
+
+def float_model(net: Any, inputs: Sequence[Any]) -> Model:
+    """Return a network outside of training as a graph whose parameters are constants.
+
+    Sizes of batches stay open: the first axis of each tensor in `inputs`, if all have the same.
+    Raises CompileError where the network is not one graph, Unsupported where it changes state.
+    """
+    from mycel.base.errors import Unsupported
+    from mycel.cells.cell import Cell
+
+    modes = [(c, c.training) for _, c in net.cells_and_names()] if isinstance(net, Cell) else []
+    if isinstance(net, Cell):
+        net.set_train(False)
+    try:
+        model = model_of(net, inputs)
+    finally:
+        for cell, mode in modes:
+            cell.training = mode
+    if model.writes:
+        names = ", ".join(model.states[k].name for k, _ in model.writes)
+        raise Unsupported(f"quantise: the network changes {names} when it runs, and a quantised one keeps no state")
+    if any(s.kind == "generator" for s in model.states):
+        raise Unsupported("quantise: the network draws random numbers outside of training; take that out")
+    count = len(model.graph.inputs) - len(model.states)
+    values = {i: s.value for i, s in zip(model.graph.inputs[count:], model.states)}
+    return replace(model, graph=frozen(model.graph, values), states=[], writes=[])
+
+
+def run(model: Model, outputs: Sequence[Node]) -> LoadedGraph:
+    """Return a network that gives any nodes of a model's graph, as a tuple."""
+    form = {"tuple": [{"tensor": k} for k in range(len(outputs))]}
+    return LoadedGraph(replace(model, graph=Graph(model.graph.inputs, outputs, model.graph.name), result=form))
+
+
+def constant_bytes(graph: Graph) -> int:
+    """Return how many bytes the constants of a graph have."""
+    return sum(n.value.nbytes for n in graph.nodes if n.prim is CONSTANT)

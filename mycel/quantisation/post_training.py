@@ -1,0 +1,276 @@
+"""`quantise`: a trained network becomes one of integers, without training it again.
+
+The network is staged outside of training and its parameters become constants. Normalisations fold
+into weights; then come the corrections that were asked for, each graph → graph. Ranges are observed
+on the data, values and weights are rounded to their scales, and the rounded graph is lowered to
+arithmetic of integers. What is measured of the result decides whether it is given at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.core.tensor import Tensor
+from mycel.ir.graph import Graph, Node
+from mycel.prims import elementwise as E
+from mycel.prims.conv import conv
+from mycel.prims.normalization import softmax
+from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
+from mycel.quantisation.observing import METHODS, Observer
+from mycel.train.graph_file import Model
+from mycel.train.mindir import LoadedGraph
+from mycel.transforms.quantise.folding import fold_normalisations
+from mycel.transforms.quantise.insertion import inserted, points, weights_of
+from mycel.transforms.quantise.lowering import lowered
+from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
+
+__all__ = ["Refused", "quantise"]
+
+Array = np.ndarray[Any, Any]
+ROUNDINGS = ("single", "double")
+_RUNS = 15
+
+
+class Refused(ValueError):
+    """An error: a quantised network is worse or slower than was asked for.
+
+    `report` has what was measured.
+    """
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def quantise(
+    net: Any,
+    data: Any,
+    *,
+    bits: int = 8,
+    weight_bits: Optional[int] = None,
+    method: str = "minmax",
+    percentile: float = 99.99,
+    per_channel: bool = True,
+    symmetric: bool = False,
+    rounding: str = "single",
+    integer_ends: bool = False,
+    measure: Optional[Callable[[Any], float]] = None,
+    at_least: Optional[float] = None,
+    faster_than: Optional[float] = None,
+) -> Quantised:
+    """Return a network that computes with integers what a trained network computes with floats.
+
+    * `net`: a Cell or function of tensors, which stays as it is.
+    * `data`: batches like those of use, on which ranges of values are observed: a tensor or array,
+      a list of batches, or a dataset. A batch is a tensor, or a tuple of all arguments. Sizes of
+      batches stay open.
+    * `bits`: those of values, from 2 to 8; `weight_bits`: those of weights (None: the same).
+    * `method`: how a range follows from what is observed: "minmax", "percentile" (`percentile` is
+      the share that is kept), "mse" or "kl".
+    * `per_channel`: whether each channel of weights has a scale of its own.
+    * `symmetric`: whether values have the zero point 0, as weights always do.
+    * `rounding`: "single", or "double" for the bits of TFLite's kernels.
+    * `integer_ends`: whether inputs and outputs are integers as well (`Quantised.quantised_input`).
+    * `measure`: a function of a network that gives how good it is, of which more is better, and
+      `at_least` what is asked of it.
+    * `faster_than`: how many times as fast as `net` the result must be on the first batch, when
+      both are compiled.
+
+    Raises Refused, with what was measured, where the result is worse or slower than asked for;
+    Unsupported and CompileError for networks that are no graph; ValueError for other arguments.
+
+    >>> import mycel as ms
+    >>> from mycel.quantisation import quantise
+    >>> net = ms.nn.Dense(4, 2)
+    >>> x = ms.ops.rand(16, 4)
+    >>> small = quantise(net, x)
+    >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.03), small.report.floats
+    (True, [])
+    """
+    given = Choice(bits, weight_bits or bits, method, percentile, per_channel, symmetric, rounding, integer_ends)
+    given.check()
+    if at_least is not None and measure is None:
+        raise ValueError("quantise: at_least asks for a measure; give the function that measures")
+    batches = Batches(data)
+    model = float_model(net, batches.examples())
+    graph = fold_normalisations(model.graph)
+    model.graph = graph
+    made = finished(model, batches, given)
+    check_result(net, made, batches, measure, at_least, faster_than)
+    return made
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked of a quantised network; the fields are arguments of `quantise`."""
+
+    bits: int = 8
+    weight_bits: int = 8
+    method: str = "minmax"
+    percentile: float = 99.99
+    per_channel: bool = True
+    symmetric: bool = False
+    rounding: str = "single"
+    integer_ends: bool = False
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for arguments that mean nothing."""
+        for name in ("bits", "weight_bits"):
+            value = getattr(self, name)
+            if type(value) is not int or not 2 <= value <= 8:
+                raise ValueError(f"quantise: {name} must be an int from 2 to 8, not {value!r}")
+        arguments.one_of("quantise", "method", self.method, METHODS)
+        arguments.one_of("quantise", "rounding", self.rounding, ROUNDINGS)
+        if not 50.0 < self.percentile <= 100.0:
+            raise ValueError(f"quantise: percentile must be above 50 and at most 100, not {self.percentile!r}")
+        for name in ("per_channel", "symmetric", "integer_ends"):
+            if type(getattr(self, name)) is not bool:
+                raise TypeError(f"quantise: {name} must be a bool, not {getattr(self, name)!r}")
+
+
+class Batches:
+    """The batches of calibration, as tuples of tensors, which can be gone through again."""
+
+    def __init__(self, data: Any) -> None:
+        if isinstance(data, (Tensor, np.ndarray)):
+            data = [data]
+        elif hasattr(data, "create_tuple_iterator"):
+            data = list(data.create_tuple_iterator(num_epochs=1))
+        elif not isinstance(data, (list, tuple)):
+            raise TypeError(f"quantise: data must be a tensor, a list of batches or a dataset, not {data!r:.80}")
+        self.rows = [self._row(b) for b in data]
+        if not self.rows:
+            raise ValueError("quantise: data has no batch; give at least one")
+
+    def _row(self, batch: Any) -> tuple[Tensor, ...]:
+        row = batch if isinstance(batch, (tuple, list)) else (batch,)
+        if not all(isinstance(v, (Tensor, np.ndarray)) for v in row):
+            raise TypeError(f"quantise: a batch must be a tensor or a tuple of them, not {batch!r:.80}")
+        return tuple(v if isinstance(v, Tensor) else Tensor.from_numpy(np.ascontiguousarray(v)) for v in row)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        return iter(self.rows)
+
+    def examples(self) -> list[Tensor]:
+        """Return arguments of the types of the first batch, with open sizes of batches."""
+        first = self.rows[0]
+        batched = [t for t in first if t.ndim]
+        if not batched or len({t.shape[0] for t in batched}) != 1:
+            return list(first)
+        from mycel.ir.symbols import Symbol
+
+        size = Symbol(unique=True)
+        return [Tensor(shape=[size, *t.shape[1:]], dtype=t.dtype) if t.ndim else t for t in first]
+
+
+def observed(model: Model, nodes: Sequence[Node], batches: Batches, given: Choice) -> dict[Node, Scale]:
+    """Return the scales of `nodes` of the graph of `model`, from their values on `batches`, as was
+    `given`.
+    """
+    if not nodes:
+        return {}
+    network = run(model, nodes)
+    seen = [Observer() for _ in nodes]
+    for row in batches:
+        for observer, value in zip(seen, network(*row)):
+            observer.extend(value.asnumpy())
+    if given.method != "minmax":
+        for row in batches:
+            for observer, value in zip(seen, network(*row)):
+                observer.tally(value.asnumpy())
+    return {node: _scale(node, observer, given) for node, observer in zip(nodes, seen)}
+
+
+def _scale(node: Node, seen: Observer, given: Choice) -> Scale:
+    # What cannot leave its range by definition has all of it, as in TFLite.
+    if node.prim is softmax and given.bits == 8:
+        return Scale(np.float32(1 / 256).reshape(()), -128, -128, 127)
+    if node.prim is E.sigmoid:
+        return scale_for(0.0, 1.0, given.bits, given.symmetric)
+    if node.prim is E.tanh:
+        return scale_for(-1.0, 1.0, given.bits, given.symmetric)
+    return scale_for(*seen.range(given.method, given.bits, given.percentile), given.bits, given.symmetric)
+
+
+def finished(model: Model, batches: Batches, given: Choice) -> Quantised:
+    """Return the quantised network of a model of floats whose graph is folded."""
+    graph: Graph = model.graph
+    scales = observed(model, points(graph), batches, given)
+
+    def weight(node: Node, array: Array) -> tuple[Array, Scale]:
+        axis = (0 if node.prim is conv else -1) if given.per_channel else None
+        return array, weight_scale(array, axis, given.weight_bits)
+
+    return lowered_network(model, inserted(graph, scales, weight), given)
+
+
+def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
+    """Return the network of integers of a graph of rounded values."""
+    small = lowered(rounded, given.rounding, given.integer_ends)
+    floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]
+    bits = [given.weight_bits] * len(weights_of(model.graph))
+    report = Report(constant_bytes(small.graph), constant_bytes(model.graph), floats, bits)
+    simulated = LoadedGraph(_with(model, rounded))
+    return Quantised(model, small, simulated, report)
+
+
+def _with(model: Model, graph: Graph) -> Model:
+    from dataclasses import replace
+
+    return replace(model, graph=graph)
+
+
+def check_result(
+    net: Any,
+    made: Quantised,
+    batches: Batches,
+    measure: Optional[Callable[[Any], float]],
+    at_least: Optional[float],
+    faster_than: Optional[float],
+) -> None:
+    """Measure a quantised network; raise Refused where it is worse or slower than asked for.
+
+    `net` is the network of floats and `made` the quantised one. `batches`, of which the first is
+    timed, `measure`, `at_least` and `faster_than` are as for `quantise`.
+    """
+    report = made.report
+    if measure is not None:
+        report.measure, report.float_measure = float(measure(made)), float(measure(net))
+        if at_least is not None and not report.measure >= at_least:
+            raise Refused(
+                f"quantise: the quantised network measures {report.measure:g}, the network of floats "
+                f"{report.float_measure:g}, and at least {at_least:g} was asked for",
+                report,
+            )
+    if faster_than is not None:
+        row = next(iter(batches))
+        before, after = _seconds(net, row), _seconds(made, row)
+        report.speed = before / after
+        if not report.speed > faster_than:
+            raise Refused(
+                f"quantise: the quantised network takes {after * 1e6:.0f} microseconds for a batch, the network of "
+                f"floats {before * 1e6:.0f}: {report.speed:.2f} times as fast, and more than {faster_than:g} was "
+                "asked for",
+                report,
+            )
+
+
+def _seconds(net: Any, row: tuple[Tensor, ...]) -> float:
+    """Return the least time that a compiled network takes for a batch."""
+    from mycel.compiled.jit import jit
+
+    compiled = jit(lambda *args: net(*args))
+    found = []
+    for _ in range(_RUNS + 2):
+        start = time.perf_counter()
+        result = compiled(*row)
+        for value in result if isinstance(result, (tuple, list)) else (result,):
+            value.asnumpy()
+        found.append(time.perf_counter() - start)
+    return min(found[2:])

@@ -1,0 +1,1 @@
+"""Graphs of floats become graphs of few bits, in steps that are each graph → graph."""

@@ -1,0 +1,110 @@
+"""Values that get a scale, and the graph in which they are rounded to its steps.
+
+`points` chooses values: what anchors, maps, soft-maxes and joins compute and what they take, back
+through moves. `inserted` rounds these and the weights (`fake_quant`), which is the graph that
+quantised training trains and that `lowering` turns into arithmetic of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.dtype import float32
+from mycel.ir.graph import Graph, Node, at
+from mycel.prims.base import constant
+from mycel.prims.conv import conv
+from mycel.prims.quantisation import fake_quant
+from mycel.transforms.quantise.freezing import array_of, is_fixed, literal
+from mycel.transforms.quantise.regions import Linear, Regions
+from mycel.transforms.quantise.scales import Scale, weight_scale
+
+__all__ = ["WeightScale", "inserted", "points", "rounded", "weights_of"]
+
+Array = np.ndarray[Any, Any]
+WeightScale = Callable[[Node, Array], Optional[tuple[Array, Scale]]]
+
+
+def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
+    """Return the values of a graph of floats that get a scale, in their order.
+
+    Anchors in `skipped` stay operations of floats.
+    """
+    regions = Regions(graph)
+    chosen: dict[Node, None] = {}
+
+    def need(node: Node) -> None:
+        source = regions.source(node)
+        if source.dtype is float32 and not is_fixed(source) and source.prim is not fake_quant:
+            chosen[source] = None
+
+    for node in graph.nodes:
+        operands = () if node in skipped else regions.operands(node)
+        if operands and not _is_inner(regions, node):
+            for i in operands:
+                need(i)
+            chosen[regions.fused_end(node) if node in regions.anchors else node] = None
+    # Maps of values that have steps by now, in their order, which is that of the graph.
+    for node in graph.nodes:
+        root = regions.roots.get(node)
+        if root is not None and node.dtype is float32 and regions.source(root) in chosen:
+            if node in regions.ends(root) and regions.fused_end(root) is not node:
+                chosen[node] = None
+    order = {n: k for k, n in enumerate((*graph.inputs, *graph.nodes))}
+    return sorted(chosen, key=lambda n: order[n])
+
+
+def _is_inner(regions: Regions, node: Node) -> bool:
+    """Return whether an anchor is only a part of another, as a product before its bias."""
+    return any(
+        isinstance(found, Linear)
+        and found.base is node is not user
+        or getattr(found, "total", user) is node is not user
+        for user in regions.users.get(node, ())
+        for found in (regions.anchors.get(user),)
+    )
+
+
+def weights_of(graph: Graph) -> list[Node]:
+    """Return the convolutions and products of a graph with constant weights, in their order."""
+    anchors = Regions(graph).anchors
+    return [n for n, found in anchors.items() if isinstance(found, Linear) and found.base is n]
+
+
+def rounded(node: Node, scale: Scale, ties: str = "even") -> Node:
+    """Return a value rounded to the steps of a scale."""
+    with at(node.where):
+        size, zero = literal(np.asarray(scale.size, np.float32)), constant(float(scale.zero), float32)
+        return fake_quant(node, size, zero, low=scale.low, high=scale.high, ties=ties)
+
+
+def inserted(
+    graph: Graph, scales: Mapping[Node, Scale], weight: WeightScale | None = None, ties: str = "even"
+) -> Graph:
+    """Return `graph` with the values in `scales` rounded, and the weights of what reads these.
+
+    `weight` gives, for a convolution or product and the array of its weights, the weights to round
+    and their scale, or None where they stay; without it each channel is symmetric in 8 bits. `ties`
+    is as for `fake_quant`.
+    """
+    weight = weight or (lambda node, array: (array, weight_scale(array, 0 if node.prim is conv else -1)))
+    linear = set(weights_of(graph))
+    image: dict[Node, Node] = {}
+
+    def enter(node: Node, made: Node) -> None:
+        image[node] = rounded(made, scales[node], ties) if node in scales else made
+
+    for node in graph.inputs:
+        enter(node, node)
+    for node in graph.nodes:
+        given = [image[i] for i in node.inputs]
+        if node in linear:
+            array = array_of(node.inputs[1])
+            found = None if array is None else weight(node, array)
+            if found is not None:
+                given[1] = rounded(literal(found[0], node.inputs[1]), found[1])
+        same = all(a is b for a, b in zip(given, node.inputs))
+        enter(node, node if same else Node(node.prim, tuple(given), node.params, node.type, node.where))
+    return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)

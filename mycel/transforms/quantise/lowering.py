@@ -1,0 +1,244 @@
+"""A graph with rounded values (`fake_quant`) becomes a graph of integers.
+
+A rounded value is its steps. Where what it rounds is an operation with an arithmetic of steps, and
+the operands are steps as well, the steps are computed from the operands' steps; else the value is
+computed in floats and quantised. So a graph is integers between the values that have a scale, and
+as it was elsewhere. What stays in floats although its operands are steps is listed, with the
+reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.dtype import float32
+from mycel.ir.graph import Graph, Node, at, input_node
+from mycel.prims import shape as S
+from mycel.prims.base import constant
+from mycel.prims.linalg import matmul
+from mycel.prims.normalization import softmax
+from mycel.prims.quantisation import dequantize, fake_quant, quantize
+from mycel.transforms.quantise import arithmetic as A
+from mycel.transforms.quantise.arithmetic import Steps, Total
+from mycel.transforms.quantise.freezing import array_of, literal
+from mycel.transforms.quantise.regions import Average, Linear, Range, Regions, Sum, evaluated
+from mycel.transforms.quantise.scales import Scale, steps_of
+
+__all__ = ["Lowered", "lowered"]
+
+Array = np.ndarray[Any, Any]
+# Steps for which a table is made.
+MOST_ENTRIES = 256
+
+
+@dataclass
+class Lowered:
+    """A graph of integers, what its ends stand for, and what stayed in floats.
+
+    `inputs` and `outputs` have the scales of those that are steps, by number. `floats` has pairs of
+    an operation and the reason why it is computed in floats.
+    """
+
+    graph: Graph
+    inputs: dict[int, Scale] = field(default_factory=dict)
+    outputs: dict[int, Scale] = field(default_factory=dict)
+    floats: list[tuple[Node, str]] = field(default_factory=list)
+
+
+def lowered(graph: Graph, rounding: str = "single", integer_ends: bool = False) -> Lowered:
+    """Return the graph of integers of a graph with rounded values.
+
+    `rounding` is that of `requantize`. With `integer_ends` inputs that are only rounded, and
+    outputs that are rounded values, are steps themselves.
+    """
+    return _Lowering(graph, rounding, integer_ends).made()
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, rounding: str, integer_ends: bool) -> None:
+        self.graph, self.rounding = graph, rounding
+        self.regions = Regions(graph)
+        self.known: dict[Node, Optional[Steps]] = {}
+        self.real: dict[Node, Node] = {}
+        self.result = Lowered(graph)
+        self.inputs = list(graph.inputs)
+        self.integer_ends = integer_ends
+        if integer_ends:
+            for k, node in enumerate(graph.inputs):
+                users = self.regions.users.get(node, [])
+                if len(users) == 1 and node not in self.regions.results and _scale_of(users[0]) is not None:
+                    self._open(k, node, users[0])
+
+    def _open(self, number: int, node: Node, user: Node) -> None:
+        scale = _scale_of(user)
+        assert scale is not None
+        self.inputs[number] = input_node(node.type.with_dtype(scale.dtype), node.params["name"])
+        self.known[user] = Steps(self.inputs[number], scale)
+        self.result.inputs[number] = scale
+
+    def made(self) -> Lowered:
+        for node in self.graph.inputs:
+            self.real[node] = node
+        # In the order of the graph, so that nothing is deep.
+        for node in self.graph.nodes:
+            self.steps(node)
+        outputs = []
+        for k, node in enumerate(self.graph.outputs):
+            found = self.steps(node)
+            if self.integer_ends and found is not None:
+                self.result.outputs[k] = found.scale
+                outputs.append(found.node)
+            else:
+                outputs.append(self.value(node))
+        self.result.graph = Graph(self.inputs, outputs, self.graph.name)
+        return self.result
+
+    def value(self, node: Node) -> Node:
+        """Return a value in floats; operations of floats are asked for only here."""
+        pending = [node]
+        while pending:
+            last = pending[-1]
+            missing = [] if last in self.real else [i for i in self._needs(last) if i not in self.real]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if last not in self.real:
+                with at(last.where):
+                    self.real[last] = self._value(last)
+        return self.real[node]
+
+    def _needs(self, node: Node) -> tuple[Node, ...]:
+        if self.known.get(node) is not None or self._total(node) is not None:
+            return ()
+        return node.inputs
+
+    def _value(self, node: Node) -> Node:
+        found = self.known.get(node)
+        if found is not None:
+            size, zero = literal(np.asarray(found.scale.size, np.float32)), constant(float(found.scale.zero), float32)
+            return dequantize(found.node, size, zero)
+        total = self._total(node)
+        if total is not None:
+            return dequantize(total.node, literal(total.size.astype(np.float32)), constant(0.0, float32))
+        given = tuple([self.real[i] for i in node.inputs])
+        if self.regions.operands(node) and any(self.known.get(i) is not None for i in node.inputs):
+            self.result.floats.append((node, "no arithmetic of steps for these operands"))
+        same = all(a is b for a, b in zip(given, node.inputs))
+        return node if same else Node(node.prim, given, node.params, node.type, node.where)
+
+    def steps(self, node: Node) -> Optional[Steps]:
+        """Return the steps of a value; None where it has no scale."""
+        if node not in self.known:
+            with at(node.where):
+                self.known[node] = self._steps(node)
+        return self.known[node]
+
+    def _steps(self, node: Node) -> Optional[Steps]:
+        scale = _scale_of(node)
+        if scale is None:
+            return self._moved(node) if self.regions.is_move(node) else None
+        inner = node.inputs[0]
+        array = array_of(inner)
+        if array is not None:
+            return Steps(literal(steps_of(array, scale), node), scale)
+        if scale.size.size != 1:
+            return None
+        scale = scale._replace(size=scale.size.reshape(()))
+        made = self._computed(inner, scale)
+        if made is None:
+            p = node.params
+            size, zero = (literal(np.asarray(v, np.float32)) for v in (scale.size, scale.zero))
+            made = quantize(
+                self.value(inner), size, zero, low=p["low"], high=p["high"], ties=p["ties"], dtype=scale.dtype
+            )
+        return Steps(made, scale)
+
+    def _moved(self, node: Node) -> Optional[Steps]:
+        found = self.steps(node.inputs[0])
+        if found is None or found.scale.size.size != 1:
+            return None
+        given = [found.node]
+        if node.prim is S.PAD:
+            array = array_of(node.inputs[1])
+            assert array is not None
+            given.append(literal(steps_of(array, found.scale)))
+        assert node.prim is not None
+        return Steps(node.prim(*given, **node.params), found.scale)
+
+    def _computed(self, node: Node, scale: Scale) -> Optional[Node]:
+        """Return what `node` computes in the steps of `scale`, by arithmetic of steps."""
+        regions = self.regions
+        root = regions.roots.get(node, node)
+        ends = regions.clamp(node, root)
+        if ends is not None and (root in regions.anchors or root.prim is matmul):
+            return self._anchored(root, scale, ends)
+        if node.prim is softmax:
+            x = self.steps(node.inputs[0])
+            axis = node.params["axis"]
+            fits = float(scale.size) == 1 / 256 and scale[1:] == (-128, -128, 127)
+            if x is not None and fits and x.scale.high - x.scale.low < MOST_ENTRIES and type(node.shape[axis]) is int:
+                return A.soft_maximum(x, axis, scale)
+            return None
+        if node.prim is S.CONCAT:
+            parts = [self.steps(i) for i in node.inputs]
+            if any(p is None or p.scale.size.size != 1 for p in parts):
+                return None
+            return S.concat([A.joined(p, scale, self.rounding) for p in parts if p is not None], node.params["axis"])
+        x = self.steps(root)
+        if x is None or root is node:
+            return None if x is None else A.joined(x, scale, self.rounding)
+        if x.scale.size.size != 1 or x.scale.high - x.scale.low >= MOST_ENTRIES:
+            return None
+        return A.table(x, lambda values: evaluated(node, root, values), scale)
+
+    def _anchored(self, node: Node, scale: Scale, ends: Range) -> Optional[Node]:
+        found = self.regions.anchors.get(node)
+        if isinstance(found, Sum):
+            a, b = self.steps(found.left), self.steps(found.right)
+            if a is None or b is None or a.scale.size.size != 1 or b.scale.size.size != 1:
+                return None
+            return A.summed(a, b, found.sign, scale, self.rounding, ends)
+        if isinstance(found, Average):
+            total = found.total
+            x = self.steps(total.inputs[0])
+            if x is None or x.scale.size.size != 1 or total.prim is None:
+                return None
+            prim, params = total.prim, total.params
+            return A.averaged(x, lambda whole: prim(whole, **params), found.factor, scale, self.rounding, ends)
+        made = self._total(node)
+        return None if made is None else A.rescaled(made, scale, self.rounding, ends)
+
+    def _total(self, node: Node) -> Optional[Total]:
+        """Return a convolution or product of steps as a sum; None for other nodes."""
+        found = self.regions.anchors.get(node)
+        if isinstance(found, Linear):
+            x, weight = self.steps(found.base.inputs[0]), found.base.inputs[1]
+            scale, array = _scale_of(weight), array_of(weight.inputs[0]) if weight.prim is fake_quant else None
+            if x is None or scale is None or array is None or x.scale.size.size != 1:
+                return None
+            bias = None
+            if found.bias is not None:
+                held = array_of(found.bias)
+                assert held is not None
+                count = array.shape[0] if found.base.prim is not matmul else array.shape[1]
+                bias = np.broadcast_to(held.reshape(-1), (count,))
+            return A.total_of(found.base, bias, x, array, scale)
+        if node.prim is matmul and found is None:
+            a, b = (self.steps(i) for i in node.inputs)
+            if a is not None and b is not None and a.scale.size.size == 1 == b.scale.size.size:
+                return A.product_of(a, b)
+        return None
+
+
+def _scale_of(node: Node) -> Optional[Scale]:
+    """Return the scale to which a node rounds, if it is constant."""
+    if node.prim is not fake_quant or node.dtype is not float32:
+        return None
+    size, zero = (array_of(i) for i in node.inputs[1:])
+    if size is None or zero is None or not zero.size or (zero != zero.reshape(-1)[0]).any():
+        return None
+    return Scale(size, int(zero.reshape(-1)[0]), node.params["low"], node.params["high"])
