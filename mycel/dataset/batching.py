@@ -32,7 +32,8 @@ from mycel.dataset.flow import Piece, Plan
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
 from mycel.dataset.padding import check_pad_info, pad_stack
-from mycel.dataset.randomness import row_key, using
+from mycel.dataset.processes import crew_of, has_processes
+from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 
@@ -53,6 +54,30 @@ class BatchInfo:
     def get_epoch_num(self) -> int:
         """Return the number of the epoch, from 0."""
         return self._epoch
+
+
+class PerBatch:
+    """A function of whole batches: of the columns `inputs`, giving `outputs`, by name."""
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.function = function
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def of(self, rows: Block, number: int, epoch: int, key: int, seeded: bool) -> list[Column]:
+        """Return the columns for the rows of a batch.
+
+        * `rows`: the columns `inputs` of the rows.
+        * `number`, `epoch`: those of `BatchInfo`.
+        * `key`, `seeded`: the key of the batch, and whether a seed was set.
+        """
+        lists = [list(user_rows(column, rows.count)) for column in rows.columns]
+        try:
+            with using(Stream(0, seeded).begin(key)):
+                result = self.function(*lists, BatchInfo(number, epoch))
+            return _made_columns(result, self.outputs)
+        except Exception as error:
+            raise operation_failed("batch", self.function, self.inputs, f"batch {number}", error) from error
 
 
 def _check_batch_size(operation: str, batch_size: Any) -> Any:
@@ -99,6 +124,8 @@ class BatchNode(Node):
         self.outputs = list(self.inputs) if output_columns is None else names(output_columns, "batch: output_columns")
         self._input_places = positions(self.operation, self.inputs, present)
         self.columns, self._places = place_outputs(self.operation, present, self.inputs, self.outputs)
+        self.python_multiprocessing = python_multiprocessing
+        self._per_batch = None if per_batch_map is None else PerBatch(per_batch_map, self.inputs, self.outputs)
 
     def _columns(self) -> list[str]:
         return list(self.columns)
@@ -132,7 +159,7 @@ class BatchNode(Node):
         if not callable(self.batch_size):
             skipped = skip * self.batch_size
         plan = self._plan_of_groups(run, skip, skipped)
-        if plan is not None and plan.workers > 1:
+        if plan is not None and plan.is_shared:
             return self._flow(plan, run)
         return (self._made(block, number, run) for block, number, _ in self._groups(run, skip, skipped))
 
@@ -143,12 +170,25 @@ class BatchNode(Node):
 
     def _plan_of_groups(self, run: Run, skip: int, skipped: int) -> Plan | None:
         workers = config.workers_or_none(self.num_parallel_workers) if run.ahead else 0
+        apart = run.ahead and self.per_batch_map is not None and self.python_multiprocessing and has_processes("batch")
+        if apart and not workers:
+            workers = config.get_num_parallel_workers()
         if not workers or run.scope is None:
             return None
-        if workers > 1 and self.per_batch_map is not None and held(self.per_batch_map):
+        if not apart and workers > 1 and self.per_batch_map is not None and held(self.per_batch_map):
             workers = 1
         plan = Plan(lambda pace: self._groups(run, skip, skipped), light=False)
-        return plan.then(lambda block, number: self._made(block, number, run), workers, run.scope.counter(self))
+        counter = run.scope.counter(self)
+        if not apart:
+            return plan.then(lambda block, number: self._made(block, number, run), workers, counter)
+        assert self._per_batch is not None
+        crew = crew_of(run.scope, self, self.operation, self._per_batch.of, [self.per_batch_map], workers)
+
+        def send(block: Block, number: int) -> Block:
+            made = crew.call(block.pick(self._input_places), number, run.epoch, self._key(number, run), run.seeded)
+            return self._of_columns(self._placed(made, block))
+
+        return plan.then(send, workers, counter, apart=True)
 
     def _groups(self, run: Run, skip: int, skipped: int) -> Iterator[Piece]:
         """Yield the rows of each batch, with the number of the batch."""
@@ -166,18 +206,23 @@ class BatchNode(Node):
             number += 1
 
     def _made(self, block: Block, number: int, run: Run) -> Block:
-        return Block([[column] for column in self._batched(block, number, run)], 1)
+        return self._of_columns(self._batched(block, number, run))
+
+    @staticmethod
+    def _of_columns(columns: Sequence[Array]) -> Block:
+        return Block([[column] for column in columns], 1)
+
+    def _key(self, number: int, run: Run) -> int:
+        return run.key(self._height, 9, number)
 
     def _batched(self, block: Block, number: int, run: Run) -> list[Array]:
-        if self.per_batch_map is None:
+        if self._per_batch is None:
             return [self._stacked(block.columns[i], name) for i, name in enumerate(self.columns)]
-        lists = [list(user_rows(block.columns[p], block.count)) for p in self._input_places]
-        try:
-            with using(run.stream().begin(run.key(self._height, 9, number))):
-                result = self.per_batch_map(*lists, BatchInfo(number, run.epoch))
-            made = _made_columns(result, self.outputs)
-        except Exception as error:
-            raise operation_failed("batch", self.per_batch_map, self.inputs, f"batch {number}", error) from error
+        rows = block.pick(self._input_places)
+        made = self._per_batch.of(rows, number, run.epoch, self._key(number, run), run.seeded)
+        return self._placed(made, block)
+
+    def _placed(self, made: list[Column], block: Block) -> list[Array]:
         available = made + block.columns
         return [self._stacked(available[p], name) for p, name in zip(self._places, self.columns)]
 

@@ -213,10 +213,9 @@ def get_monitor_sampling_interval() -> int:
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Set the interval, in seconds, of warnings about slow worker processes; threads give none."""
+    """Set after how many seconds a worker process that is still at its rows is reported."""
     name = "set_multiprocessing_timeout_interval"
     _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
-    no_effect(name, "interval", interval, "workers are threads of this process")
 
 
 def get_multiprocessing_timeout_interval() -> int:
@@ -237,7 +236,7 @@ def get_auto_num_workers() -> bool:
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accept MindSpore's switch for memory shared with processes; threads share memory anyway."""
+    """Set whether arrays go to worker processes and back in shared memory or through sockets."""
     _settings["enable_shared_mem"] = _check_bool("set_enable_shared_mem", enable)
 
 

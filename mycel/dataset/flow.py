@@ -71,8 +71,13 @@ class Plan:
         self.light = light
         self.stages: list[Stage] = []
 
-    def then(self, work: Work, workers: int, counter: Counter) -> Plan:
-        """Add a stage, and return the plan."""
+    def then(self, work: Work, workers: int, counter: Counter, apart: bool = False) -> Plan:
+        """Add a stage, and return the plan.
+
+        * `work`, `workers`, `counter`: as in `Stage`.
+        * `apart`: whether the work is done in processes.
+        """
+        counter.kind = "processes" if apart else "threads"
         self.stages.append(Stage(work, workers, counter))
         return self
 
@@ -80,6 +85,11 @@ class Plan:
     def workers(self) -> int:
         """How many threads were asked for."""
         return sum(stage.workers for stage in self.stages)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there are workers to share the pieces among, or processes to send them to."""
+        return self.workers > 1 or any(stage.counter.kind == "processes" for stage in self.stages)
 
 
 class _Slot:
@@ -111,7 +121,7 @@ class Flow:
         lock = locks.reentrant()
         self.work, self.out, self.room = (locks.condition(lock) for _ in range(3))
         for stage in self.stages:
-            stage.counter.apart, stage.counter.kind = True, "threads" if stage.counter.kind == "inline" else "processes"
+            stage.counter.apart = True
             stage.counter.workers = stage.workers or self.count
         scope.add(self)
         _flows.add(self)

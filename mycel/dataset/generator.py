@@ -20,11 +20,12 @@ from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
 from mycel.dataset.notices import say_once
+from mycel.dataset.processes import Crew, crew_of, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.scope import TARGET, Pace
-from mycel.dataset.sharing import copies
+from mycel.dataset.scope import TARGET, Pace, Scope
+from mycel.dataset.sharing import copies, held
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.transforms.base import numpy_type
 
@@ -37,8 +38,8 @@ class _Reading:
         self.names = names
         self.types = types
 
-    def convert(self, value: Any, number: int) -> Row:
-        """Return a row from what the source gave for this number."""
+    def convert(self, value: Any) -> Row:
+        """Return a row of what the source gave."""
         several = isinstance(value, tuple) or (isinstance(value, list) and len(self.names) > 1)
         values = tuple(value) if several else (value,)
         if len(values) != len(self.names):
@@ -60,7 +61,7 @@ class _Reading:
         """Read one row."""
         try:
             with using(stream):
-                return self.convert(self.source[number], number)
+                return self.convert(self.source[number])
         except Exception as error:
             raise self.failed(number, error) from error
 
@@ -87,15 +88,18 @@ class GeneratorDataset(MappableDataset):
       column.
     * `column_names`: the names of the columns.
     * `column_types`: the types that columns must have; values are checked, never converted.
-    * `num_parallel_workers`: the number of threads that read by number, each from a copy of the
-      source that is made when an epoch begins. A source that cannot be copied, as it holds an open
-      file, is read by one thread, and a warning says so.
+    * `num_parallel_workers`: the number of workers that read by number, each from its own copy of
+      the source. A source that cannot be copied, as it holds an open file, is read by one thread,
+      and a warning says so. A source that is not read by number has one reader.
     * `num_samples`: the largest number of rows in an epoch.
     * `shuffle`, `sampler`, `num_shards`, `shard_id`: as in `MappableDataset`.
     * `batch_sampler`: yields lists of row numbers; `collate_fn` makes one row of what the source
       gives for such a list.
-    * `python_multiprocessing`, `max_rowsize`: without effect, as workers are threads. `schema`
-      raises NotImplementedError.
+    * `python_multiprocessing`: whether several workers are processes, as they are by default, or
+      threads, whose copies are made when an epoch begins. What a source changes of itself, its own
+      worker alone sees.
+    * `max_rowsize`: without effect, as shared memory grows with the rows. `schema` raises
+      NotImplementedError.
 
     Raises RuntimeError from the consumer's `next` when the source fails; the message names the row.
 
@@ -129,12 +133,11 @@ class GeneratorDataset(MappableDataset):
         collate_fn: Callable[[list[Any]], Any] | None = None,
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id)
-        # True is the default: only who asks for several workers expects anything of it.
-        several = self.num_parallel_workers is not None and self.num_parallel_workers > 1
         arguments.optional("GeneratorDataset", "python_multiprocessing", python_multiprocessing, bool)
         if max_rowsize is not None:
             arguments.integer("GeneratorDataset", "max_rowsize", max_rowsize, -1)
-        check_processes("GeneratorDataset", bool(python_multiprocessing and several), max_rowsize)
+        check_processes("GeneratorDataset", bool(python_multiprocessing), max_rowsize)
+        self.python_multiprocessing = bool(python_multiprocessing)
         if schema is not None and not isinstance(schema, (str, os.PathLike)) and not hasattr(schema, "columns"):
             raise arguments.wrong_value("GeneratorDataset", "schema", "a Schema or the name of its file", schema)
         if schema is not None:
@@ -228,13 +231,14 @@ class GeneratorDataset(MappableDataset):
             return Node._plan(self, run, skip)
         assert run.scope is not None
         order = self.sampler.draw(self._total(), run, self._labels)
-        readers = self._readers(max(1, min(workers, len(order) - skip)))
+        key, seeded = run.key(self._height, 9), run.seeded
+        crew = self._crew(workers, run.scope)
+        readers = self._readers(max(1, min(workers, len(order) - skip))) if crew is None else []
         if len(readers) == 1:
             return Node._plan(self, run, skip)
         free: SimpleQueue[_Reading] = SimpleQueue()
         for reader in readers:
             free.put(reader)
-        key, seeded = run.key(self._height, 9), run.seeded
 
         def feed(pace: Pace) -> Iterator[Piece]:
             start = skip
@@ -243,6 +247,10 @@ class GeneratorDataset(MappableDataset):
                 yield order[start : start + size], start, size
                 start += size
 
+        def send(indices: Indices, start: int) -> Any:
+            assert crew is not None
+            return crew.call(indices.tolist(), start, key, seeded)
+
         def work(indices: Indices, start: int) -> Block:
             reader = free.get()
             try:
@@ -250,7 +258,20 @@ class GeneratorDataset(MappableDataset):
             finally:
                 free.put(reader)
 
-        return Plan(feed, light=True).then(work, len(readers), run.scope.counter(self))
+        counter = run.scope.counter(self)
+        if crew is not None:
+            return Plan(feed, light=True).then(send, crew.count, counter, apart=True)
+        return Plan(feed, light=True).then(work, len(readers), counter)
+
+    def _crew(self, workers: int, scope: Scope) -> Crew | None:
+        """Return worker processes that read; None where threads do, from copies of the source."""
+        if not self.python_multiprocessing or not has_processes("GeneratorDataset") or held(self.source):
+            return None
+        try:
+            return crew_of(scope, self, "GeneratorDataset", self._reading.read, [self.source], workers)
+        except TypeError:
+            # No process can be sent it: nor can threads have copies, which is said below.
+            return None
 
     def _readers(self, workers: int) -> list[_Reading]:
         """Return readers for several threads, each with its copy of the source, or one."""
@@ -269,7 +290,7 @@ class GeneratorDataset(MappableDataset):
 
     def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
         plan = self._plan(run, skip)
-        return self._flow(plan, run) if plan.workers > 1 else self._in_turn(run, skip)
+        return self._flow(plan, run) if plan.is_shared else self._in_turn(run, skip)
 
     def _in_turn(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
@@ -294,7 +315,7 @@ class GeneratorDataset(MappableDataset):
                     value = next(items, _END)
                 if value is _END:
                     break
-                row = self._reading.convert(value, number)
+                row = self._reading.convert(value)
                 self._gave_rows = True
                 yield row
                 number += 1
@@ -318,7 +339,7 @@ class GeneratorDataset(MappableDataset):
                     indices = next(left, None)
                     if indices is None:
                         return
-                    row = self._collate([self.source[int(i)] for i in indices], number)
+                    row = self._collate([self.source[int(i)] for i in indices])
             except Exception as error:
                 raise operation_failed(
                     "GeneratorDataset", self.collate_fn or self.source, self.column_names, f"batch {number}", error
@@ -327,10 +348,10 @@ class GeneratorDataset(MappableDataset):
             number += 1
             stream.begin(row_key(key, number))
 
-    def _collate(self, items: list[Any], number: int) -> Row:
+    def _collate(self, items: list[Any]) -> Row:
         if self.collate_fn is not None:
-            return self._reading.convert(self.collate_fn(items), number)
-        rows = [self._reading.convert(item, number) for item in items]
+            return self._reading.convert(self.collate_fn(items))
+        rows = [self._reading.convert(item) for item in items]
         return tuple(np.stack(column) for column in zip(*rows))
 
 
@@ -348,7 +369,7 @@ def _until_stop(source: Any) -> Iterator[Any]:
 
 
 def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
-    """Yield rows in blocks, small ones where rows are slow; those before one that fails come out."""
+    """Yield rows in blocks, small where rows are slow; those before one that fails come out."""
     waiting: list[Row] = []
     left = iter(rows)
     first = 0.0

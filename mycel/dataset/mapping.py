@@ -23,6 +23,7 @@ from mycel.dataset.flow import Broken, Plan
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
+from mycel.dataset.processes import crew_of, has_processes
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
@@ -50,7 +51,7 @@ def flatten(operations: Any) -> list[Callable[..., Any]]:
 
 
 def _in_library(operation: Any) -> bool:
-    """Return whether an operation is a transform of this package that calls no function of users."""
+    """Return whether an operation is a transform of this package that calls no users' function."""
     if not isinstance(operation, Transform) or not type(operation).__module__.startswith("mycel."):
         return False
     values = [value for held in vars(operation).values() for value in _flat(held)]
@@ -88,13 +89,11 @@ def place_outputs(
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
-    """Warn that arguments meant for worker processes have no effect; TypeError if not a bool."""
+    """Raise TypeError unless `python_multiprocessing` is a bool; `max_rowsize` is not needed."""
     if not isinstance(python_multiprocessing, bool):
         raise TypeError(f"{operation}: python_multiprocessing must be a bool, got {python_multiprocessing!r}")
-    if python_multiprocessing:
-        no_effect(operation, "python_multiprocessing", True, "workers are threads of this process")
     if max_rowsize is not None:
-        no_effect(operation, "max_rowsize", max_rowsize, "threads share rows of any size")
+        no_effect(operation, "max_rowsize", max_rowsize, "the memory that processes share grows with the rows")
 
 
 class MapNode(Node):
@@ -122,6 +121,7 @@ class MapNode(Node):
         super().__init__(input_dataset, num_parallel_workers, cache)
         check_processes("map", python_multiprocessing, max_rowsize)
         self.callbacks = check_callbacks(callbacks)
+        self.python_multiprocessing = python_multiprocessing
         if offload is not None and not isinstance(offload, bool):
             raise TypeError(f"map: offload must be a bool, got {offload!r}")
         if offload:
@@ -148,8 +148,15 @@ class MapNode(Node):
         """Return how many workers were asked for; 0 where rows are made in the thread that asks."""
         if not run.ahead or self.callbacks or config.get_error_samples_mode() is not ErrorSamplesMode.RETURN:
             return 0
+        if self._apart:
+            return self.num_parallel_workers or config.get_num_parallel_workers()
         workers = config.workers_or_none(self.num_parallel_workers)
         return self._sharing(workers) if workers > 1 else workers
+
+    @property
+    def _apart(self) -> bool:
+        """Whether processes call the operations; those of the library gain nothing by it."""
+        return self.python_multiprocessing and not self._in_library and has_processes("map")
 
     def _plan(self, run: Run, skip: int) -> Plan:
         workers = self._workers(run)
@@ -158,11 +165,19 @@ class MapNode(Node):
             return super()._plan(run, skip)
         assert run.scope is not None
         key, applied, seeded = run.key(self._height, 6), self.applied, run.seeded
+        counter = run.scope.counter(self)
+        if self._apart:
+            crew = crew_of(run.scope, self, "map", applied.through, self.operations, workers)
+
+            def send(block: Block, start: int) -> Any:
+                return crew.call(block, start, key, seeded)
+
+            return self.children[0]._plan(run, skip).then(send, workers, counter, apart=True)
 
         def work(block: Block, start: int) -> Block:
             return applied.through(block, start, key, seeded)
 
-        return self.children[0]._plan(run, skip).then(work, workers, run.scope.counter(self))
+        return self.children[0]._plan(run, skip).then(work, workers, counter)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         mode = config.get_error_samples_mode()
@@ -172,7 +187,7 @@ class MapNode(Node):
             return self._one_by_one(run, skip, mode)
         if self._workers(run) or (run.ahead and self._in_library):
             plan = self._plan(run, skip)
-            if plan.workers > 1:
+            if plan.is_shared:
                 return self._flow(plan, run)
         return self._inline(run, skip)
 

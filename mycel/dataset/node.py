@@ -98,7 +98,7 @@ class Node(MadeOf):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_blocks" in cls.__dict__:
-            cls._blocks = _counted(cls.__dict__["_blocks"])  # type: ignore[method-assign]
+            cls._blocks = _counted(cls.__dict__["_blocks"])  # type: ignore[method-assign,assignment]
 
     # What a node answers.
 

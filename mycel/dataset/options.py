@@ -59,7 +59,7 @@ _options: dict[str, Any] = {
     "watchdog": True,
     "fast_recovery": True,
     "dynamic_shape": False,
-    "start_method": "fork",
+    "start_method": "forkserver",
     "video": "CPU",
     "error_samples": ErrorSamplesMode.RETURN,
 }
@@ -73,13 +73,13 @@ def _switch(setting: str, name: str, value: Any, usual: bool, why: str) -> None:
         no_effect(setting, "enable", value, why)
 
 
-def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: str) -> None:
+def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: str | None) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{setting}: expected one of {', '.join(known)}, got {value!r} of type {type(value).__name__}")
     if value not in known:
         raise ValueError(f"{setting}: expected one of {', '.join(known)}, got {value!r}")
     _options[name] = value
-    if value != known[0]:
+    if value != known[0] and why is not None:
         no_effect(setting, "value", value, why)
 
 
@@ -137,8 +137,12 @@ def get_auto_offload() -> bool:
 
 
 def set_enable_watchdog(enable: bool) -> None:
-    """Accept MindSpore's switch for watching worker processes; workers are threads here."""
-    _switch("set_enable_watchdog", "watchdog", enable, True, "there are no worker processes to watch")
+    """Set whether worker processes are watched; by default they are.
+
+    A worker that takes longer than `set_multiprocessing_timeout_interval` says is reported with its
+    stack. That a worker died is noticed in any case.
+    """
+    _switch("set_enable_watchdog", "watchdog", enable, enable, "")
 
 
 def get_enable_watchdog() -> bool:
@@ -171,18 +175,19 @@ def get_dynamic_shape() -> bool:
 
 
 def set_multiprocessing_start_method(start_method: str = "fork") -> None:
-    """Accept MindSpore's choice of how worker processes start, "fork" or "spawn"."""
-    _choice(
-        "set_multiprocessing_start_method",
-        "start_method",
-        start_method,
-        ("fork", "spawn"),
-        "workers are threads of this process",
-    )
+    """Set how worker processes start: "forkserver", "spawn" or "fork".
+
+    By default a fork server starts them: a process that imports what they need, and that has none
+    of the program's threads. With "spawn" each is a fresh interpreter, with "fork" a copy of the
+    program. The first two receive functions and sources as pickles, which may hold functions and
+    classes of the script; only "fork" needs none.
+    """
+    known = ("forkserver", "spawn", "fork")
+    _choice("set_multiprocessing_start_method", "start_method", start_method, known, None)
 
 
 def get_multiprocessing_start_method() -> str:
-    """Return the value last given to `set_multiprocessing_start_method`."""
+    """Return how worker processes start: "forkserver" unless another way was set."""
     return str(_options["start_method"])
 
 

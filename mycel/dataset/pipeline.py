@@ -53,12 +53,14 @@ class Dataset(Node):
         * `output_columns`: the names of the columns that the last operation returns; by default
           those of `input_columns`. As many outputs as inputs take the inputs' places; otherwise the
           outputs come first.
-        * `num_parallel_workers`: the number of threads that share the rows, whose order is kept.
-          The threads share the operations, too. An operation that holds an open file is called by
-          one thread only, and a warning says so.
-        * `kwargs`: MindSpore's further parameters. `python_multiprocessing` and `max_rowsize`
-          change nothing, as workers are threads; nor do `cache` and `offload`. `callbacks` is a
-          `DSCallback` or a list of them.
+        * `num_parallel_workers`: the number of workers that share the rows, whose order is kept.
+          Workers are threads, which share the operations, too. An operation that holds an open file
+          is called by one thread only, and a warning says so. Functions with one worker are called
+          in the order of the rows.
+        * `kwargs`: MindSpore's further parameters. With `python_multiprocessing` workers are
+          processes, each with its copy of the operations; TypeError where one cannot be sent to a
+          process. `max_rowsize`, `cache` and `offload` change nothing, which is said once.
+          `callbacks` is a `DSCallback` or a list of them.
 
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the
@@ -87,11 +89,11 @@ class Dataset(Node):
 
         * `batch_size`: the number of rows, or a function that computes it from a `BatchInfo`.
         * `drop_remainder`: whether to leave out the last batch if it has fewer rows.
-        * `num_parallel_workers`: accepted and without effect; batches are made in the pipeline's
-          thread.
+        * `num_parallel_workers`: the number of workers that make batches; one by default.
         * `kwargs`: `per_batch_map(col1, ..., batch_info)`, a function that receives each column as
           a list of arrays and returns the new columns, with the `input_columns` and
-          `output_columns` of `map`. `python_multiprocessing` and `max_rowsize` change nothing.
+          `output_columns` of `map`. With `python_multiprocessing` processes call it, as in `map`.
+          `max_rowsize` changes nothing, which is said once.
 
         Raises ValueError while iterating where rows differ in shape or type (`padded_batch` accepts
         rows of different shapes), and RuntimeError where `per_batch_map` fails.
@@ -193,7 +195,7 @@ class Dataset(Node):
 
         * `predicate`: a function of the columns.
         * `input_columns`: the columns that it receives; all of them by default.
-        * `num_parallel_workers`: accepted and without effect.
+        * `num_parallel_workers`: the number of threads that call the function; one by default.
         """
         return FilterDataset(self, predicate, input_columns, num_parallel_workers)
 

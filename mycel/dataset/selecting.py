@@ -218,7 +218,7 @@ class FilterNode(Node):
             assert run.scope is not None
             plan = self.children[0]._plan(run, 0)
             plan.then(lambda block, start: chosen.of(block, start, key, seeded), workers, run.scope.counter(self))
-            if plan.workers > 1:
+            if plan.is_shared:
                 return self._flow(plan, run)
         return self._in_turn(chosen, key, run)
 

@@ -38,8 +38,8 @@ from mycel.dataset.splitting import Places
 class MappableDataset(Dataset):
     """The base class of sources that read rows by number.
 
-    * `num_parallel_workers`: the number of threads; most sources read in the pipeline's thread, and
-      a warning says that more have no effect.
+    * `num_parallel_workers`: the number of threads that read, in sources of a file for each row.
+      Others read in the pipeline's thread, and it is said once that more have no effect.
     * `sampler`: a sampler or an iterable of row numbers, instead of `num_samples`, `shuffle`,
       `num_shards` and `shard_id`.
     * `num_samples`: the largest number of rows in an epoch; all of them if it is None or 0.
@@ -152,7 +152,7 @@ class MappableDataset(Dataset):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         if self._reads_files and run.ahead:
             plan = self._plan(run, skip)
-            if plan.workers > 1:
+            if plan.is_shared:
                 return self._flow(plan, run)
         return self._inline(run, skip)
 

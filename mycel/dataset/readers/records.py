@@ -81,6 +81,9 @@ class MindDataset(MappableDataset):
     [0, 1, 2, -1]
     """
 
+    _uses_workers = True
+    _reads_files = True
+
     def __init__(
         self,
         dataset_files: str | list[str],

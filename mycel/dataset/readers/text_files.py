@@ -309,6 +309,9 @@ class TFRecordDataset(MappableDataset):
     or do not fit.
     """
 
+    _uses_workers = True
+    _reads_files = True
+
     def __init__(
         self,
         dataset_files: str | Sequence[str],

@@ -100,6 +100,9 @@ class AudioSet(MappableDataset, AudioBaseDataset):
     _rate: Any = np.uint32
     _entries: list[tuple[Any, ...]]
 
+    _uses_workers = True
+    _reads_files = True
+
     def __init__(
         self,
         dataset_dir: str | os.PathLike[str],

@@ -1,0 +1,353 @@
+"""Worker processes of a node: how they start, answer, die and end.
+
+A crew has as many workers as its node asks for, each with a job: what a source, a `map` or a
+`per_batch_map` does to a piece of rows. Threads of a flow hand pieces to whichever worker is free
+and wait. A worker that dies is noticed at once, as its connection closes; another one starts in its
+place and does the rows again, once, as the system may have ended it for lack of memory. Where that
+dies too, the error says how, and where it was. With the watchdog on, a worker that takes longer
+than `multiprocessing_timeout_interval` is reported with its stack.
+
+Workers start by a fork server, which is a process of its own, without the program's threads; as
+fresh interpreters ("spawn"); or as copies of the program ("fork").
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from mycel.base import locks
+from mycel.base.log import logger
+from mycel.dataset import by_value, config, worker
+from mycel.dataset.channel import Channel, Ended, Region, memory
+from mycel.dataset.flow import Broken
+from mycel.dataset.notices import no_effect
+from mycel.dataset.scope import Scope
+
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
+_GRACE = 0.5
+_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+class WorkerTraceback(Exception):
+    """The traceback of an error in a worker process, as text."""
+
+    def __str__(self) -> str:
+        return f"in a worker process:\n{self.args[0]}"
+
+
+def has_processes(operation: str) -> bool:
+    """Return whether there can be worker processes; say once where there cannot."""
+    if hasattr(socket, "send_fds") and hasattr(os, "fork"):
+        return True
+    no_effect(operation, "python_multiprocessing", True, "this system cannot share memory with forked processes")
+    return False
+
+
+def crew_of(scope: Scope, node: Any, name: str, job: Callable[..., Any], subjects: Sequence[Any], count: int) -> Crew:
+    """Return the worker processes of a node, which later epochs go on with.
+
+    * `scope`, `node`: whose they are.
+    * `name`, `job`, `subjects`, `count`: those of `Crew`.
+    """
+    crew: Crew = scope.kept((id(node), count), lambda: Crew(name, job, subjects, count))
+    return crew
+
+
+def _environment() -> dict[str, str]:
+    one = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "VECLIB_MAXIMUM")}
+    return {**os.environ, **one}
+
+
+def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _BOOT.format(function), json.dumps(sys.path)]
+    return subprocess.Popen(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
+
+
+class _Server:
+    """The fork server of this process, which starts when it is first needed."""
+
+    def __init__(self) -> None:
+        self.lock = locks.lock()
+        self.control: socket.socket | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
+        """Send a request; start the server again where it is gone."""
+        with self.lock:
+            for attempt in range(2):
+                try:
+                    return self._ask(request, descriptors)
+                except (OSError, Ended):
+                    self.forget()
+                    if attempt or "status" in request:
+                        raise
+        return None
+
+    def _ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
+        if self.control is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self.process = _start_program(f"run_server({theirs.fileno()})", [theirs.fileno()])
+            self.control = ours
+        content = json.dumps(request).encode()
+        socket.send_fds(self.control, [worker.LENGTH.pack(len(content))], list(descriptors))
+        self.control.sendall(content)
+        length = worker.LENGTH.unpack(self._exactly(worker.LENGTH.size))[0]
+        return json.loads(self._exactly(length))
+
+    def _exactly(self, count: int) -> bytes:
+        assert self.control is not None
+        content = b""
+        while len(content) < count:
+            part = self.control.recv(count - len(content))
+            if not part:
+                raise Ended
+            content += part
+        return content
+
+    def forget(self) -> None:
+        """Close the connection, by which the server ends."""
+        if self.control is not None:
+            self.control.close()
+        if self.process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_GRACE)
+        self.control = self.process = None
+
+
+_server = _Server()
+_starting = locks.lock()
+
+
+@locks.in_child
+def _in_child() -> None:
+    # The connections belong to the parent: held open here, they would keep its workers alive.
+    if _server.control is not None:
+        _server.control.close()
+    _server.control = _server.process = None
+    for found in list(_alive):
+        found.channel.connection.close()
+    _alive.clear()
+
+
+class Worker:
+    """A process that does a job, of which `descriptor` is the memory; a fork needs `job` alone."""
+
+    def __init__(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
+        # One after the other: a fork must not inherit the connection of a worker that starts.
+        with _starting:
+            self._start(job, descriptor, modules, method)
+
+    def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
+        ours, theirs = socket.socketpair()
+        receiving, sending, self.trace = memory(), memory(), memory()
+        shares = config.get_enable_shared_mem()
+        self.channel = Channel(ours, Region(receiving), Region(sending), shares)
+        self.owner = os.getpid()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.method = method
+        given = (theirs.fileno(), receiving, sending, self.trace, descriptor)
+        options = {"path": sys.path, "folder": os.getcwd(), "modules": list(modules), "shares": shares}
+        with theirs:
+            if method == "fork":
+                self.pid = os.fork()
+                if not self.pid:
+                    ours.close()
+                    try:
+                        worker.serve((theirs.detach(), *given[1:]), job, shares)
+                    finally:
+                        os._exit(0)
+            elif method == "spawn":
+                arguments = json.dumps({**options, "descriptors": given})
+                self.process = _start_program(f"run_spawned({arguments!r})", given)
+                self.pid = self.process.pid
+            else:
+                self.pid = _server.ask(options, given)
+        _alive.add(self)
+
+    def ask(self, arguments: tuple[Any, ...], name: str) -> Any:
+        """Return what the job gives; raise Ended where the process dies, Broken for its errors."""
+        interval = config.get_multiprocessing_timeout_interval() if config.get_enable_watchdog() else None
+        self.channel.connection.settimeout(None)
+        self.channel.send(arguments)
+        self.channel.connection.settimeout(interval)
+        begin = time.monotonic()
+        while True:
+            try:
+                value, error, text = self.channel.receive()
+                break
+            except TimeoutError:
+                seconds = round(time.monotonic() - begin)
+                logger.warning(
+                    "%s: worker process %d has been at its rows for %d seconds. It is here:\n%s",
+                    *(name, self.pid, seconds, self.where()),
+                )
+        if error is None:
+            return value
+        error.__cause__ = WorkerTraceback(text)
+        raise Broken(value, error)
+
+    def where(self) -> str:
+        """Return the stack of the process."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGUSR1)
+        time.sleep(0.1)
+        return self.said()
+
+    def said(self) -> str:
+        """Return what the process wrote when it was asked where it is, or died of a fault."""
+        size = os.fstat(self.trace).st_size
+        return os.pread(self.trace, size, 0).decode(errors="replace")
+
+    def status(self) -> int | None:
+        """Return how the process ended, negative for a signal; None while it runs."""
+        if self.method == "forkserver":
+            try:
+                found: int | None = _server.ask({"status": self.pid})
+            except (OSError, Ended):
+                return -signal.SIGKILL
+            return found
+        if self.process is not None:
+            return self.process.poll()
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            return 0
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def death(self) -> str:
+        """Return how the process ended, in words, with its stack if it left one."""
+        end = time.monotonic() + _GRACE
+        status = self.status()
+        while status is None and time.monotonic() < end:
+            time.sleep(0.005)
+            status = self.status()
+        if status is None:
+            how = "closed its connection"
+        elif status < 0:
+            how = f"was ended by {signal.Signals(-status).name}"
+        else:
+            how = f"ended with status {status}"
+        said = self.said()
+        return f"{how}; it was here:\n{said}" if said else how
+
+    def release(self) -> None:
+        """Let the process end."""
+        with contextlib.suppress(OSError):
+            self.channel.connection.shutdown(socket.SHUT_RDWR)
+
+    def end(self, grace: float) -> None:
+        """End the process, which has `grace` seconds to do so itself."""
+        if self.owner == os.getpid():
+            end = time.monotonic() + grace
+            while self.status() is None:
+                if time.monotonic() >= end:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.002)
+        _alive.discard(self)
+        self.channel.close()
+        os.close(self.trace)
+
+
+@atexit.register
+def _end_all() -> None:
+    for crew in list(_crews):
+        crew.close()
+    _server.forget()
+
+
+class _Seat:
+    def __init__(self) -> None:
+        self.worker: Worker | None = None
+
+
+class Crew:
+    """The worker processes of one node.
+
+    * `name`: what messages call the node.
+    * `job`: what workers do, a function of a piece of rows.
+    * `subjects`: the users' objects in it, whose modules workers import first.
+    * `count`: how many there are.
+
+    Raises TypeError where the job cannot be sent to a process.
+    """
+
+    def __init__(self, name: str, job: Callable[..., Any], subjects: Sequence[Any], count: int) -> None:
+        self.name = name
+        self.count = count
+        self.method = config.get_multiprocessing_start_method()
+        self.job = job
+        self.closed = False
+        self.owner = os.getpid()
+        self.descriptor = -1
+        if self.method != "fork":
+            try:
+                self.descriptor = worker.write_job(job)
+            except Exception as error:
+                raise TypeError(
+                    f"{name}: it cannot be sent to worker processes ({type(error).__name__}: {error}); make what it "
+                    "holds where it is used, set python_multiprocessing=False, or choose "
+                    "set_multiprocessing_start_method('fork')"
+                ) from error
+        self.modules = [module for subject in subjects for module in by_value.modules(subject)]
+        _crews.add(self)
+        self._seats = [_Seat() for _ in range(count)]
+        self._free: SimpleQueue[_Seat] = SimpleQueue()
+        for seat in self._seats:
+            self._free.put(seat)
+
+    def call(self, *arguments: Any) -> Any:
+        """Return what the job gives in a worker; raise Broken for what it raises."""
+        seat = self._free.get()
+        try:
+            for attempt in range(2):
+                if self.closed:
+                    raise RuntimeError("the iterator was stopped")
+                if seat.worker is None:
+                    seat.worker = Worker(self.job, self.descriptor, self.modules, self.method)
+                present = seat.worker
+                try:
+                    return present.ask(arguments, self.name)
+                except Ended:
+                    if self.closed:
+                        raise RuntimeError("the iterator was stopped") from None
+                    how = present.death()
+                    seat.worker = None
+                    present.end(0.0)
+                if not attempt:
+                    logger.warning("%s: worker process %d %s. Its rows are done again", self.name, present.pid, how)
+            raise RuntimeError(f"{self.name}: two worker processes died of the same rows; the last one {how}")
+        finally:
+            self._free.put(seat)
+
+    def pids(self) -> list[int]:
+        """Return the numbers of the processes."""
+        return [seat.worker.pid for seat in self._seats if seat.worker is not None]
+
+    def close(self) -> None:
+        """End the processes."""
+        if self.closed:
+            return
+        self.closed = True
+        workers = [seat.worker for seat in self._seats if seat.worker is not None]
+        for found in workers:
+            found.release()
+        end = time.monotonic() + _GRACE
+        for found in workers:
+            found.end(max(0.0, end - time.monotonic()))
+        if self.descriptor >= 0:
+            os.close(self.descriptor)

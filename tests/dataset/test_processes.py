@@ -1,0 +1,326 @@
+"""Worker processes: equal rows, errors, deaths, ends."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel.dataset as ds
+from mycel.dataset import by_value, channel, config, notices, processes
+
+pytestmark = pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
+
+ROWS = 24
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    notices._said.clear()
+    yield
+    config.set_multiprocessing_start_method("forkserver")
+    config.set_enable_shared_mem(True)
+    config.set_multiprocessing_timeout_interval(300)
+    config.set_enable_watchdog(True)
+    gc.collect()
+    end = time.monotonic() + 5
+    while any(crew.pids() and not crew.closed for crew in processes._crews) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not [crew for crew in processes._crews if not crew.closed]
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
+    logger = logging.getLogger("mycel")
+    logger.addHandler(caplog.handler)
+    yield lambda: [record.getMessage() for record in caplog.records]
+    logger.removeHandler(caplog.handler)
+
+
+class Numbers:
+    """A source that seeks in itself, and draws."""
+
+    def __init__(self) -> None:
+        self.place = 0
+        self.data = np.arange(ROWS, dtype=np.int64) * 3
+
+    def __len__(self) -> int:
+        return ROWS
+
+    def __getitem__(self, number: int) -> Any:
+        self.place = number
+        noise = np.random.random()
+        return self.data[self.place], np.full((40, 50), number, np.float32), np.float64(noise)
+
+
+def add_noise(x: Any) -> Any:
+    return x + np.random.random()
+
+
+def pipeline(workers: int, apart: bool) -> ds.Dataset:
+    data: ds.Dataset = ds.GeneratorDataset(
+        Numbers(), ["n", "image", "noise"], num_parallel_workers=workers, python_multiprocessing=apart
+    )
+    data = data.map(add_noise, "noise", num_parallel_workers=workers, python_multiprocessing=apart)
+    data = data.filter(lambda n: n % 2 == 0, "n", num_parallel_workers=workers)
+    return data.batch(
+        3,
+        num_parallel_workers=workers,
+        per_batch_map=lambda n, info: ([x + info.get_batch_num() for x in n],),
+        input_columns=["n"],
+        python_multiprocessing=apart,
+    )
+
+
+def contents(iterator: Any) -> list[Any]:
+    return [[a.tolist() for a in row] for row in iterator]
+
+
+def rows(data: ds.Dataset, epochs: int = 2) -> list[Any]:
+    iterator = data.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
+    found = [contents(iterator) for _ in range(epochs)]
+    iterator.stop()
+    return found
+
+
+@pytest.mark.parametrize("method, shares", [("forkserver", True), ("fork", False)])
+def test_rows_are_the_same_whoever_makes_them(method: str, shares: bool) -> None:
+    ds.config.set_seed(5)
+    expected = rows(pipeline(1, False))
+    config.set_multiprocessing_start_method(method)
+    config.set_enable_shared_mem(shares)
+    for workers, apart in ((2, False), (8, False), (2, True), (3, True)):
+        data = pipeline(workers, apart)
+        assert rows(data) == expected, (workers, apart)
+        iterator = data.create_tuple_iterator(num_epochs=2, output_numpy=True)
+        iterator.load_state_dict({"seed": 5, "seeded": 1, "epoch": 1, "step": 2})
+        assert contents(iterator) == expected[1][2:], (workers, apart)
+        iterator.stop()
+
+
+def test_processes_that_start_afresh_know_the_functions_of_a_script() -> None:
+    config.set_multiprocessing_start_method("spawn")
+    offset = 7
+
+    def shifted(x: Any) -> Any:
+        return x + offset, np.int64(os.getpid())
+
+    data = ds.NumpySlicesDataset(np.arange(5), ["x"], shuffle=False)
+    data = data.map(shifted, "x", ["x", "pid"], num_parallel_workers=1, python_multiprocessing=True)
+    ((found),) = rows(data, 1)
+    assert [x for x, _ in found] == [7, 8, 9, 10, 11] and os.getpid() not in {pid for _, pid in found}
+
+
+class Odd(Exception):
+    """An error that cannot be made from its arguments."""
+
+    def __init__(self, one: Any, two: Any) -> None:
+        super().__init__(f"{one} {two}")
+
+
+@pytest.mark.parametrize("kind", (ValueError, SystemExit, KeyboardInterrupt, Odd))
+def test_what_a_function_raises_comes_with_its_traceback(kind: Any) -> None:
+    def fails(x: Any) -> Any:
+        if x == 4:
+            raise kind("from the user", 1) if kind is Odd else kind("from the user")
+        return x
+
+    data = ds.NumpySlicesDataset(np.arange(ROWS), ["x"], shuffle=False)
+    data = data.map(fails, "x", num_parallel_workers=2, python_multiprocessing=True)
+    seen: list[int] = []
+    with pytest.raises(RuntimeError if issubclass(kind, Exception) else kind, match="from the user") as caught:
+        for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            seen.append(int(x))
+    assert seen == [0, 1, 2, 3]
+    assert "in a worker process" in str(caught.value.__cause__) and "in fails" in str(caught.value.__cause__)
+
+
+def test_a_killed_worker_is_replaced_and_its_rows_done_again(said: Any) -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(0.01)
+        return x
+
+    data = ds.NumpySlicesDataset(np.arange(60), ["x"], shuffle=False)
+    data = data.map(slow, "x", num_parallel_workers=2, python_multiprocessing=True)
+    iterator = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    found = [int(next(iterator)[0]) for _ in range(5)]
+    (crew,) = [crew for crew in processes._crews if not crew.closed]
+    for pid in crew.pids():
+        os.kill(pid, signal.SIGKILL)
+    found += [int(x) for (x,) in iterator]
+    assert found == list(range(60)) and "was ended by SIGKILL" in said()[0] and "done again" in said()[0]
+
+
+@pytest.mark.parametrize("how, text", [("os._exit(3)", "ended with status 3"), ("fault", "was ended by SIGSEGV")])
+def test_rows_that_end_workers_are_an_error(how: str, text: str) -> None:
+    def ends(x: Any) -> Any:
+        if x == 2:
+            if how == "fault":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            os._exit(3)
+        return x
+
+    data = ds.NumpySlicesDataset(np.arange(ROWS), ["x"], shuffle=False)
+    data = data.map(ends, "x", num_parallel_workers=2, python_multiprocessing=True)
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError, match=f"map: two worker processes died of the same rows; the last one {text}"):
+        list(data.create_tuple_iterator(num_epochs=1))
+    assert time.monotonic() - begin < 60
+
+
+def test_a_worker_that_hangs_is_reported_and_stopping_ends_it(said: Any) -> None:
+    config.set_multiprocessing_timeout_interval(1)
+
+    def hangs(x: Any) -> Any:
+        time.sleep(1000)
+        return x
+
+    data = ds.NumpySlicesDataset(np.arange(4), ["x"], shuffle=False)
+    data = data.map(hangs, "x", num_parallel_workers=1, python_multiprocessing=True)
+    iterator = data.create_tuple_iterator(num_epochs=1)
+    reader = threading.Thread(target=lambda: pytest.raises(RuntimeError, next, iterator), daemon=True)
+    reader.start()
+    end = time.monotonic() + 30
+    while not said() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "map: worker process" in said()[0] and "in hangs" in said()[0]
+    iterator.stop()
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_what_cannot_be_sent(said: Any) -> None:
+    lock = threading.Lock()
+
+    def locked(x: Any) -> Any:
+        with lock:
+            return x
+
+    data = ds.NumpySlicesDataset(np.arange(4), ["x"], shuffle=False)
+    with pytest.raises(TypeError, match="map: it cannot be sent to worker processes .*lock"):
+        rows(data.map(locked, "x", num_parallel_workers=2, python_multiprocessing=True), 1)
+    source = Numbers()
+    source.lock = lock  # type: ignore[attr-defined]
+    found = rows(ds.GeneratorDataset(source, ["n", "image", "noise"], shuffle=False, num_parallel_workers=2), 1)
+    assert [row[0] for row in found[0]] == (np.arange(ROWS) * 3).tolist()
+    assert "num_parallel_workers=2 has no effect for a source of class Numbers" in said()[0]
+
+
+def test_functions_and_classes_by_value() -> None:
+    class Base:
+        def name(self) -> str:
+            return "base"
+
+    class Made(Base):
+        __slots__ = ("value",)
+
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+        def name(self) -> str:
+            return super().name() + str(count())
+
+    total = 3
+
+    def count() -> int:
+        nonlocal total
+        total += 1
+        return total
+
+    def even(n: int) -> bool:
+        return n == 0 or odd(n - 1)
+
+    def odd(n: int) -> bool:
+        return n != 0 and even(n - 1)
+
+    import pickle
+
+    for item, ask in (
+        (Made(5), lambda x: (x.value, x.name(), x.name())),
+        (even, lambda f: (f(10), f(7))),
+        (lambda x, y=3: x + y, lambda f: f(1)),
+        (np.linalg, lambda m: m.__name__),
+    ):
+        content, buffers = by_value.dumps(item)
+        again = pickle.loads(content, buffers=buffers)
+        before = total
+        expected = ask(item)
+        total = before
+        assert ask(again) == expected
+
+
+def test_regions_grow_and_are_read_back() -> None:
+    import socket
+
+    ours, theirs = socket.socketpair()
+    one, two = channel.memory(), channel.memory()
+    left = channel.Channel(ours, channel.Region(os.dup(one)), channel.Region(os.dup(two)))
+    right = channel.Channel(theirs, channel.Region(two), channel.Region(one))
+    for size in (0, 1, 3000, 5000, 1 << 20, 70):
+        left.send({"x": np.arange(size), "y": "text"})
+        found = right.receive()
+        assert np.array_equal(found["x"], np.arange(size)) and found["x"].flags.writeable and found["y"] == "text"
+    left.close()
+    with pytest.raises(channel.Ended):
+        right.receive()
+    right.close()
+
+
+SCRIPT = """
+import os, sys, time
+import numpy as np
+import mycel.dataset as ds
+
+def slow(x):
+    time.sleep(0.02)
+    return x
+
+class Source:
+    def __len__(self):
+        return 1000
+    def __getitem__(self, n):
+        return slow(np.int64(n))
+
+data = ds.GeneratorDataset(Source(), ["x"], num_parallel_workers=2).map(slow, num_parallel_workers=2)
+iterator = data.create_tuple_iterator(output_numpy=True)
+next(iterator)
+from mycel.dataset import processes
+print(*(pid for crew in processes._crews for pid in crew.pids()), flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize("end, code", [("", 0), ("1 / 0", 1), ("os.kill(os.getpid(), 9)", -9)])
+def test_no_process_outlives_the_program(end: str, code: int) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(end=end)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert found.returncode == code, found.stderr
+    pids = [int(pid) for pid in found.stdout.split()]
+    limit = time.monotonic() + 10
+    while any(map(_runs, pids)) and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert pids and not any(map(_runs, pids))
+    assert "Error" not in found.stderr or code == 1, found.stderr
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
