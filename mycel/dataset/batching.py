@@ -31,6 +31,7 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Piece, Plan
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
+from mycel.dataset.notices import no_effect
 from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.processes import crew_of, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
@@ -125,6 +126,8 @@ class BatchNode(Node):
         self._input_places = positions(self.operation, self.inputs, present)
         self.columns, self._places = place_outputs(self.operation, present, self.inputs, self.outputs)
         self.python_multiprocessing = python_multiprocessing
+        if python_multiprocessing and per_batch_map is None:
+            no_effect(self.operation, "python_multiprocessing", True, "there is no per_batch_map for processes to call")
         self._per_batch = None if per_batch_map is None else PerBatch(per_batch_map, self.inputs, self.outputs)
 
     def _columns(self) -> list[str]:

@@ -177,7 +177,8 @@ def workers_or_none(requested: int | None) -> int:
     """
     if requested is not None:
         return requested
-    return get_num_parallel_workers() if _workers_were_set else 0
+    several = _workers_were_set or _settings["auto_num_workers"] or get_enable_autotune()
+    return get_num_parallel_workers() if several else 0
 
 
 def set_prefetch_size(size: int) -> None:
@@ -224,10 +225,12 @@ def get_multiprocessing_timeout_interval() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept MindSpore's switch for choosing numbers of workers; it changes nothing here."""
+    """Set whether operations that do not say how many workers they want have several.
+
+    They then have as many as `get_num_parallel_workers` says, by default one for each core. Their
+    functions are called by several threads.
+    """
     _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
-    if enable:
-        no_effect("set_auto_num_workers", "enable", enable, "operations have the workers that they ask for")
 
 
 def get_auto_num_workers() -> bool:

@@ -16,6 +16,7 @@ wakes every thread.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import threading
 import time
@@ -26,8 +27,8 @@ from typing import Any, Optional
 
 from mycel.base import locks
 from mycel.dataset.blocks import Block
-from mycel.dataset.one_thread import alone
 from mycel.dataset.scope import Counter, Pace, Scope, block_size
+from mycel.prims.lapack import alone
 
 # A piece of rows: what there is of it, the number of its first row, and how many rows it has.
 Piece = tuple[Any, int, int]
@@ -123,6 +124,10 @@ class Flow:
         for stage in self.stages:
             stage.counter.apart = True
             stage.counter.workers = stage.workers or self.count
+        # Threads that compute at once must not share out products among BLAS threads as well.
+        self.alone = contextlib.ExitStack()
+        if any(stage.counter.kind == "threads" for stage in self.stages):
+            self.alone.enter_context(alone())
         scope.add(self)
         _flows.add(self)
         self.threads = [
@@ -149,30 +154,29 @@ class Flow:
         return self if may_take else None
 
     def _run(self) -> None:
-        with alone():
-            while True:
-                with self.work:
+        while True:
+            with self.work:
+                found = self._pick()
+                while found is None and not self.closed:
+                    self.idle += 1
+                    begin = time.perf_counter()
+                    self.work.wait()
+                    self.stages[0].counter.waiting += time.perf_counter() - begin
+                    self.idle -= 1
                     found = self._pick()
-                    while found is None and not self.closed:
-                        self.idle += 1
-                        begin = time.perf_counter()
-                        self.work.wait()
-                        self.stages[0].counter.waiting += time.perf_counter() - begin
-                        self.idle -= 1
-                        found = self._pick()
-                    if self.closed or found is None:
-                        return
-                    if isinstance(found, Stage):
-                        slot = heapq.heappop(found.waiting)[1]
-                        found.active += 1
-                    else:
-                        self.feeding = True
-                    if self.idle:
-                        self.work.notify()
+                if self.closed or found is None:
+                    return
                 if isinstance(found, Stage):
-                    self._do(found, slot)
+                    slot = heapq.heappop(found.waiting)[1]
+                    found.active += 1
                 else:
-                    self._take()
+                    self.feeding = True
+                if self.idle:
+                    self.work.notify()
+            if isinstance(found, Stage):
+                self._do(found, slot)
+            else:
+                self._take()
 
     def _take(self) -> bool:
         """Take the next piece; return False where there is none."""
@@ -295,6 +299,7 @@ class Flow:
         for thread in self.threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
+        self.alone.close()
         if self.light:
             self._close_feed()
         self.slots.clear()

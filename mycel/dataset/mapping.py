@@ -135,6 +135,8 @@ class MapNode(Node):
         self.applied = Applied(self.operations, self.inputs, self.outputs, self._input_places, self._places)
         # Whether no function of the user's is called, so that threads may share the operations.
         self._in_library = all(map(_in_library, self.operations))
+        if python_multiprocessing and self._in_library:
+            no_effect("map", "python_multiprocessing", True, "transforms of the library run in threads")
 
     def _columns(self) -> list[str]:
         return list(self.columns)

@@ -67,20 +67,16 @@ def numbers():
 def test_what_has_no_effect_is_said_once(said):
     for _ in range(3):
         numbers().map(lambda x: x, python_multiprocessing=True, max_rowsize=16)
+        numbers().map(ds.transforms.TypeCast("int8"), python_multiprocessing=True)
         numbers().filter(lambda x: True, num_parallel_workers=2)
         numbers().batch(2, num_parallel_workers=3, python_multiprocessing=True)
         ds.NumpySlicesDataset([1, 2], num_parallel_workers=2)
         ds.GeneratorDataset([1, 2], ["x"], num_parallel_workers=2)
-        ds.config.set_auto_num_workers(True)
     assert said() == [
-        "map: python_multiprocessing=True has no effect: workers are threads of this process",
-        "map: max_rowsize=16 has no effect: threads share rows of any size",
-        "filter: num_parallel_workers=2 has no effect: it runs in the pipeline's own thread",
-        "batch: num_parallel_workers=3 has no effect: it runs in the pipeline's own thread",
-        "batch: python_multiprocessing=True has no effect: workers are threads of this process",
+        "map: max_rowsize=16 has no effect: the memory that processes share grows with the rows",
+        "map: python_multiprocessing=True has no effect: transforms of the library run in threads",
+        "batch: python_multiprocessing=True has no effect: there is no per_batch_map for processes to call",
         "NumpySlicesDataset: num_parallel_workers=2 has no effect: it runs in the pipeline's own thread",
-        "GeneratorDataset: python_multiprocessing=True has no effect: workers are threads of this process",
-        "set_auto_num_workers: enable=True has no effect: operations have the workers that they ask for",
     ]
 
 
