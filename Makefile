@@ -7,6 +7,7 @@
 #   make stubs   written anew after a change of tensors' methods or operations
 #   make soak MINUTES=10    whether anything grows over time   make faults KILLS=1000   interrupts and kills at random moments
 #   make ranks RANKS=20    ranks that are killed, raise, exit or stand still, in each place; all have to end within 15 s
+#   make device   emulated microcontrollers: installs them (apt, as root), tests libraries on them and counts instructions
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -22,10 +23,10 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo examples test lint types layers stubs pytest test-bounds random-graphs fuzz soak faults ranks bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers stubs pytest device test-bounds random-graphs fuzz soak faults ranks bench bench-compare bench-store docs clean
 
 help:
-	@sed -n '2,11p' Makefile | sed 's/^# *//'
+	@sed -n '2,12p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
@@ -52,6 +53,13 @@ stubs: $(VENV)/.installed-dev
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) -W error
+
+# Without the tools the tests of boards are skipped.
+device: $(VENV)/.installed-dev
+	@command -v qemu-system-arm >/dev/null && command -v arm-none-eabi-gcc >/dev/null \
+		|| apt-get install --yes --no-install-recommends qemu-system-arm gcc-arm-none-eabi
+	$(BIN)/python -m pytest -q tests/deploy/test_boards.py -W error
+	$(BIN)/python benchmarks/devices.py
 
 # Cases drawn anew for every driver in tests/fuzz/drivers; a finding is printed with the command that replays it.
 MINUTES ?= 10

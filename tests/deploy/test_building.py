@@ -16,22 +16,10 @@ from mycel.base.errors import CompileError, Unsupported
 from mycel.deploy import build, targets
 from mycel.engines import buffers
 from tests.deploy.loaded import Loaded
+from tests.deploy.networks import LeNet, training_step
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 HERE = "x86-64-v2"
-
-
-class LeNet(nn.Cell):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, pad_mode="valid"), nn.Conv2d(6, 16, 5, pad_mode="valid")
-        self.pool, self.flat = nn.MaxPool2d(2, 2), nn.Flatten()
-        self.fc1, self.fc2, self.fc3 = nn.Dense(256, 120), nn.Dense(120, 84), nn.Dense(84, 10)
-
-    def construct(self, x: Any) -> Any:
-        x = self.pool(ops.relu(self.conv1(x)))
-        x = self.flat(self.pool(ops.relu(self.conv2(x))))
-        return self.fc3(ops.relu(self.fc2(ops.relu(self.fc1(x)))))
 
 
 class Attention(nn.Cell):
@@ -104,35 +92,20 @@ def test_a_program_computes_the_same(name: str) -> None:
             np.testing.assert_allclose(one, other.asnumpy(), rtol=2e-5, atol=2e-6)
 
 
-def _training() -> Any:
-    ms.set_seed(2)
-    np.random.seed(2)
-    net = LeNet()
-    update = nn.Momentum(net.trainable_params(), 0.05, 0.9)
-    derive = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y), None, update.parameters)
-
-    def step(x: Any, y: Any) -> Any:
-        loss, gradients = derive(x, y)
-        update(gradients)
-        return loss
-
-    return step
-
-
 def test_a_training_step_trains() -> None:
     random = np.random.RandomState(3)
     batches = [(random.randn(4, 1, 28, 28).astype("f4"), random.randint(0, 10, 4).astype("i4")) for _ in range(6)]
-    library = build(_training(), *map(ms.Tensor, batches[0]), target=HERE, name="train")
+    library = build(training_step(), *map(ms.Tensor, batches[0]), target=HERE, name="train")
     assert library.state_bytes > 2 * 4 * 44_000 > library.constant_bytes
     assert library.arena_bytes <= 256 * 1024
-    step, loaded = ms.jit(_training()), Loaded(library)
+    step, loaded = ms.jit(training_step()), Loaded(library)
     for x, y in batches:
         assert abs(float(loaded(x, y)) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 1e-6
 
 
 def test_training_takes_little_memory() -> None:
     x, y = _images(4, 1, 28, 28), ops.zeros((4,), ms.int32)
-    library = build(_training(), x, y, target="cortex-m4", name="train")
+    library = build(training_step(), x, y, target="cortex-m4", name="train")
     # The first convolution's result with its mask, the pooled maxima and their places: no less.
     assert library.arena_bytes <= 98_304
 
@@ -185,7 +158,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_parameters_are_as_they_were() -> None:
-    step = _training()
+    step = training_step()
     before = {id(p): buffers.to_array(p._buf, p._type).copy() for p in step.__closure__[1].cell_contents.parameters}
     build(step, _images(4, 1, 28, 28), ops.zeros((4,), ms.int32), target=HERE)
     for p in step.__closure__[1].cell_contents.parameters:

@@ -43,6 +43,8 @@ def object_code(module: Module, entry: str, target: Target, assembly: bool = Fal
     builder = llvm.create_pass_builder(machine, options)
     first = llvm.create_new_module_pass_manager()
     first.add_always_inliner_pass()
+    # One thread runs a library, and small processors have no such loads of 64 bits.
+    first.add_lower_atomic_pass()
     first.run(whole, builder)
     builder.getModulePassManager().run(whole, builder)
     code: bytes = machine.emit_assembly(whole).encode() if assembly else machine.emit_object(whole)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import llvmlite.binding as llvm
+
 from mycel.base.atomic_files import replacing
 from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
@@ -39,8 +41,8 @@ class Library:
 
     @property
     def code_bytes(self) -> int:
-        """The bytes of the object file beside data."""
-        return len(self.object) - self.constant_bytes - self.state_bytes
+        """The bytes of the object's sections of code."""
+        return sum(s.size() for s in llvm.ObjectFileRef.from_data(self.object).sections() if s.is_text())
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the object and the header to a folder, which is made, each whole or not at all."""
@@ -54,7 +56,7 @@ class Library:
             "arena": self.arena_bytes,
             "state": self.state_bytes,
             "constants": self.constant_bytes,
-            "code and tables": self.code_bytes,
+            "code": self.code_bytes,
         }
         lines = [f"{self.name} for {self.target}"]
         return "\n".join([*lines, *[f"  {size:>12,} bytes of {what}" for what, size in parts.items()]])

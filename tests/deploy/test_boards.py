@@ -1,0 +1,45 @@
+"""LeNet on emulated Cortex-M boards: inference and training, with counted instructions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel.deploy import build
+from tests.deploy.boards import BOARDS, missing_tools, run
+from tests.deploy.networks import LeNet, training_step
+
+pytestmark = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
+
+
+def _images(*shape: int) -> np.ndarray:
+    return np.random.RandomState(0).randn(*shape).astype("f4")
+
+
+@pytest.mark.parametrize("target", BOARDS)
+def test_inference(target: str, tmp_path: Path) -> None:
+    ms.set_seed(1)
+    net, x = LeNet().set_train(False), _images(1, 1, 28, 28)
+    library = build(net, ms.Tensor(x), target=target, name="lenet")
+    done = run(library, [[x], [x[:, :, ::-1].copy()]], tmp_path)
+    for found, given in zip(done.results, (x, x[:, :, ::-1].copy())):
+        np.testing.assert_allclose(found[0], net(ms.Tensor(given)).asnumpy(), rtol=2e-5, atol=2e-6)
+    assert done.stack_bytes < 1024 and library.code_bytes < 16 * 1024
+    if target != "cortex-m3":
+        # 281,640 products; a processor without floats takes a hundred instructions for each.
+        assert max(done.instructions) < 4 * 281_640
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_training(target: str, tmp_path: Path) -> None:
+    random = np.random.RandomState(3)
+    batches = [(random.randn(4, 1, 28, 28).astype("f4"), random.randint(0, 10, 4).astype("i4")) for _ in range(4)]
+    library = build(training_step(), *map(ms.Tensor, batches[0]), target=target, name="train")
+    done = run(library, batches, tmp_path)
+    step = ms.jit(training_step())
+    for found, (x, y) in zip(done.results, batches):
+        assert abs(float(found[0]) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 1e-6
+    assert library.arena_bytes < 128 * 1024 and done.stack_bytes < 2048
