@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 import mycel as ms
 from mycel import nn, ops
 
-__all__ = ["LeNet", "training_step"]
+__all__ = ["PROGRAMS", "LeNet", "images", "training_step"]
 
 
 class LeNet(nn.Cell):
@@ -23,6 +24,59 @@ class LeNet(nn.Cell):
         x = self.pool(ops.relu(self.conv1(x)))
         x = self.flat(self.pool(ops.relu(self.conv2(x))))
         return self.fc3(ops.relu(self.fc2(ops.relu(self.fc1(x)))))
+
+
+class Attention(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.norm = nn.Embedding(11, 8), nn.LayerNorm((8,))
+        self.query, self.key, self.value = nn.Dense(8, 8), nn.Dense(8, 8), nn.Dense(8, 8)
+
+    def construct(self, tokens: Any) -> Any:
+        x = self.norm(self.words(tokens))
+        scores = ops.softmax(ops.matmul(self.query(x), self.key(x).transpose(0, 2, 1)) / 8**0.5, -1)
+        return ops.gelu(ops.matmul(scores, self.value(x)))
+
+
+class Recurrent(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(5, 6, batch_first=True)
+
+    def construct(self, x: Any) -> Any:
+        return self.layer(x)[0]
+
+
+def _looped(x: Any) -> Any:
+    k = ops.full((), 0, dtype=ms.int32)
+    while k < 5:
+        x = x * 1.5 if x.sum() < 20 else x - 1
+        k = k + 1
+    return x
+
+
+def images(*shape: int) -> ms.Tensor:
+    return ms.Tensor(np.random.RandomState(0).randn(*shape).astype("f4"))
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
+    "lenet": (LeNet, (images(1, 1, 28, 28),)),
+    "batch": (LeNet, (images(3, 1, 28, 28),)),
+    "depthwise": (
+        lambda: nn.SequentialCell(nn.Conv2d(4, 4, 3, group=4), nn.BatchNorm2d(4), nn.ReLU6(), nn.Conv2d(4, 6, 1)),
+        (images(2, 4, 9, 7),),
+    ),
+    "transposed": (lambda: nn.Conv2dTranspose(3, 4, 3, stride=2), (images(1, 3, 5, 5),)),
+    "attention": (Attention, (ms.Tensor([[3, 1, 10, 0], [2, 2, 7, 5]], ms.int32),)),
+    "recurrent": (Recurrent, (images(2, 4, 5),)),
+    "branches and loops": (lambda: _looped, (images(3, 4),)),
+    "orders": (lambda: lambda x: (ops.sort(x, 1)[0], x.argmax(1), ops.cumsum(x, 0)), (images(4, 9),)),
+    "integers": (lambda: lambda x: (x // 3, x % 5, (x << 2).astype(ms.int8)), (ms.Tensor([[7, -8, 9]], ms.int32),)),
+    "elementary": (
+        lambda: lambda x: ops.tanh(x) + ops.exp(-x * x) * ops.erf(x) + ops.log(ops.abs(x) + 1),
+        (images(5, 7),),
+    ),
+}
 
 
 def training_step() -> Any:

@@ -8,21 +8,33 @@ import numpy as np
 import pytest
 
 import mycel as ms
+from mycel import nn
 from mycel.deploy import build
 from tests.deploy.boards import BOARDS, missing_tools, run
-from tests.deploy.networks import LeNet, training_step
+from tests.deploy.networks import PROGRAMS, LeNet, images, training_step
 
 pytestmark = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
 
 
-def _images(*shape: int) -> np.ndarray:
-    return np.random.RandomState(0).randn(*shape).astype("f4")
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_computes_the_same(name: str, target: str, tmp_path: Path) -> None:
+    make, inputs = PROGRAMS[name]
+    ms.set_seed(1)
+    program = make()
+    if isinstance(program, nn.Cell):
+        program.set_train(False)
+    expected = ms.jit(program)(*inputs)
+    done = run(build(program, *inputs, target=target, name="program"), [[x.asnumpy() for x in inputs]] * 2, tmp_path)
+    for found in done.results:
+        for one, other in zip(found, expected if isinstance(expected, tuple) else (expected,)):
+            np.testing.assert_allclose(one, other.asnumpy(), rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("target", BOARDS)
 def test_inference(target: str, tmp_path: Path) -> None:
     ms.set_seed(1)
-    net, x = LeNet().set_train(False), _images(1, 1, 28, 28)
+    net, x = LeNet().set_train(False), images(1, 1, 28, 28).asnumpy()
     library = build(net, ms.Tensor(x), target=target, name="lenet")
     done = run(library, [[x], [x[:, :, ::-1].copy()]], tmp_path)
     for found, given in zip(done.results, (x, x[:, :, ::-1].copy())):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,63 +14,10 @@ from mycel.base.errors import CompileError, Unsupported
 from mycel.deploy import build, targets
 from mycel.engines import buffers
 from tests.deploy.loaded import Loaded
-from tests.deploy.networks import LeNet, training_step
+from tests.deploy.networks import PROGRAMS, images, training_step
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 HERE = "x86-64-v2"
-
-
-class Attention(nn.Cell):
-    def __init__(self) -> None:
-        super().__init__()
-        self.words, self.norm = nn.Embedding(11, 8), nn.LayerNorm((8,))
-        self.query, self.key, self.value = nn.Dense(8, 8), nn.Dense(8, 8), nn.Dense(8, 8)
-
-    def construct(self, tokens: Any) -> Any:
-        x = self.norm(self.words(tokens))
-        scores = ops.softmax(ops.matmul(self.query(x), self.key(x).transpose(0, 2, 1)) / 8**0.5, -1)
-        return ops.gelu(ops.matmul(scores, self.value(x)))
-
-
-class Recurrent(nn.Cell):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.LSTM(5, 6, batch_first=True)
-
-    def construct(self, x: Any) -> Any:
-        return self.layer(x)[0]
-
-
-def _looped(x: Any) -> Any:
-    k = ops.full((), 0, dtype=ms.int32)
-    while k < 5:
-        x = x * 1.5 if x.sum() < 20 else x - 1
-        k = k + 1
-    return x
-
-
-def _images(*shape: int) -> ms.Tensor:
-    return ms.Tensor(np.random.RandomState(0).randn(*shape).astype("f4"))
-
-
-PROGRAMS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
-    "lenet": (LeNet, (_images(1, 1, 28, 28),)),
-    "batch": (LeNet, (_images(3, 1, 28, 28),)),
-    "depthwise": (
-        lambda: nn.SequentialCell(nn.Conv2d(4, 4, 3, group=4), nn.BatchNorm2d(4), nn.ReLU6(), nn.Conv2d(4, 6, 1)),
-        (_images(2, 4, 9, 7),),
-    ),
-    "transposed": (lambda: nn.Conv2dTranspose(3, 4, 3, stride=2), (_images(1, 3, 5, 5),)),
-    "attention": (Attention, (ms.Tensor([[3, 1, 10, 0], [2, 2, 7, 5]], ms.int32),)),
-    "recurrent": (Recurrent, (_images(2, 4, 5),)),
-    "branches and loops": (lambda: _looped, (_images(3, 4),)),
-    "orders": (lambda: lambda x: (ops.sort(x, 1)[0], x.argmax(1), ops.cumsum(x, 0)), (_images(4, 9),)),
-    "integers": (lambda: lambda x: (x // 3, x % 5, (x << 2).astype(ms.int8)), (ms.Tensor([[7, -8, 9]], ms.int32),)),
-    "elementary": (
-        lambda: lambda x: ops.tanh(x) + ops.exp(-x * x) * ops.erf(x) + ops.log(ops.abs(x) + 1),
-        (_images(5, 7),),
-    ),
-}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -104,7 +49,7 @@ def test_a_training_step_trains() -> None:
 
 
 def test_training_takes_little_memory() -> None:
-    x, y = _images(4, 1, 28, 28), ops.zeros((4,), ms.int32)
+    x, y = images(4, 1, 28, 28), ops.zeros((4,), ms.int32)
     library = build(training_step(), x, y, target="cortex-m4", name="train")
     # The first convolution's result with its mask, the pooled maxima and their places: no less.
     assert library.arena_bytes <= 98_304
@@ -133,7 +78,7 @@ def test_an_index_out_of_range_is_told() -> None:
 
 @pytest.mark.parametrize("target", targets())
 def test_every_target_has_an_object(target: str, tmp_path: Path) -> None:
-    library = build(nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.ReLU()), _images(1, 1, 6, 6), target=target, name="small")
+    library = build(nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.ReLU()), images(1, 1, 6, 6), target=target, name="small")
     library.write(tmp_path / "lib")
     raw = (tmp_path / "lib" / "small.o").read_bytes()
     assert raw == library.object and raw.startswith(b"\0asm" if target == "wasm32" else b"\x7fELF")
@@ -144,7 +89,7 @@ def test_every_target_has_an_object(target: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    x = _images(3, 3)
+    x = images(3, 3)
     with pytest.raises(Unsupported, match="no target 'pdp-11'; there are x86-64,"):
         build(ops.relu, x, target="pdp-11")
     with pytest.raises(ValueError, match="no name of a function in C"):
@@ -160,6 +105,6 @@ def test_what_cannot_be_is_refused() -> None:
 def test_parameters_are_as_they_were() -> None:
     step = training_step()
     before = {id(p): buffers.to_array(p._buf, p._type).copy() for p in step.__closure__[1].cell_contents.parameters}
-    build(step, _images(4, 1, 28, 28), ops.zeros((4,), ms.int32), target=HERE)
+    build(step, images(4, 1, 28, 28), ops.zeros((4,), ms.int32), target=HERE)
     for p in step.__closure__[1].cell_contents.parameters:
         np.testing.assert_array_equal(p.asnumpy(), before[id(p)])

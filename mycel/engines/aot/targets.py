@@ -9,18 +9,19 @@ from mycel.engines.native.llvm.target import LEVELS, Target
 
 __all__ = ["named", "names"]
 
-_LINUX, _BARE = "unknown-linux-gnu", "unknown-none-eabi"
+_LINUX, _BARE = "unknown-linux-gnu", "unknown-none-gnueabi"
 
 
 def _x86(level: str, width: int, system: str = _LINUX) -> Target:
     names = list(LEVELS)
     features = frozenset(" ".join(LEVELS[n] for n in names[: names.index(level) + 1]).split())
-    return Target(f"x86_64-{system}", level, "", features, width)
+    return Target(f"x86_64-{system}", level, "", features, width, threads=False)
 
 
 def _other(triple: str, cpu: str, features: str, width: int, copies: bool = True, **layout: str) -> Target:
     present = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
-    return Target(triple, cpu, features, present, width, copies=copies, **layout)
+    bits = 64 if triple.startswith(("aarch64", "riscv64")) else 32
+    return Target(triple, cpu, features, present, width, copies=copies, threads=False, index_bits=bits, **layout)
 
 
 def _cortex_m(architecture: str, cpu: str, width: int, features: str = "", hard: bool = True) -> Target:
@@ -60,7 +61,7 @@ def named(name: str) -> Target:
     Raises Unsupported for other names.
 
     >>> named("cortex-m4").triple
-    'thumbv7em-unknown-none-eabihf'
+    'thumbv7em-unknown-none-gnueabihf'
     """
     if name not in _TARGETS:
         raise Unsupported(f"build: there is no target {name!r}; there are {', '.join(_TARGETS)}")

@@ -118,15 +118,21 @@ class _Generator(ScanWriter):
         )
         self.last_stage = last_stage
         self.begin(0)
+        first, last = (self.resized(name, "i64", int(self.ix[1:])) for name in ("%begin", "%end"))
         self.enter(0)
         if self.rows:
             counts = {k: nest.loops[k].extent for k in self.rows}
             if self.tile is not None:
                 counts[self.tile] = -(-counts[self.tile] // self.lanes)
-            self.row_range(self.rows, {k: self.blocks(k, count) for k, count in counts.items()})
+            named = {k: self.blocks(k, count) for k, count in counts.items()}
             extent: DimLike = pymath.prod(counts.values())
+            if target().threads:
+                self.row_range(self.rows, named, first, last)
+            else:
+                extent = counts[self.rows[0]]
+                self.row_loops(self.rows, named, first, last)
         elif not self.across and nest.loops[-1].kind == "p":
-            self.vector_range("%begin", "%end", self.row_body)
+            self.vector_range(first, last, self.row_body)
             extent = nest.loops[-1].extent
         else:
             self.row_body()
@@ -156,24 +162,39 @@ class _Generator(ScanWriter):
         """Return the number of a loop's iterations, or of blocks of them, that threads divide."""
         return self.word("int", count) if loop == self.tile else str(self.extents[loop])
 
-    def row_range(self, rows: Sequence[int], counts: dict[int, str]) -> None:
-        """Write the outer loops over the rows from begin to end.
+    def row_loops(self, rows: Sequence[int], counts: dict[int, str], start: str, stop: str) -> None:
+        """Write the outer loops one in the other, the first from `start` to `stop`.
 
-        They are two loops: one over the innermost of these loops, the other over all outside it.
+        No position is found by division, as it is where threads share all rows. `rows` are the
+        loops, of as many iterations as `counts` says.
+        """
+        k, *inner = rows
+        if not inner:
+            self.last_rows(k, start, stop)
+            return
+        with self.loop(start, stop, 1) as p, self.scope(k, p):
+            self.enter(self.depth_of[k])
+            self.row_loops(inner, counts, "0", counts[inner[0]])
+
+    def row_range(self, rows: Sequence[int], counts: dict[int, str], begin: str, end: str) -> None:
+        """Write the outer loops over the rows from `begin` to `end`.
+
+        They are two loops: one over the innermost of the loops `rows`, the other over all outside
+        it. `counts` has their iterations.
         """
         e = self.e
         *outer, last = rows
         if not outer:
-            self.last_rows(last, "%begin", "%end")
+            self.last_rows(last, begin, end)
             return
-        with self.stretches("%begin", "%end", counts[last]) as (rest, start, stop):
+        with self.stretches(begin, end, counts[last]) as (rest, start, stop):
             positions: dict[int, str] = {}
             for n, k in enumerate(reversed(outer)):
                 if n == len(outer) - 1:
                     positions[k] = rest
                 else:
-                    positions[k] = e.put(f"urem i64 {rest}, {counts[k]}")
-                    rest = e.put(f"udiv i64 {rest}, {counts[k]}")
+                    positions[k] = e.put(f"urem {self.ix} {rest}, {counts[k]}")
+                    rest = e.put(f"udiv {self.ix} {rest}, {counts[k]}")
             self.nested(outer, positions, lambda: self.last_rows(last, start, stop))
 
     def last_rows(self, k: int, start: str, stop: str) -> None:
@@ -190,18 +211,18 @@ class _Generator(ScanWriter):
         """
         e = self.e
         assert self.tile is not None
-        tile, kind = self.tile, e.vector("i64")
-        start = self.tile_start = e.put(f"mul i64 {block}, {self.lanes}")
-        left = e.put(f"sub i64 {self.extents[tile]}, {start}")
-        few = e.put(f"icmp slt i64 {left}, {self.lanes}")
-        count = e.put(f"select i1 {few}, i64 {left}, i64 {self.lanes}")
-        stop = e.put(f"add i64 {start}, {count}")
-        columns = e.put(f"icmp slt {kind} {self.iota('i64')}, {e.splat(count, 'i64')}")
+        tile, kind = self.tile, e.vector(self.ix)
+        start = self.tile_start = e.put(f"mul {self.ix} {block}, {self.lanes}")
+        left = e.put(f"sub {self.ix} {self.extents[tile]}, {start}")
+        few = e.put(f"icmp slt {self.ix} {left}, {self.lanes}")
+        count = e.put(f"select i1 {few}, {self.ix} {left}, {self.ix} {self.lanes}")
+        stop = e.put(f"add {self.ix} {start}, {count}")
+        columns = e.put(f"icmp slt {kind} {self.iota(self.ix)}, {e.splat(count, self.ix)}")
 
         def body() -> None:
             rows = None
             if self.mask is not None:
-                rows = e.put(f"sub i64 {self.extents[self.vector_loop]}, {self.position[self.vector_loop]}")
+                rows = e.put(f"sub {self.ix} {self.extents[self.vector_loop]}, {self.position[self.vector_loop]}")
             self.fill_tiles(start, columns, rows)
             with self.loop(start, stop, 1) as t, self.scope(tile, t):
                 self.enter(self.depth_of[tile])
@@ -234,17 +255,17 @@ class _Generator(ScanWriter):
             return
         copies = self.most_copies
         group = self.lanes * copies
-        room = e.put(f"sub i64 {end}, {start}")
-        whole = e.put(f"mul i64 {e.put(f'sdiv i64 {room}, {group}')}, {group}")
-        middle = e.put(f"add i64 {start}, {whole}")
+        room = e.put(f"sub {self.ix} {end}, {start}")
+        whole = e.put(f"mul {self.ix} {e.put(f'sdiv {self.ix} {room}, {group}')}, {group}")
+        middle = e.put(f"add {self.ix} {start}, {whole}")
         self.copies = copies
         with self.loop(start, middle, group) as iv, self.scope(loop, iv):
             self.enter(self.depth_of[loop])
             body()
         self.copies = 1
         with self.loop(middle, end, self.lanes) as iv, self.scope(loop, iv):
-            left = e.put(f"sub i64 {end}, {iv}")
-            left32 = self.left = e.put(f"trunc i64 {left} to i32")
+            left = e.put(f"sub {self.ix} {end}, {iv}")
+            left32 = self.left = self.resized(left, self.ix, 32)
             kind = e.vector("i32")
             self.mask = e.put(f"icmp slt {kind} {self.iota('i32')}, {e.splat(left32, 'i32')}")
             self.enter(self.depth_of[loop])

@@ -44,13 +44,13 @@ class MemoryWriter(KernelWriter):
         step = access.offset.coefficient(self.vector_loop)
         base = self.pointer(access.buffer)
         if offset is not None:
-            base = e.put(f"getelementptr {kind}, ptr {base}, i64 {offset}")
+            base = e.put(f"getelementptr {kind}, ptr {base}, {self.ix} {offset}")
         if copy and not is_zero(step):
             if is_one(step):
-                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {copy * self.lanes}")
+                base = e.put(f"getelementptr {kind}, ptr {base}, {self.ix} {copy * self.lanes}")
             else:
-                jump = e.put(f"mul i64 {self.stride(i, self.vector_loop, step)}, {copy * self.lanes}")
-                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {jump}")
+                jump = e.put(f"mul {self.ix} {self.stride(i, self.vector_loop, step)}, {copy * self.lanes}")
+                base = e.put(f"getelementptr {kind}, ptr {base}, {self.ix} {jump}")
         return base
 
     def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
@@ -67,14 +67,14 @@ class MemoryWriter(KernelWriter):
         steps: Optional[str] = None
         if not is_zero(step):
             if is_one(step):
-                steps = self.iota("i64")
+                steps = self.iota(self.ix)
             else:
                 word = self.stride(i, self.vector_loop, step)
-                steps = e.put(f"mul {e.vector('i64')} {e.splat(str(word), 'i64')}, {self.iota('i64')}")
+                steps = e.put(f"mul {e.vector(self.ix)} {e.splat(str(word), self.ix)}, {self.iota(self.ix)}")
         if moved is not None:
-            wide = moved if moved_wide else e.splat(moved, "i64")
-            steps = wide if steps is None else e.put(f"add {e.vector('i64')} {steps}, {wide}")
-        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
+            wide = moved if moved_wide else e.splat(moved, self.ix)
+            steps = wide if steps is None else e.put(f"add {e.vector(self.ix)} {steps}, {wide}")
+        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector(self.ix)} {steps or 'zeroinitializer'}")
 
     def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
         """Return the mask of a vector access: existing lanes that pass guards and index checks.
@@ -117,7 +117,7 @@ class MemoryWriter(KernelWriter):
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:
-                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
             guard = self.guards(access.guards, 0, False)
             if valid is not None:
                 guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
@@ -134,7 +134,7 @@ class MemoryWriter(KernelWriter):
         elif (is_one(step) or small_step(step)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
-                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
             inside = self.all_inside(access, copy, valid) if self.mask is None else None
             if inside is None:
                 value = self.load_near(access, copy, pointer, default, valid)
@@ -287,7 +287,7 @@ class MemoryWriter(KernelWriter):
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:
-                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
             guard = self.guards(access.guards, 0, False)
             if valid is not None:
                 guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
@@ -309,7 +309,7 @@ class MemoryWriter(KernelWriter):
         if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
-                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
             if mask is None:
                 e.do(f"store {vector} {value}, ptr {pointer}, align {size}")
                 return
@@ -320,7 +320,7 @@ class MemoryWriter(KernelWriter):
         if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
             pointer = self.address(access, copy)
             if moved is not None:
-                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
             store_strided(e, step, raw, size, pointer, mask, value)
             return
         pointers = self.lanes_addresses(access, copy, moved, moved_wide)

@@ -354,12 +354,12 @@ def _rows(o: _Order, stack: int, body: str) -> str:
     c = Code()
     c.leave_if(c.op("icmp sge i64", "%begin", "%end"), "void")
     count, parts, n, m, room = (c.load("i64", "%words", str(k)) for k in range(5))
-    x, values, positions = (c.load("ptr", "%words", str(k)) for k in (5, 6, 7))
+    x, values, positions = (c.load("ptr", "%words", str(k), "i64") for k in (5, 6, 7))
     half = c.op("mul i64", room, 16 if o.wide else 8)
     if stack:
         a = c.slot("i8", stack)
     else:
-        a = c.at("i8", c.load("ptr", "%words", "8"), c.op("mul i64", c.op("shl i64", half, 1), "%begin"))
+        a = c.at("i8", c.load("ptr", "%words", "8", "i64"), c.op("mul i64", c.op("shl i64", half, 1), "%begin"))
     b = c.at("i8", a, half)
     start = c.put(f"sdiv i64 {c.put(f'mul i64 {count}, %begin')}, {parts}")
     end = c.put(f"sdiv i64 {c.put(f'mul i64 {count}, %end')}, {parts}")
@@ -413,7 +413,7 @@ def search_text(dtype: DType, side: str, one_row: bool, position: DType) -> str:
     v, copies = VECTOR, 2
     wide, bits = f"<{v} x i64>", o.kind(v)
     n, m = c.load("i64", "%words", "0"), c.load("i64", "%words", "1")
-    rows, values, positions = (c.load("ptr", "%words", str(k)) for k in (2, 3, 4))
+    rows, values, positions = (c.load("ptr", "%words", str(k), "i64") for k in (2, 3, 4))
     before = "ult" if side == "left" else "ule"
     lanes = "<" + ", ".join(f"i64 {k}" for k in range(v)) + ">"
     every = "<" + ", ".join(["i1 true"] * v) + ">"

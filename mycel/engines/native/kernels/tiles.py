@@ -53,9 +53,9 @@ class TileWriter(MemoryWriter):
             for lane in range(lanes):
                 here = columns
                 if lane:
-                    pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {step}")
+                    pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {step}")
                     if rows is not None:
-                        there = e.splat(e.put(f"icmp sgt i64 {rows}, {lane}"), "i1")
+                        there = e.splat(e.put(f"icmp sgt {self.ix} {rows}, {lane}"), "i1")
                         here = e.put(f"and {mask} {columns}, {there}")
                 values.append(
                     e.intrinsic(
@@ -66,7 +66,7 @@ class TileWriter(MemoryWriter):
                     )
                 )
             for k, value in enumerate(self.transposed(vector, values)):
-                at = e.put(f"getelementptr {kind}, ptr {name}, i64 {k * lanes}")
+                at = e.put(f"getelementptr {kind}, ptr {name}, {self.ix} {k * lanes}")
                 e.do(f"store {vector} {value}, ptr {at}, align {min(64, size * lanes)}")
 
     def transposed(self, vector: str, values: list[str]) -> list[str]:
@@ -92,7 +92,9 @@ class TileWriter(MemoryWriter):
     def load_tile(self, access: Access) -> str:
         """Return the vector of V at the current position of T, in memory's type."""
         e = self.e
+        assert self.tile is not None
         kind, size = self.raw_type(access), access.buffer.dtype.itemsize
-        row = e.put(f"mul i64 {e.put(f'sub i64 {self.position[self.tile]}, {self.tile_start}')}, {self.lanes}")  # type: ignore[index]
-        at = e.put(f"getelementptr {kind}, ptr {self.tiles[access]}, i64 {row}")
+        row = e.put(f"sub {self.ix} {self.position[self.tile]}, {self.tile_start}")
+        row = e.put(f"mul {self.ix} {row}, {self.lanes}")
+        at = e.put(f"getelementptr {kind}, ptr {self.tiles[access]}, {self.ix} {row}")
         return e.put(f"load {e.vector(kind)}, ptr {at}, align {min(64, size * self.lanes)}")

@@ -67,6 +67,8 @@ class KernelWriter:
         self.words: list[Word] = []
         self.entry: list[str] = []
         self.pointers: dict[Any, str] = {}
+        # The type of positions, and the bits of those that guards and vectors of lanes compare.
+        self.ix = f"i{target().index_bits}"
         self.near = 64 if reaches_far(nest) else 32
         self.scopes: list[dict[Any, Any]] = [{}]
         self.offsets: list[dict[int, Optional[str]]] = [{}]
@@ -160,7 +162,10 @@ class KernelWriter:
         for x in found if len(found) <= MOST_CONSTANTS else ():
             bits = int(np.float32(x.data[0]).view(np.uint32))
             word = self.word("int", bits)
-            self.entry += [f"  {word}t = trunc i64 {word} to i32", f"  {word}f = bitcast i32 {word}t to float"]
+            if self.ix == "i64":
+                self.entry.append(f"  {word}t = trunc i64 {word} to i32")
+            bits_of = f"{word}t" if self.ix == "i64" else word
+            self.entry.append(f"  {word}f = bitcast i32 {bits_of} to float")
             self.loaded[id(x)] = f"{word}f"
             if self.wide:
                 kind = f"<{self.lanes} x float>"
@@ -174,8 +179,19 @@ class KernelWriter:
         index = len(self.words)
         self.words.append((kind, value))
         self.entry.append(f"  {name}p = getelementptr i64, ptr %words, i64 {index}")
-        self.entry.append(f"  {name} = load {'i64' if kind == 'int' else 'ptr'}, ptr {name}p")
+        if kind != "int" or self.ix == "i64":
+            self.entry.append(f"  {name} = load {'i64' if kind == 'int' else 'ptr'}, ptr {name}p")
+        else:
+            self.entry += [f"  {name}l = load i64, ptr {name}p", f"  {name} = trunc i64 {name}l to {self.ix}"]
         return name
+
+    def resized(self, value: str, kind: str, bits: int, wide: bool = False) -> str:
+        """Return an index of type `kind` as one of `bits` bits, both vectors where `wide`."""
+        other, e = f"i{bits}", self.e
+        if other == kind:
+            return value
+        how = "trunc" if bits < int(kind[1:]) else "sext"
+        return e.put(f"{how} {e.vector(kind) if wide else kind} {value} to {e.vector(other) if wide else other}")
 
     def pointer(self, buffer: Any) -> str:
         if id(buffer) not in self.pointers:
@@ -196,15 +212,15 @@ class KernelWriter:
         before = e.block
         e.label(head)
         iv, following = e.name(), e.name()
-        e.do(f"{iv} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
-        e.do(f"br i1 {e.put(f'icmp slt i64 {iv}, {end}')}, label %{body}, label %{leave}")
+        e.do(f"{iv} = phi {self.ix} [ {start}, %{before} ], [ {following}, %{latch} ]")
+        e.do(f"br i1 {e.put(f'icmp slt {self.ix} {iv}, {end}')}, label %{body}, label %{leave}")
         e.label(body)
         yield iv
         if self.listens:
             self.listen()
         e.do(f"br label %{latch}")
         e.label(latch)
-        e.do(f"{following} = add i64 {iv}, {step}")
+        e.do(f"{following} = add {self.ix} {iv}, {step}")
         e.do(f"br label %{head}")
         e.label(leave)
 
@@ -241,19 +257,19 @@ class KernelWriter:
         before = e.block
         e.label(head)
         p, following = e.name(), e.name()
-        e.do(f"{p} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
-        e.do(f"br i1 {e.put(f'icmp slt i64 {p}, {end}')}, label %{body}, label %{leave}")
+        e.do(f"{p} = phi {self.ix} [ {start}, %{before} ], [ {following}, %{latch} ]")
+        e.do(f"br i1 {e.put(f'icmp slt {self.ix} {p}, {end}')}, label %{body}, label %{leave}")
         e.label(body)
-        number = e.put(f"udiv i64 {p}, {extent}")
-        first = e.put(f"sub i64 {p}, {e.put(f'mul i64 {number}, {extent}')}")
-        reach = e.put(f"add i64 {first}, {e.put(f'sub i64 {end}, {p}')}")
-        less = e.put(f"icmp slt i64 {reach}, {extent}")
-        stop = e.put(f"select i1 {less}, i64 {reach}, i64 {extent}")
+        number = e.put(f"udiv {self.ix} {p}, {extent}")
+        first = e.put(f"sub {self.ix} {p}, {e.put(f'mul {self.ix} {number}, {extent}')}")
+        reach = e.put(f"add {self.ix} {first}, {e.put(f'sub {self.ix} {end}, {p}')}")
+        less = e.put(f"icmp slt {self.ix} {reach}, {extent}")
+        stop = e.put(f"select i1 {less}, {self.ix} {reach}, {self.ix} {extent}")
         yield number, first, stop
         e.do(f"br label %{latch}")
         e.label(latch)
-        done = e.put(f"sub i64 {stop}, {first}")
-        e.do(f"{following} = add i64 {p}, {done}")
+        done = e.put(f"sub {self.ix} {stop}, {first}")
+        e.do(f"{following} = add {self.ix} {p}, {done}")
         e.do(f"br label %{head}")
         e.label(leave)
 
@@ -272,8 +288,8 @@ class KernelWriter:
                 stride = access.offset.coefficient(loop)
                 if not is_zero(stride) and position != 0:
                     step = self.stride(i, loop, stride)
-                    moved = position if step is None else self.e.put(f"mul i64 {position}, {step}")
-                    mine[i] = moved if mine.get(i) is None else self.e.put(f"add i64 {mine[i]}, {moved}")
+                    moved = position if step is None else self.e.put(f"mul {self.ix} {position}, {step}")
+                    mine[i] = moved if mine.get(i) is None else self.e.put(f"add {self.ix} {mine[i]}, {moved}")
         self.offsets.append(mine)
         try:
             yield
@@ -370,24 +386,24 @@ class KernelWriter:
             if isinstance(at, int):
                 const = const + c * at
                 continue
-            term = at if is_one(c) else e.put(f"mul i64 {at}, {self.number(c)}")
-            total = term if total is None else e.put(f"add i64 {total}, {term}")
+            term = at if is_one(c) else e.put(f"mul {self.ix} {at}, {self.number(c)}")
+            total = term if total is None else e.put(f"add {self.ix} {total}, {term}")
         step: Any = position.coefficient(self.vector_loop) if wide else 0
         const = const + step * copy * self.lanes
         if total is None:
             base = total = self.number(const)
             narrow_known = not isinstance(const, Dim)
         else:
-            base = total if is_zero(const) else e.put(f"add i64 {total}, {self.number(const)}")
+            base = total if is_zero(const) else e.put(f"add {self.ix} {total}, {self.number(const)}")
             narrow_known = False
         kind = f"i{bits}"
-        if bits < 64 and not narrow_known:
-            base = e.put(f"trunc i64 {base} to {kind}")
+        if not narrow_known:
+            base = self.resized(base, self.ix, bits)
         if not wide:
             return base
         if not isinstance(step, Dim):
             return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {self.iota(kind, 0, step)}")
-        word = self.number(step) if bits == 64 else e.put(f"trunc i64 {self.number(step)} to {kind}")
+        word = self.resized(self.number(step), self.ix, bits)
         lanes = e.put(f"mul {e.vector(kind)} {e.splat(word, kind)}, {self.iota(kind)}")
         return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {lanes}")
 
@@ -422,7 +438,7 @@ class KernelWriter:
     def limit(self, position: Affine, size: Any) -> str:
         """Return the size that a guard compares with, in the type of positions."""
         word = self.size_word(position, size)
-        return word if self.near == 64 else self.e.put(f"trunc i64 {word} to i32")
+        return self.resized(word, self.ix, self.near)
 
     def size_word(self, position: Affine, size: Any) -> str:
         key = ("size", position, size)
@@ -446,8 +462,8 @@ class KernelWriter:
         for n, (x, stride, size, site) in enumerate(access.dynamic):
             values = self.widened(x, wide)
             number = emit.cast(e, wide, values[copy if len(values) > 1 else 0], x.dtype, D.int64)
-            limit: str = self.word_once(("dynamic", access, n), size)
-            step: str = self.word_once(("step", access, n), stride)
+            limit: str = self.resized(self.word_once(("dynamic", access, n), size), self.ix, 64)
+            step: str = self.resized(self.word_once(("step", access, n), stride), self.ix, 64)
             if wide:
                 limit, step = e.splat(limit, "i64"), e.splat(step, "i64")
             zero = "zeroinitializer" if wide else "0"
@@ -462,14 +478,14 @@ class KernelWriter:
             moved = e.put(f"mul {kind} {safe}, {step}")
             total = moved if total is None else e.put(f"add {kind} {total}, {moved}")
             valid = inside if valid is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {valid}, {inside}")
-        return total, valid
+        return None if total is None else self.resized(total, "i64", int(self.ix[1:]), wide), valid
 
     def check(self, x: Expr) -> list[str]:
         """Return the values of an index, and report those out of range."""
         e, site, wide = self.e, x.data, self.varies[id(x)]
         values = self.widened(x.args[0], wide)
         kind = e.vector("i64") if wide else "i64"
-        limit: str = self.word_once(("limit", id(site)), site.size)
+        limit: str = self.resized(self.word_once(("limit", id(site)), site.size), self.ix, 64)
         if wide:
             limit = e.splat(limit, "i64")
         for value in values:

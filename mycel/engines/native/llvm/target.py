@@ -43,7 +43,8 @@ class Target:
     `triple` and `cpu` are LLVM's names, `features` what differs from the processor's own, in LLVM's
     form, and `feature_set` the names of all that it has. `vector_bytes` is the width of vectors.
     `copies` says whether there is memory for copies of operands in another order, which pay where
-    vectors are read. `reloc`, `model` and `abi` are LLVM's relocation model, code model and name of
+    vectors are read; `threads`, whether threads divide a program's work; `index_bits`, the width of
+    positions. `reloc`, `model` and `abi` are LLVM's relocation model, code model and name of
     the calling convention. `identity` tells targets of different code apart: code made for another
     processor of the same features runs as well, and at most its instructions are in another order.
     """
@@ -57,6 +58,8 @@ class Target:
     model: str = "default"
     abi: str = ""
     copies: bool = True
+    threads: bool = True
+    index_bits: int = 64
     identity: str = field(init=False, compare=False, default="")
 
     def __post_init__(self) -> None:
@@ -66,7 +69,7 @@ class Target:
             self.features or self.cpu,
             self.vector_bytes,
             self.layout,
-            self.copies,
+            (self.copies, self.threads, self.index_bits),
             _FORMAT,
         )
         text = "|".join(map(str, facts))

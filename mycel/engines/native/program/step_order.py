@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from mycel.engines.native.kernels.nest import Buffer
-from mycel.engines.native.llvm.target import host, target
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.inplace import possible_overwrites
 from mycel.engines.native.lowering.steps import Call, HostCall, Step
 from mycel.ir.dims import DimLike
@@ -46,11 +46,11 @@ def schedule(
     orders are tried.
     """
     plan = Plan(steps, {id(b) for b in kept}, number)
-    if sum(plan.size.values()) < LEAST and target() is host():
+    if sum(plan.size.values()) < LEAST and target().threads:
         return list(steps)
     plan.connect(over)
     depths: Sequence[int] = (DEPTH,)
-    if target() is not host():
+    if not target().threads:
         plan.takes, depths = possible_overwrites(steps), range(1, DEPTH + 1)
     orders = [plan.order(depth) for depth in depths]
     before, (after, order) = plan.peak(range(len(steps))), min((plan.peak(order), order) for order in orders)

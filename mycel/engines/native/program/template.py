@@ -14,7 +14,7 @@ from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.llvm import jit
-from mycel.engines.native.llvm.target import host, target
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.dense_call import DenseCall, Number
 from mycel.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel.engines.native.lowering.lower import lower
@@ -164,7 +164,7 @@ class Template:
         self.steps = self.ordered(aliases)
         self.final_places(self.steps, aliases)
         found: list[list[Step]] = []
-        if target() is host():
+        if target().threads:
             # Other processors run one step at a time.
             self.steps, found = batches(self.steps, aliases, hint)
         self.all_steps = list(flat(self.steps))
