@@ -10,7 +10,7 @@ from mycel.base.atomic_files import replacing
 from mycel.base.errors import Unsupported
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
-from mycel.engines.aot.module import ALIGN
+from mycel.engines.aot.plan import ALIGN
 from mycel.engines.aot.wasm import linked
 
 __all__ = ["WebModule", "web"]

@@ -26,7 +26,7 @@ class Loaded:
         self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
 
     def __call__(self, *tensors: Any) -> Any:
-        given = [np.ascontiguousarray(t.asnumpy() if isinstance(t, ms.Tensor) else t) for t in tensors]
+        given = [np.asarray(t.asnumpy() if isinstance(t, ms.Tensor) else t, order="C") for t in tensors]
         for argument, array in zip(self.library.inputs, given):
             assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
         before = [a.copy() for a in given]

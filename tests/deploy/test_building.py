@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from mycel import nn, ops
 from mycel.base.errors import CompileError, Unsupported
 from mycel.deploy import build, targets
 from mycel.engines import buffers
+from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import PROGRAMS, images, training_step
 
@@ -108,3 +110,13 @@ def test_parameters_are_as_they_were() -> None:
     build(step, images(4, 1, 28, 28), ops.zeros((4,), ms.int32), target=HERE)
     for p in step.__closure__[1].cell_contents.parameters:
         np.testing.assert_array_equal(p.asnumpy(), before[id(p)])
+
+
+@pytest.mark.parametrize("target", ["x86-64", HERE, "wasm32"])
+def test_random_graphs(target: str, tmp_path: Path) -> None:
+    if target == "wasm32" and shutil.which("node") is None:
+        pytest.skip("Node is not installed")
+    run = random_graphs.runner(target, tmp_path)
+    # These sort, draw from several types of floats, and loop.
+    for seed in (5, 10, 12):
+        assert not random_graphs.check_seed(seed, target, run)

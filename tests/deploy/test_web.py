@@ -133,7 +133,7 @@ def test_other_targets_are_refused() -> None:
 
 def test_the_memory_is_what_the_module_says() -> None:
     module = web(build(_network(), ops.ones((1, 1, 8, 8)), target="wasm32"))
-    assert module.memory_bytes < len(module.wasm) + (16 << 10) + 8192
+    assert module.memory_bytes < len(module.wasm) + 8192
     assert "net" not in module.script.split("export")[0]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import llvmlite.binding as llvm
 
 from mycel.base.errors import Unsupported
@@ -18,14 +20,18 @@ def _x86(level: str, width: int, system: str = _LINUX) -> Target:
     return Target(f"x86_64-{system}", level, "", features, width, threads=False)
 
 
-def _other(triple: str, cpu: str, features: str, width: int, copies: bool = True, **layout: str) -> Target:
+def _other(
+    triple: str, cpu: str, features: str, width: int, copies: bool = True, stack: int = 4096, **layout: str
+) -> Target:
     present = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
     bits = 64 if triple.startswith(("aarch64", "riscv64")) else 32
-    return Target(triple, cpu, features, present, width, copies=copies, threads=False, index_bits=bits, **layout)
+    facts: dict[str, Any] = {"copies": copies, "threads": False, "index_bits": bits, "stack": stack, **layout}
+    return Target(triple, cpu, features, present, width, **facts)
 
 
 def _cortex_m(architecture: str, cpu: str, width: int, features: str = "", hard: bool = True) -> Target:
-    return _other(f"{architecture}-{_BARE}{'hf' if hard else ''}", cpu, features, width, copies=False, reloc="static")
+    triple = f"{architecture}-{_BARE}{'hf' if hard else ''}"
+    return _other(triple, cpu, features, width, copies=False, stack=1024, reloc="static")
 
 
 # Vectors of eight bytes are two numbers in registers of one: loops are unrolled by it.
@@ -43,7 +49,7 @@ _TARGETS: dict[str, Target] = {
     "cortex-m33": _cortex_m("thumbv8m.main", "cortex-m33", 8),
     "cortex-m55": _cortex_m("thumbv8.1m.main", "cortex-m55", 16, "+mve.fp"),
     "riscv32": _other(
-        "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, copies=False, reloc="static", abi="ilp32f"
+        "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, False, 1024, reloc="static", abi="ilp32f"
     ),
     "riscv64": _other(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c", 8, model="medium", abi="lp64d"),
     "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory", 16, reloc="static"),

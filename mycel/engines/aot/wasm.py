@@ -11,6 +11,7 @@ https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from mycel.base.errors import Unsupported
 __all__ = ["Linked", "linked"]
 
 PAGE = 1 << 16
-STACK = 16 << 10
+_SPARE = 1024
 MOST = 1 << 32
 _HEAD = b"\0asm\1\0\0\0"
 _CUSTOM, _TYPES, _IMPORTS, _FUNCTIONS, _MEMORY, _GLOBALS, _EXPORTS, _CODE, _DATA = 0, 1, 2, 3, 5, 6, 7, 10, 11
@@ -27,6 +28,10 @@ _FUNCTION, _DATUM, _GLOBAL = 0, 1, 2
 _SEGMENTS, _SYMBOLS = 5, 8
 _UNDEFINED, _NAMED = 0x10, 0x40
 _I32, _I32_CONST, _END = 0x7F, 0x41, 0x0B
+# How a function takes stack: it gets the pointer (global 0), may keep it in locals, and subtracts a
+# constant. It may round the result down to a multiple of 64.
+_LEB = rb"[\x80-\xff]*[\x00-\x7f]"
+_FRAME = re.compile(rb"\x23\x80{4}\x00(?:[\x20-\x22]" + _LEB + rb"){0,6}\x41(" + _LEB + rb")\x6b", re.DOTALL)
 
 # The kinds of places that wait for an index, and of those that wait for an address.
 _INDICES = {0: "function", 6: "type", 7: "global"}
@@ -116,7 +121,8 @@ def linked(data: bytes, exports: Sequence[str], room: int) -> Linked:
     """
     parts = _parsed(data)
     _check_imports(parts)
-    addresses, state, free = _addresses(parts)
+    stack = _stack(parts)
+    addresses, state, free = _addresses(parts, stack)
     if free + room > MOST:
         raise Unsupported(f"build: {free + room:,} bytes of memory; a module of WebAssembly has at most {MOST:,}")
     code = _patched(parts, _CODE, addresses)
@@ -124,11 +130,11 @@ def linked(data: bytes, exports: Sequence[str], room: int) -> Linked:
     functions = {s.name: s.index for s in parts.symbols if s.kind == _FUNCTION}
     exported = [_text("memory") + b"\2\0"]
     exported += [_text(name) + b"\0" + _number(functions[name]) for name in exports]
-    stack = bytes([_I32, 1, _I32_CONST]) + _signed(STACK) + bytes([_END])
+    top = bytes([_I32, 1, _I32_CONST]) + _signed(stack) + bytes([_END])
     module = _HEAD + _section(_TYPES, parts.sections[_TYPES]) + _section(_FUNCTIONS, parts.sections[_FUNCTIONS])
     pages = -(-(free + room) // PAGE)
     module += _section(_MEMORY, _list([b"\1" + _number(pages) + _number(pages)]))
-    module += _section(_GLOBALS, _list([stack])) + _section(_EXPORTS, _list(exported)) + _section(_CODE, code)
+    module += _section(_GLOBALS, _list([top])) + _section(_EXPORTS, _list(exported)) + _section(_CODE, code)
     kept = []
     for start, size, address in zip(parts.starts, map(len, parts.segments), addresses):
         if content := raw[start : start + size].rstrip(b"\0"):
@@ -228,12 +234,21 @@ def _check_imports(parts: _Object) -> None:
         raise Unsupported(f"build: a module of WebAssembly has no {', '.join(missing)}, which this program calls")
 
 
-def _addresses(parts: _Object) -> tuple[list[int], int, int]:
+def _stack(parts: _Object) -> int:
+    """Return the bytes of stack that a module needs: what its functions take, each once.
+
+    A function begins by moving the pointer down; none calls itself.
+    """
+    taken = (_Reader(found[1]).signed() + 64 for found in _FRAME.finditer(parts.sections[_CODE]))
+    return -(-(sum(taken) + _SPARE) // 16) * 16
+
+
+def _addresses(parts: _Object, stack: int) -> tuple[list[int], int, int]:
     """Return the addresses of the segments, behind the stack, constants before what is written.
 
     Then come the first address of what is written, and the first behind it.
     """
-    at, state, result = STACK, -1, [0] * len(parts.segments)
+    at, state, result = stack, -1, [0] * len(parts.segments)
     for number in sorted(range(len(result)), key=lambda n: not parts.names[n].startswith(".rodata")):
         if state < 0 and not parts.names[number].startswith(".rodata"):
             state = at = -(-at // 16) * 16

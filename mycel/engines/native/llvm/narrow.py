@@ -2,8 +2,8 @@
 
 LLVM turns the conversions that a processor lacks into calls of a support library that is missing
 when code is generated at run time, and processors with a conversion to bfloat16 flush its subnormal
-numbers. So conversions of bfloat16, and of float16 without F16C, are integer arithmetic on the
-bits. They round to nearest, ties to even, and keep infinities, NaNs and subnormal numbers (IEEE
+numbers. So conversions of bfloat16, and of float16 where there are none, are integer arithmetic on
+the bits. They round to nearest, ties to even, and keep infinities, NaNs and subnormal numbers (IEEE
 754-2019, section 4.3).
 
 Narrowing a value that was widened gives the original value back; a value that is known to be a
@@ -32,7 +32,15 @@ _REBIAS_FACTOR = (127 + 127 - 15) << 23
 
 
 def _has_half() -> bool:
-    return not target().is_family("x86_64") or "f16c" in target().feature_set
+    """Return whether the processor converts float16; what LLVM calls otherwise is not there."""
+    here = target()
+    if here.is_family("x86_64"):
+        return "f16c" in here.feature_set
+    if here.is_family("riscv"):
+        return "zfhmin" in here.feature_set
+    if here.is_family("thumb"):
+        return here.triple.endswith("hf")
+    return not here.is_family("wasm")
 
 
 class _Bits:

@@ -44,9 +44,10 @@ class Target:
     form, and `feature_set` the names of all that it has. `vector_bytes` is the width of vectors.
     `copies` says whether there is memory for copies of operands in another order, which pay where
     vectors are read; `threads`, whether threads divide a program's work; `index_bits`, the width of
-    positions. `reloc`, `model` and `abi` are LLVM's relocation model, code model and name of
-    the calling convention. `identity` tells targets of different code apart: code made for another
-    processor of the same features runs as well, and at most its instructions are in another order.
+    positions; `stack`, the bytes that a kernel may take of the stack to work in. `reloc`, `model`
+    and `abi` are LLVM's relocation model, code model and name of the calling convention. `identity`
+    tells targets of different code apart: code made for another processor of the same features runs
+    as well, and at most its instructions are in another order.
     """
 
     triple: str
@@ -60,6 +61,7 @@ class Target:
     copies: bool = True
     threads: bool = True
     index_bits: int = 64
+    stack: int = 96 << 10
     identity: str = field(init=False, compare=False, default="")
 
     def __post_init__(self) -> None:
@@ -69,7 +71,7 @@ class Target:
             self.features or self.cpu,
             self.vector_bytes,
             self.layout,
-            (self.copies, self.threads, self.index_bits),
+            (self.copies, self.threads, self.index_bits, self.stack),
             _FORMAT,
         )
         text = "|".join(map(str, facts))

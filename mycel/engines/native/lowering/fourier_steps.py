@@ -24,6 +24,7 @@ from mycel.engines.native.kernels.fourier_vectors import vector_lanes
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.llvm.target import target as in_force
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import DimLike, is_one, product, same
@@ -32,7 +33,7 @@ from mycel.ir.graph import Node
 __all__ = ["fourier_step"]
 
 # Bytes of scratch memory on the stack, and of all parts that have their own in the arena.
-STACK, ARENA, PARTS = 96 << 10, 16 << 20, 32
+ARENA, PARTS = 16 << 20, 32
 # Numbers for each lane of a vector that tables on the stack hold.
 IN_TABLES = 256
 # What a complex number costs, in elements of a plain kernel.
@@ -164,7 +165,7 @@ def _run(steps: StepBuilder, node: Node, parts: list[View], axes: _Axes, target:
         stack=True,
     )
     scratch = scratch_elements(form) * dtype.itemsize
-    if scratch > STACK:
+    if scratch > in_force().stack:
         form = Form(**{**form.__dict__, "stack": False})
     # Lines of one batch are the sequences; else those behind, once for each before.
     outer, count = (axes.before, axes.behind) if columns or table else (1, axes.before)

@@ -14,6 +14,7 @@ from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.ordering_ir import PAD, record_bytes, search_text, sort_text, top_text
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, element_count, row_major
+from mycel.engines.native.llvm.target import target as in_force
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.filling import fill_zeros
 from mycel.ir.dims import DimLike, product, same
@@ -72,9 +73,10 @@ def _run(
 ) -> None:
     dtype, n = rows.buffer.dtype, rows.shape[-1]
     count = product(rows.shape[:-1])
-    parts: DimLike = min(count, PARTS) if type(count) is int else count
+    here = in_force()
+    parts: DimLike = min(count, PARTS if here.threads else 1) if type(count) is int else count
     scratch = half * (2 * record_bytes(dtype))
-    stack = type(scratch) is int and scratch <= STACK
+    stack = type(scratch) is int and scratch <= min(STACK, here.stack)
     writes = [v.buffer for v in results]
     words: list[Word] = [("int", count), ("int", parts), ("int", n), ("int", m), ("int", half)]
     words += [("pointer", rows.buffer), *[("pointer", b) for b in writes]]

@@ -1,0 +1,178 @@
+"""Random graphs as libraries for other machines, which must compute what the reference does.
+
+    python -m tests.deploy.random_graphs TARGET FIRST COUNT
+
+The graphs are those of `tests.engines.random_graphs`. Libraries for x86-64 run in this process,
+with canaries; modules of WebAssembly in Node; those for AArch64, ARMv7 and RISC-V in programs of C
+that the system's cross compilers link and qemu runs. What a library refuses is counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mycel.base.errors import Unsupported
+from mycel.deploy import web
+from mycel.engines.aot.library import Library, library_of
+from mycel.engines.reference.evaluation import evaluate
+from mycel.ir.types import TensorType
+from tests.deploy.loaded import Loaded
+from tests.engines.random_graphs import RandomGraph, difference
+
+__all__ = ["check_seed", "runner"]
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+Run = Callable[[Library, Arrays], list[Any]]
+
+# For a target: the compiler that links its programs, options of the compiler, and the emulator.
+EMULATED = {
+    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
+    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
+}
+_MAIN = """
+#include "f.h"
+#include <stdio.h>
+@BUFFERS@
+static unsigned char arena[F_ARENA_BYTES + 64] __attribute__((aligned(64)));
+int main(void) {
+    int status;
+@READ@
+    for (int k = 0; k < 64; k++) arena[F_ARENA_BYTES + k] = 171;
+    status = f(@ARGUMENTS@, arena);
+    for (int k = 0; k < 64; k++) if (arena[F_ARENA_BYTES + k] != 171) return 99;
+    if (status) return 98;
+@WRITE@
+    return 0;
+}
+"""
+_SCRIPT = """
+import { readFileSync, writeFileSync } from "node:fs";
+import { load, inputs, outputs } from "./f.mjs";
+const model = await load(readFileSync("f.wasm")), given = readFileSync("given");
+let at = 0;
+const raw = (a) => new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
+for (const { name } of inputs) {
+  const place = raw(model.inputs[name]);
+  place.set(given.subarray(at, at += place.length));
+}
+model.call();
+writeFileSync("made", Buffer.concat(outputs.map(({ name }) => raw(model.outputs[name]))));
+"""
+
+
+def check_seed(seed: int, target: str, run: Run) -> str:
+    """What is wrong with the library of a seed's graph, or why it is none; else empty."""
+    made = RandomGraph(seed)
+    with np.errstate(all="ignore"):
+        want = evaluate(made.graph, made.arrays)
+        names = [f"x{k}" for k in range(len(made.graph.inputs))]
+        try:
+            library = library_of(made.graph, names, [], {}, target, "f")
+        except Unsupported as error:
+            return f"refused: {str(error).splitlines()[0][:70]}"
+        try:
+            got = run(library, made.arrays)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        found = [(k, d) for k, (v, g, w) in enumerate(zip(made.known, got, want)) if (d := difference(v, g, w))]
+    return "; ".join(f"output {k}: {d}" for k, d in found)
+
+
+def runner(target: str, folder: Path) -> Run:
+    """What runs the libraries of a target, with files in a folder."""
+
+    def linked(library: Library, arrays: Arrays) -> list[Any]:
+        got = Loaded(library)(*arrays)
+        return list(got) if isinstance(got, tuple) else [got]
+
+    def in_node(library: Library, arrays: Arrays) -> list[Any]:
+        web(library).write(folder)
+        (folder / "main.mjs").write_text(_SCRIPT)
+        return _ran(["node", "main.mjs"], library, arrays, folder)
+
+    def emulated(library: Library, arrays: Arrays) -> list[Any]:
+        compiler, emulator = EMULATED[target]
+        library.write(folder)
+        (folder / "main.c").write_text(_program(library))
+        subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o"], cwd=folder, check=True)
+        return _ran([emulator, "./f"], library, arrays, folder)
+
+    if target in EMULATED:
+        return emulated
+    return in_node if target == "wasm32" else linked
+
+
+def _ran(command: Sequence[str], library: Library, arrays: Arrays, folder: Path) -> list[Any]:
+    """The results of a program that reads the file `given` and writes `made`."""
+    (folder / "given").write_bytes(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
+    (folder / "made").unlink(missing_ok=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-300:]}")
+    raw, at, results = (folder / "made").read_bytes(), 0, []
+    for argument in library.outputs:
+        size = int(argument.type.nbytes)
+        results.append(np.frombuffer(raw[at : at + size], argument.type.dtype.numpy).reshape(argument.type.shape))
+        at += size
+    assert at == len(raw)
+    return results
+
+
+def _program(library: Library) -> str:
+    """A program of C around a library, with canaries behind the arena."""
+
+    def size(kind: TensorType) -> int:
+        return max(int(np.prod(kind.shape)), 1)
+
+    every = (*library.inputs, *library.outputs)
+    read = ['    FILE *file = fopen("given", "rb");']
+    write = ['    file = fopen("made", "wb");']
+    for a in library.inputs:
+        read.append(f"    if (fread({a.name}, 1, {int(a.type.nbytes)}, file) != {int(a.type.nbytes)}) return 97;")
+    write += [f"    fwrite({a.name}, 1, {int(a.type.nbytes)}, file);" for a in library.outputs]
+    parts = {
+        "BUFFERS": "\n".join(f"static {a.c_type} {a.name}[{size(a.type)}];" for a in every),
+        "READ": "\n".join(read),
+        "ARGUMENTS": ", ".join(a.name for a in every),
+        "WRITE": "\n".join([*write, "    fclose(file);"]),
+    }
+    text = _MAIN
+    for word, value in parts.items():
+        text = text.replace(f"@{word}@", value)
+    return text
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check seeds; the number of those that fail, at most 100."""
+    target, first, count = arguments[0], int(arguments[1]), int(arguments[2])
+    needed = EMULATED.get(target, ("node",) if target == "wasm32" else ())
+    if missing := [tool for tool in needed if shutil.which(tool) is None]:
+        raise SystemExit(f"{target} needs {' and '.join(missing)}")
+    begun, refused, failed = time.monotonic(), Counter[str](), 0
+    with tempfile.TemporaryDirectory() as folder:
+        run = runner(target, Path(folder))
+        for seed in range(first, first + count):
+            wrong = check_seed(seed, target, run)
+            if wrong.startswith("refused"):
+                refused[wrong] += 1
+            elif wrong:
+                failed += 1
+                print(f"seed {seed}: {wrong}", flush=True)
+    print(f"{target}: {count} graphs from {first}, {failed} failed, {refused.total()} refused, ", end="")
+    print(f"{time.monotonic() - begun:.0f} s", *[f"{n} x {what}" for what, n in refused.most_common(8)], sep="\n  ")
+    return min(failed, 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
