@@ -1,6 +1,8 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
+from mycel.quantisation.layers import fake_quant
 from mycel.quantisation.network import Quantised, Report
 from mycel.quantisation.post_training import Refused, quantise
+from mycel.quantisation.training import quantisation_aware
 
-__all__ = ["Quantised", "Refused", "Report", "quantise"]
+__all__ = ["Quantised", "Refused", "Report", "fake_quant", "quantisation_aware", "quantise"]

@@ -21,6 +21,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.prims import elementwise as E
 from mycel.prims.conv import conv
 from mycel.prims.normalization import softmax
+from mycel.prims.quantisation import fake_quant
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.observing import METHODS, Observer
 from mycel.train.graph_file import Model
@@ -214,10 +215,17 @@ def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
     """Return the network of integers of a graph of rounded values."""
     small = lowered(rounded, given.rounding, given.integer_ends)
     floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]
-    bits = [given.weight_bits] * len(weights_of(model.graph))
+    bits = [bits_of(n.inputs[1]) for n in weights_of(rounded)]
     report = Report(constant_bytes(small.graph), constant_bytes(model.graph), floats, bits)
     simulated = LoadedGraph(_with(model, rounded))
     return Quantised(model, small, simulated, report)
+
+
+def bits_of(weight: Node) -> int:
+    """Return how many bits the steps of weights have; 32 where they are not rounded."""
+    if weight.prim is not fake_quant:
+        return 32
+    return int(weight.params["high"] - weight.params["low"]).bit_length()
 
 
 def _with(model: Model, graph: Graph) -> Model:

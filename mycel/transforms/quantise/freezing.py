@@ -18,7 +18,7 @@ from mycel.prims.collectives import COLLECTIVES
 from mycel.prims.elementwise import SELECT
 from mycel.prims.quantisation import fake_quant
 from mycel.prims.random import random_bits
-from mycel.prims.shape import BROADCAST_TO
+from mycel.prims.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 from mycel.transforms.opening import without_calls
 from mycel.transforms.rewrite import holds_graphs, sizes_in
 
@@ -83,6 +83,31 @@ def computed(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     return [image[o] for o in outputs]
 
 
+def _moved(node: Node, rounded: Node) -> Node | None:
+    """Return rounded constants at other places as rounded constants; None where they are not."""
+    array, size, zero = (array_of(i) for i in rounded.inputs)
+    assert array is not None and size is not None and zero is not None
+    shape = node.params.get("shape")
+    if node.prim is TRANSPOSE:
+        axes = node.params["permutation"]
+        scales = [v if v.size == 1 else v.transpose(axes) for v in (size, zero) if v.size == 1 or v.ndim == len(axes)]
+        array = array.transpose(axes)
+    elif node.prim is RESHAPE and shape is not None and all(type(d) is int for d in shape):
+        first = array.shape[:1] == shape[:1]
+        scales = [
+            v.reshape(()) if v.size == 1 else v.reshape(-1, *[1] * (len(shape) - 1))
+            for v in (size, zero)
+            if v.size == 1 or (first and v.shape[:1] == shape[:1] and v.size == shape[0])
+        ]
+        array = array.reshape(shape)
+    else:
+        return None
+    if len(scales) != 2:
+        return None
+    parts = [literal(np.asarray(v, order="C"), i) for v, i in zip((array, *scales), rounded.inputs)]
+    return Node(fake_quant, tuple(parts), rounded.params, node.type, rounded.where)
+
+
 def _made(node: Node, given: tuple[Node, ...]) -> Node:
     prim = node.prim
     assert prim is not None
@@ -103,5 +128,9 @@ def _made(node: Node, given: tuple[Node, ...]) -> Node:
         assert prim.reference is not None
         with np.errstate(all="ignore"):
             return literal(np.asarray(prim.reference(*arrays, **node.params), order="C"), node)
+    if given and given[0].prim is fake_quant and is_fixed(given[0]):
+        moved = _moved(node, given[0])
+        if moved is not None:
+            return moved
     same = all(a is b for a, b in zip(given, node.inputs))
     return node if same else Node(prim, given, node.params, node.type, node.where)

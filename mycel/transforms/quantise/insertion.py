@@ -35,9 +35,17 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
     regions = Regions(graph)
     chosen: dict[Node, None] = {}
 
+    def is_rounded(node: Node) -> bool:
+        """Whether a value has a scale already, also behind moves of it."""
+        users = [] if node in regions.results else regions.users.get(node, [])
+        moved = [u for u in users if regions.is_move(u)]
+        return node.prim is fake_quant or (
+            bool(users) and all(u.prim is fake_quant or (u in moved and is_rounded(u)) for u in users)
+        )
+
     def need(node: Node) -> None:
         source = regions.source(node)
-        if source.dtype is float32 and not is_fixed(source) and source.prim is not fake_quant:
+        if source.dtype is float32 and not is_fixed(source) and not is_rounded(source):
             chosen[source] = None
 
     for node in graph.nodes:
@@ -45,15 +53,21 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
         if operands and not _is_inner(regions, node):
             for i in operands:
                 need(i)
-            chosen[regions.fused_end(node) if node in regions.anchors else node] = None
+            end = regions.fused_end(node) if node in regions.anchors else node
+            if not is_rounded(end):
+                chosen[end] = None
     # Maps of values that have steps by now, in their order, which is that of the graph.
     for node in graph.nodes:
         root = regions.roots.get(node)
-        if root is not None and node.dtype is float32 and regions.source(root) in chosen:
-            if node in regions.ends(root) and regions.fused_end(root) is not node:
+        if root is not None and node.dtype is float32 and _has_scale(regions.source(root), chosen):
+            if node in regions.ends(root) and regions.fused_end(root) is not node and not is_rounded(node):
                 chosen[node] = None
     order = {n: k for k, n in enumerate((*graph.inputs, *graph.nodes))}
     return sorted(chosen, key=lambda n: order[n])
+
+
+def _has_scale(node: Node, chosen: Mapping[Node, None]) -> bool:
+    return node in chosen or node.prim is fake_quant
 
 
 def _is_inner(regions: Regions, node: Node) -> bool:

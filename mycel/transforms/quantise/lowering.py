@@ -18,6 +18,7 @@ from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.prims import shape as S
 from mycel.prims.base import constant
+from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
@@ -94,6 +95,9 @@ class _Lowering:
             else:
                 outputs.append(self.value(node))
         self.result.graph = Graph(self.inputs, outputs, self.graph.name)
+        for node in self.result.graph.nodes:
+            if node.prim in (conv, matmul) and node.dtype is float32:
+                self.result.floats.append((node, "an operand has no scale, or its sums may not fit in 32 bits"))
         return self.result
 
     def value(self, node: Node) -> Node:
@@ -125,7 +129,8 @@ class _Lowering:
         if total is not None:
             return dequantize(total.node, literal(total.size.astype(np.float32)), constant(0.0, float32))
         given = tuple([self.real[i] for i in node.inputs])
-        if self.regions.operands(node) and any(self.known.get(i) is not None for i in node.inputs):
+        linear = node.prim in (conv, matmul)
+        if not linear and self.regions.operands(node) and any(self.known.get(i) is not None for i in node.inputs):
             self.result.floats.append((node, "no arithmetic of steps for these operands"))
         same = all(a is b for a, b in zip(given, node.inputs))
         return node if same else Node(node.prim, given, node.params, node.type, node.where)
@@ -161,6 +166,10 @@ class _Lowering:
         found = self.steps(node.inputs[0])
         if found is None or found.scale.size.size != 1:
             return None
+        return self._applied(node, found)
+
+    def _applied(self, node: Node, found: Steps) -> Steps:
+        """Return a move of steps."""
         given = [found.node]
         if node.prim is S.PAD:
             array = array_of(node.inputs[1])
@@ -172,6 +181,9 @@ class _Lowering:
     def _computed(self, node: Node, scale: Scale) -> Optional[Node]:
         """Return what `node` computes in the steps of `scale`, by arithmetic of steps."""
         regions = self.regions
+        if regions.is_move(node) and self.steps(node) is None:
+            inner = self._computed(node.inputs[0], scale)
+            return None if inner is None else self._applied(node, Steps(inner, scale)).node
         root = regions.roots.get(node, node)
         ends = regions.clamp(node, root)
         if ends is not None and (root in regions.anchors or root.prim is matmul):
