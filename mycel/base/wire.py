@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Union
+from typing import Any, BinaryIO, Union
 
 __all__ = ["BYTES", "VARINT", "Cursor", "WireError", "field", "fields", "integers", "packed", "signed", "varint"]
 
@@ -17,16 +17,18 @@ VARINT, BYTES = 0, 2
 # The kinds of values of a fixed number of bytes.
 FIXED = {1: 8, 5: 4}
 MASK = (1 << 64) - 1
+Content = Union[bytes, memoryview]
 
 
 class WireError(ValueError):
     """The error for bytes that are not a message."""
 
 
-def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
+def fields(content: Content) -> Iterator[tuple[int, Any]]:
     """Yield the numbers and values of a message's fields.
 
-    A value is an int for a number, bytes for anything else.
+    A value is an int for a number, bytes for anything else: a view of them where `content` is a
+    view.
 
     >>> list(fields(field(1, 300) + field(2, "ab")))
     [(1, 300), (2, b'ab')]
@@ -61,7 +63,7 @@ def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
         position += length
 
 
-def _number(content: bytes, position: int) -> tuple[int, int]:
+def _number(content: Content, position: int) -> tuple[int, int]:
     """Read the number that begins at a position; return it and the position where it ends."""
     value, end = 0, len(content)
     for shift in range(0, 70, 7):
@@ -151,7 +153,7 @@ class Cursor:
         self.position = position
 
 
-def integers(value: Union[int, bytes]) -> list[int]:
+def integers(value: Union[int, Content]) -> list[int]:
     """List the numbers in a repeated field: one, or several that are packed."""
     if isinstance(value, int):
         return [value]

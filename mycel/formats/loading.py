@@ -17,7 +17,8 @@ __all__ = ["load"]
 def load(file_name: Any, **kwargs: Any) -> Cell:
     """Return the network in a file as a Cell; `nn.GraphCell` takes this Cell, too.
 
-    A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's. `dec_key` and `dec_mode`
+    A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's; an ".onnx" file is an
+    ONNX model (`mycel.formats.onnx.load`). `dec_key` and `dec_mode`
     are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError for a file
     that is missing, damaged or of another format, and Unsupported, naming the operator, for a
     network that Mycel cannot compute.
@@ -28,12 +29,20 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
     >>> ms.load(path)(ms.Tensor([3.0])).asnumpy()
     array([9.], dtype=float32)
     """
-    if isinstance(file_name, (str, os.PathLike)) and _is_theirs(os.fspath(file_name)):
+    path = os.fspath(file_name) if isinstance(file_name, (str, os.PathLike)) else ""
+    if str(path).endswith(".onnx"):
+        # The rules of some two hundred operators.
+        from mycel.formats import onnx
+
+        for name in kwargs:
+            raise TypeError(f"load: unknown argument {name!r} for an ONNX model")
+        return onnx.load(path)
+    if path and _is_theirs(path):
         for name in kwargs:
             if name not in ("dec_key", "dec_mode"):
                 raise TypeError(f"load: unknown argument {name!r}")
         if kwargs.get("dec_key") is not None:
-            raise ValueError(f"load: {os.fspath(file_name)} is not encrypted; leave dec_key out")
+            raise ValueError(f"load: {path} is not encrypted; leave dec_key out")
         return mindir.load(file_name)
     return load_own(file_name, **kwargs)
 
