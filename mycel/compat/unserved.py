@@ -81,6 +81,7 @@ def unserved_class(
         Primitive.__init__(self, last)
 
     content: dict[str, Any] = {"__module__": module, "__doc__": f"Raise Unsupported when used: this {advice}."}
+    content["is_unserved"] = True
     content.update({"__init__": create, "__call__": refuse} if of_operation else {"__init__": refuse})
     if signature is not None:
         content["__signature__"] = signature

@@ -180,6 +180,60 @@ class Mix(nn.Cell):
         return ops.erf(d), ops.clamp(f, -0.5, 0.5), e, ops.tile(ops.norm(x, dim=1), (2,)), x.argmax(1)
 
 
+class Break(nn.Cell):
+    def construct(self, x, n):
+        i, t = Tensor(0, ms.int32), x
+        while i < n:
+            t = t * 1.5
+            if t.sum() > 20:
+                break
+            i = i + 1
+        return t, i
+
+
+class Continue(nn.Cell):
+    def construct(self, x, n):
+        i, t = Tensor(0, ms.int32), x
+        while i < n:
+            i = i + 1
+            if i % 2 == 0:
+                continue
+            t = t + x
+        return t, i
+
+
+class Nested(nn.Cell):
+    def construct(self, x, n):
+        i, t = Tensor(0, ms.int32), x
+        while i < n:
+            j = Tensor(0, ms.int32)
+            while j < i:
+                t = t + x * 0.1
+                j = j + 1
+            i = i + 1
+        return t * 2, i
+
+
+class Early(nn.Cell):
+    def construct(self, x, n):
+        if n > 3:
+            return x * 2
+        if x.sum() > 0:
+            return x - 1
+        return x + 5
+
+
+class Ret(nn.Cell):
+    def construct(self, x, n):
+        i, t = Tensor(0, ms.int32), x
+        while i < n:
+            if t.sum() > 9:
+                return t * 100
+            t = t * 2
+            i = i + 1
+        return t
+
+
 def f(*shape):
     return Tensor(np.random.uniform(-1, 1, shape).astype(np.float32))
 
@@ -216,9 +270,23 @@ def write(folder, name):
     np.savez_compressed(folder / f"{name}.npz", **kept)
 
 
+def write_control(folder, kind):
+    """A loop or branch, and what it gives for each of `COUNTS`."""
+    name, x = kind.__name__.lower(), Tensor([1, 0.5, 0.25], ms.float32)
+    ms.export(kind(), x, Tensor(5, ms.int32), file_name=str(folder / name), file_format="MINDIR")
+    loaded, kept = nn.GraphCell(ms.load(str(folder / f"{name}.mindir"))), {}
+    for n in COUNTS:
+        kept.update({f"y{n}_{i}": y.asnumpy() for i, y in enumerate(flat(loaded(x, Tensor(n, ms.int32))))})
+    np.savez_compressed(folder / f"{name}.npz", **kept)
+
+
+COUNTS = (0, 1, 3, 5, 9)
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "control").mkdir(parents=True, exist_ok=True)
+    for kind in (Break, Continue, Nested, Early, Ret):
+        write_control(folder / "control", kind)
     for name in sys.argv[2:] or CASES:
         try:
             write(folder, name)

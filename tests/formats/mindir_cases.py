@@ -167,6 +167,7 @@ def compare(folder: Path, *words: str) -> None:
             assert len(out) == len(wanted), f"{len(out)} results, not {len(wanted)}"
             for got, want in zip(out, wanted):
                 array = got.asnumpy() if isinstance(got, ms.Tensor) else np.asarray(got)
+                want = want.view(array.dtype) if want.dtype.kind == "V" else want
                 assert array.shape == want.shape, f"shape {array.shape}, not {want.shape}"
                 assert array.dtype == want.dtype or not isinstance(got, ms.Tensor), f"{array.dtype}, not {want.dtype}"
                 near = 4e-3 if want.dtype == np.float16 else 2e-5

@@ -84,6 +84,17 @@ def test_a_loop_goes_on_as_its_inputs_say(tmp_path):
     assert gradient.asnumpy().tolist() == [3.5, 10.5, -3.5]
 
 
+@pytest.mark.parametrize("name", ["break", "continue", "nested", "early", "ret"])
+def test_loops_and_branches_end_where_they_end_there(name, tmp_path):
+    path = tmp_path / "a.mindir"
+    path.write_bytes(gzip.decompress((SAMPLES / "control" / f"{name}.mindir.gz").read_bytes()))
+    net, kept = ms.load(path), np.load(SAMPLES / "control" / f"{name}.npz")
+    for n in (0, 1, 3, 5, 9):
+        found = flatten(net(ms.Tensor([1, 0.5, 0.25], ms.float32), ms.Tensor(n, ms.int32)))[0]
+        for i, got in enumerate(found):
+            np.testing.assert_allclose(got.asnumpy(), kept[f"y{n}_{i}"], rtol=1e-6)
+
+
 def test_open_sizes_take_any_number_of_rows(tmp_path):
     net = loaded("dynamic", tmp_path)
     x = values_of("dynamic")[0][0]
@@ -133,6 +144,36 @@ def test_hostile_messages_are_refused():
         model.main.parameters[0].array()
     with pytest.raises(MindIRError, match="no main graph"):
         model_of(field(2, "MindSpore"))
+
+
+def calls(*edges):
+    """A file whose graphs call each other: the first of each edge the second, twice."""
+    content = b""
+    for number, (name, target) in enumerate(edges):
+        first = field(1, "x") + field(2, f"{name}:a") + field(4, f"REF::{target}")
+        second = field(1, f"{name}:a") + field(2, f"{name}:b") + field(4, f"REF::{target}")
+        graph = field(2, name) + field(1, first) + field(1, second) + field(5, field(1, "x"))
+        content += field(8 if number else 7, graph + field(6, field(1, f"{name}:b")))
+    return content
+
+
+def test_graphs_that_unfold_without_end_are_refused(tmp_path):
+    path = tmp_path / "a.mindir"
+    path.write_bytes(field(1, "1.1") + calls(("f", "g"), ("g", "f")))
+    with pytest.raises(Unsupported, match="recursion is not supported"):
+        ms.load(path)
+    path.write_bytes(field(1, "1.1") + calls(*[(f"f{i}", f"f{i + 1}") for i in range(60)]))
+    with pytest.raises(ValueError, match="unfolds to too many nodes"):
+        ms.load(path)
+
+
+@pytest.mark.parametrize("name", ["PyFunc", "Custom", "Print", "AllReduce", "DistCommBarrier", "TensorSummary"])
+def test_a_file_names_no_operator_that_acts(name, tmp_path):
+    primitive = field(12, field(1, "P:1") + field(2, name) + field(5, 2))
+    path = tmp_path / "a.mindir"
+    path.write_bytes(field(1, "1.1") + field(7, field(2, "main") + field(6, field(1, "y"))) + primitive)
+    with pytest.raises(Unsupported, match=f"operator {name} of MindSpore is not supported"):
+        ms.load(path)
 
 
 def test_what_is_not_supported_is_named(tmp_path):

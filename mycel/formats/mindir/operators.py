@@ -4,6 +4,9 @@ An operator has a rule in `rules`, or is the class of operations of that name: a
 that MindSpore generates or keeps private (`mycel.compat.operations`). Of an operator whose
 arguments are all inputs, the inputs of the call come first and the parameters of the constructor
 after them. Other operators have their parameters among their attributes.
+
+A file may name no operator that does more than compute: none that calls Python or code of the
+user's, prints, writes files, or speaks with other processes.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
+from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.operations.finding import find
@@ -44,6 +48,9 @@ _PRIVATE = (
     "ops.operations.other_ops",
     "ops.operations.image_ops",
 )
+_ACTING = ("collectives", "control", "custom", "custom_builder", "layouts", "morph", "registration", "showing")
+_ACTING_WORDS = ("Comm", "Custom", "Dump", "Hook", "Memory", "MapTensor", "PutMem", "GetMem", "Py", "Recv", "Send")
+_ACTING_NAMES = ("PrimitiveWithCheck", "PrimitiveWithInfer", "DynamicShape", "Reusing", "PartitionedCall")
 _LAST_TWO = ("kernel_size", "strides", "stride", "dilation")
 
 
@@ -72,14 +79,17 @@ def _plain(inputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def _class(name: str) -> Optional[Any]:
-    found = getattr(operations, name, None)
-    if inspect.isclass(found):
-        return found
+    """Return the class of operations of a name, None if there is none that only computes."""
+    if name.startswith("_") or name in _ACTING_NAMES or any(word in name for word in _ACTING_WORDS):
+        return None
+    found = getattr(operations, name, None) if name in operations.__all__ else None
+    if inspect.isclass(found) and issubclass(found, operations.Primitive):
+        return None if found.__module__.rpartition(".")[2] in _ACTING else found
     for path in _PRIVATE:
         if has_facts(path) and facts_of(path).get(name) is not None:
             found = find(path, name)
-            if inspect.isclass(found):
-                return found
+            if inspect.isclass(found) and issubclass(found, operations.Primitive):
+                return None if getattr(found, "is_unserved", False) else found
     return None
 
 
@@ -94,6 +104,17 @@ def _function_call(name: str, kind: Any, parameters: Sequence[str], inputs: Sequ
     return kind(*given)(*named)
 
 
+def _typed(parameter: str, value: Any) -> Any:
+    """Return the value of an attribute as the constructor takes it."""
+    if parameter.endswith("_type") and isinstance(value, str) and hasattr(D, value):
+        return getattr(D, value)
+    if parameter == "ceil_mode":
+        return bool(value)
+    if parameter == "pad_mode" and value == "CALCULATED":
+        return "pad"
+    return value
+
+
 def _constructor(name: str, parameters: Sequence[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of an operator's constructor, which are among its attributes."""
     renamed = ATTRIBUTES.get(name, {})
@@ -103,7 +124,7 @@ def _constructor(name: str, parameters: Sequence[str], attributes: Mapping[str, 
         if key not in attributes and p == "data_format":
             key = "format"
         if key in attributes:
-            value = attributes[key]
+            value = _typed(p, attributes[key])
             if p in _LAST_TWO and isinstance(value, tuple) and len(value) == 4:
                 value = value[2:]
             given[p] = value

@@ -48,14 +48,24 @@ def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
     return operations.LSTM(**given)(x, h, c, w)
 
 
+def _round(attributes: Mapping[str, Any], x: Any, decimals: Any = 0) -> Any:
+    return ops.round(x, decimals=decimals)
+
+
+def _first(attributes: Mapping[str, Any], x: Any, *others: Any) -> Any:
+    return x
+
+
 # The names of attributes that are not those of the constructor's parameters.
-ATTRIBUTES: Mapping[str, Mapping[str, str]] = {}
+ATTRIBUTES: Mapping[str, Mapping[str, str]] = {"AvgPool3D": {"pad": "pad_list"}, "MaxPool3D": {"pad_list": "pad_list"}}
 
 RULES: Mapping[str, Callable[..., Any]] = {
     "Cast": _cast,
     "LSTM": _lstm,
     "MakeTuple": _make_tuple,
+    "Round": _round,
     "MakeList": _make_list,
+    "TensorMove": _first,
     "TupleGetItem": _get,
     "ListGetItem": _get,
 }

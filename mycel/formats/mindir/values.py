@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel.base.dtype import DType
+from mycel.base.errors import Unsupported
 from mycel.compat.inner._c_expression.typing import type_id_to_type
 from mycel.core.tensor import Tensor
-from mycel.formats.mindir.messages import TENSOR_KINDS, Attribute, MindIRError
+from mycel.formats.mindir.messages import TENSOR_KINDS, Attribute, Function, MindIRError
+from mycel.ops.creation import zeros
 
-__all__ = ["MONAD", "attributes_of", "named_argument", "value_of"]
+__all__ = ["MONAD", "attributes_of", "named_argument", "value_of", "zeros_of"]
 
 MONAD = "\0monad"
 _FLOAT, _DOUBLE, _BOOL, _STRING = 1, 11, 9, 8
@@ -69,6 +71,30 @@ def value_of(attribute: Attribute) -> Any:
     if kind in TENSOR_KINDS and number is not None:
         return int(number)
     raise MindIRError(f"attribute {attribute.name!r} is of kind {kind}, which is not supported")
+
+
+def zeros_of(function: Function) -> Any:
+    """Return zeros of the type that a graph's result has by the file."""
+    attribute = function.output_attributes[0]
+    if attribute is not None:
+        return _zeros(attribute)
+    tensors = function.output_tensors[0]
+    if len(tensors) != 1:
+        raise Unsupported(f"load: the result of graph {function.name!r} has no known type")
+    return _zeros(Attribute(kind=_TENSORS, tensors=tensors))
+
+
+def _zeros(attribute: Attribute) -> Any:
+    if attribute.kind in _MONADS:
+        return MONAD
+    if attribute.kind in (_TUPLE, _LIST):
+        found = [_zeros(v) for v in attribute.values]
+        return tuple(found) if attribute.kind == _TUPLE else found
+    if attribute.kind == _TENSORS and len(attribute.tensors) == 1:
+        (info,) = attribute.tensors
+        if info.kind in TENSOR_KINDS and all(d >= 0 for d in info.shape):
+            return zeros(info.shape, TENSOR_KINDS[info.kind])
+    raise Unsupported("load: a loop that is left in the middle with a result of open sizes is not supported")
 
 
 def attributes_of(attributes: Sequence[Attribute]) -> dict[str, Any]:
