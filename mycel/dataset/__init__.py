@@ -49,6 +49,7 @@ from mycel.dataset.pipeline import (
     ZipDataset,
 )
 from mycel.dataset.pipeline import zip_datasets as zip
+from mycel.dataset.profiling import NodeProfile, PipelineProfile, profile
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
@@ -248,4 +249,7 @@ __all__ = [
     "SpeechCommandsDataset",
     "TedliumDataset",
     "YesNoDataset",
+    "NodeProfile",
+    "PipelineProfile",
+    "profile",
 ]

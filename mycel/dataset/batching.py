@@ -164,6 +164,7 @@ class BatchNode(Node):
         plan = self._plan_of_groups(run, skip, skipped)
         if plan is not None and plan.is_shared:
             return self._flow(plan, run)
+        self._alone(run)
         return (self._made(block, number, run) for block, number, _ in self._groups(run, skip, skipped))
 
     def _plan(self, run: Run, skip: int) -> Plan:
@@ -172,7 +173,7 @@ class BatchNode(Node):
         return self._plan_of_groups(run, skip, skip * self.batch_size) or super()._plan(run, skip)
 
     def _plan_of_groups(self, run: Run, skip: int, skipped: int) -> Plan | None:
-        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead else 0
+        workers = self._asked(run) if run.ahead else 0
         apart = run.ahead and self.per_batch_map is not None and self.python_multiprocessing and has_processes("batch")
         if apart and not workers:
             workers = config.get_num_parallel_workers()

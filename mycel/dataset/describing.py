@@ -16,68 +16,13 @@ from typing import Any
 import numpy as np
 
 from mycel.base import atomic_files
-from mycel.base import dtype as types
 from mycel.dataset.node import Node
 from mycel.dataset.pipeline import Dataset
 from mycel.dataset.samplers import BuiltinSampler
 from mycel.dataset.transforms.base import Transform
+from mycel.dataset.trees import FUNCTION, tree
 
 __all__ = ["compare", "deserialize", "serialize", "show"]
-
-_FUNCTION = "pyfunc"
-# The arguments of a dataset that are its children.
-_CHILDREN = ("input_dataset", "datasets")
-
-
-def _arguments(thing: Any) -> dict[str, Any]:
-    """Return the arguments that an object was made with, by name."""
-    if getattr(type(thing), "_in_memory", False):
-        return {}
-    args, kwargs = thing.__dict__.get("_made_of", ((), {}))
-    bound = inspect.signature(type(thing).__init__).bind(thing, *args, **kwargs)
-    bound.apply_defaults()
-    named = dict(list(bound.arguments.items())[1:])
-    named.update(named.pop("kwargs", {}))
-    return named
-
-
-def _described(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return {"enum": f"{type(value).__name__}.{value.name}"}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Transform):
-        return {"tensor_op_name": type(value).__name__, "tensor_op_params": _all_described(_arguments(value))}
-    if isinstance(value, BuiltinSampler):
-        child = {} if value.child_sampler is None else {"child_sampler": [_described(value.child_sampler)]}
-        return {"sampler_name": type(value).__name__, **_all_described(_arguments(value)), **child}
-    if isinstance(value, (list, tuple)):
-        return [_described(part) for part in value]
-    if isinstance(value, dict):
-        return _all_described(value)
-    try:
-        return {"type": np.dtype(value if isinstance(value, (type, np.dtype)) else types.to_numpy(value)).name}
-    except TypeError:
-        return _FUNCTION
-
-
-def _all_described(named: dict[str, Any]) -> dict[str, Any]:
-    return {name: _described(value) for name, value in named.items()}
-
-
-def _kind(node: Node) -> str:
-    name = type(node).__name__
-    return name if not node.children else name.removesuffix("Dataset")
-
-
-def _tree(node: Node) -> dict[str, Any]:
-    found: dict[str, Any] = {"op_type": _kind(node), "children": [_tree(child) for child in node.children]}
-    named = {key: value for key, value in _arguments(node).items() if key not in _CHILDREN}
-    if "operations" in named and not isinstance(named["operations"], (list, tuple)):
-        named["operations"] = [named["operations"]]
-    return {**found, **_all_described(named)}
 
 
 def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
@@ -94,7 +39,7 @@ def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
     """
     if not isinstance(dataset, Node):
         raise TypeError(f"serialize: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
-    found = _tree(dataset)
+    found = tree(dataset)
     if json_filepath:
         atomic_files.write(json_filepath, json.dumps(found, indent=2).encode(), "description of a pipeline")
     return found
@@ -137,7 +82,7 @@ def _made(kind: type[Any], named: dict[str, Any], *first: Any) -> Any:
 
 
 def _revived(value: Any, where: str) -> Any:
-    if value == _FUNCTION:
+    if value == FUNCTION:
         raise ValueError(f"deserialize: {where} is a function or an object in memory, which has no description")
     if isinstance(value, list):
         return [_revived(part, where) for part in value]
@@ -159,6 +104,8 @@ def _revived(value: Any, where: str) -> Any:
 
 
 def _dataset(found: Any) -> Dataset:
+    if isinstance(found, dict) and "remark" in found and "tree" in found:
+        found = found["tree"]
     if not isinstance(found, dict) or "op_type" not in found:
         raise ValueError(f"deserialize: expected the description of a dataset, got {found!r:.80}")
     children = [_dataset(child) for child in found.get("children", ())]
@@ -175,7 +122,8 @@ def deserialize(input_dict: dict[str, Any] | None = None, json_filepath: str | N
     """Return the pipeline of a description that `serialize` gave.
 
     * `input_dict`: the description.
-    * `json_filepath`: the name of its file, which is read where there is no `input_dict`.
+    * `json_filepath`: the name of its file, which is read where there is no `input_dict`. It may be
+      one that autotune wrote.
 
     Raises ValueError for functions and data in memory, which have no description.
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments
-from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop
 from mycel.dataset.failure import operation_failed
@@ -226,7 +225,7 @@ class GeneratorDataset(MappableDataset):
         return drop(self._streamed(run), skip)
 
     def _plan(self, run: Run, skip: int) -> Plan:
-        workers = config.workers_or_none(self.num_parallel_workers)
+        workers = self._asked(run)
         if not run.ahead or not self.reads_by_number() or workers < 2:
             return Node._plan(self, run, skip)
         assert run.scope is not None
@@ -295,6 +294,7 @@ class GeneratorDataset(MappableDataset):
     def _in_turn(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
         key, stream = run.key(self._height, 9), run.stream()
+        self._alone(run)
         reading = self._reading
         reads = (reading.row(order[place], stream.begin(row_key(key, place))) for place in range(skip, len(order)))
         return _in_blocks(reads, run.block)

@@ -30,6 +30,7 @@ from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run
 from mycel.dataset.scope import Scope
+from mycel.dataset.tuning import Tuner
 
 _EPOCH_END = object()
 
@@ -114,12 +115,35 @@ def _epochs(dataset: Node, scope: Scope, seed: int, seeded: bool, epoch: int, st
     The last epoch is the one before `last`; -1 sets no limit.
     """
     size = config.get_prefetch_size()
+    tuner = Tuner(dataset, scope) if scope.ahead and config.get_enable_autotune() else None
+    interval = config.get_autotune_interval()
     while last == -1 or epoch < last:
         run = Run(seed, epoch, max(1, min(32, size)) if scope.ahead else 1, seeded, scope=scope)
-        for block in dataset._blocks(run, step):
+        again = False
+        blocks, begun = dataset._blocks(run, step), step
+        for block in blocks:
             yield from block.rows()
+            step += block.count
+            if tuner is not None and interval and step - begun >= interval:
+                begun = step
+                again = tuner.tune()
+                if again:
+                    break
+        _closed(blocks)
+        if again:
+            # The same pass goes on, with other numbers of workers.
+            continue
+        if tuner is not None:
+            tuner.tune()
+            tuner.save()
         yield _EPOCH_END
         epoch, step = epoch + 1, 0
+
+
+def _closed(blocks: Any) -> None:
+    close = getattr(blocks, "close", None)
+    if close is not None:
+        close()
 
 
 def _produce(queue: _Queue, items: Iterator[Any]) -> None:
@@ -166,7 +190,7 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
-        self._scope: Scope | None = None
+        self.scope: Scope | None = None
         self._process = os.getpid()
         initial = dataset.get_init_step()
         if initial:
@@ -198,7 +222,7 @@ class _Iterator:
     def _start(self) -> None:
         self._process = os.getpid()
         ahead = not (self.dataset.in_step or config.get_debug_mode())
-        self._scope = scope = Scope(ahead)
+        self.scope = scope = Scope(ahead)
         items = _epochs(self.dataset, scope, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
         if self._here or not ahead:
             self._rows = items
@@ -219,11 +243,14 @@ class _Iterator:
             self._rows = self._queue = self._thread = None
         if self._rows is None and self._queue is None:
             self._start()
+        assert self.scope is not None
+        begin = time.perf_counter()
         if self._queue is not None:
             item = self._queue.get()
         else:
             assert self._rows is not None
             item = next(self._rows)
+        self.scope.asked += time.perf_counter() - begin
         if isinstance(item, _Failure):
             self.stop()
             raise item.error

@@ -151,8 +151,8 @@ class MapNode(Node):
         if not run.ahead or self.callbacks or config.get_error_samples_mode() is not ErrorSamplesMode.RETURN:
             return 0
         if self._apart:
-            return self.num_parallel_workers or config.get_num_parallel_workers()
-        workers = config.workers_or_none(self.num_parallel_workers)
+            return self._asked(run) or config.get_num_parallel_workers()
+        workers = self._asked(run)
         return self._sharing(workers) if workers > 1 else workers
 
     @property
@@ -195,7 +195,7 @@ class MapNode(Node):
 
     def _inline(self, run: Run, skip: int) -> Iterator[Block]:
         """Yield the rows in the thread that asks for them, as they are done."""
-        pace = run.scope.pace(self) if run.scope is not None else None
+        pace = self._alone(run)
         key = run.key(self._height, 6)
         hooks = config.debug_hooks()
         start = skip

@@ -134,6 +134,19 @@ class Node(MadeOf):
 
         return Plan(feed, light=False)
 
+    def _asked(self, run: Run) -> int:
+        """Return how many workers this node shall have; 0 where nobody said."""
+        if run.scope is not None and id(self) in run.scope.tuned:
+            return run.scope.tuned[id(self)]
+        return config.workers_or_none(self.num_parallel_workers)
+
+    def _alone(self, run: Run) -> Pace | None:
+        """Note that this node has no workers in a pass, and return its pace, if it has a scope."""
+        if run.scope is None:
+            return None
+        run.scope.counter(self).inline()
+        return run.scope.pace(self)
+
     def _flow(self, plan: Plan, run: Run) -> Iterator[Block]:
         """Run a plan, and yield its blocks in order."""
         assert run.scope is not None

@@ -6,6 +6,7 @@ are kept, and setting one that would change something says once that it changes 
 
 from __future__ import annotations
 
+import os
 from enum import IntEnum
 from typing import Any
 
@@ -54,6 +55,7 @@ class ErrorSamplesMode(IntEnum):
 _options: dict[str, Any] = {
     "numa": False,
     "autotune": False,
+    "autotune_file": None,
     "autotune_interval": 0,
     "offload": False,
     "watchdog": True,
@@ -94,15 +96,21 @@ def get_numa_enable() -> bool:
 
 
 def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:
-    """Accept MindSpore's switch for tuning the numbers of workers while a pipeline runs.
+    """Set whether numbers of workers are tuned while a pipeline runs.
 
-    `filepath_prefix` names the file of the tuned pipeline there; none is written.
+    * `enable`: whether they are. Operations that do not say how many workers they want then have
+      several, whose threads call their functions; `set_autotune_interval` says how often the
+      numbers change.
+    * `filepath_prefix`: the beginning of the name of a file, which ends in the number of this rank
+      and ".json". It is written after each change with the tuned pipeline, which `deserialize`
+      makes again; without it none is written.
     """
     if filepath_prefix is not None and not isinstance(filepath_prefix, str):
         raise TypeError(f"set_enable_autotune: filepath_prefix must be text, got {filepath_prefix!r}")
     if filepath_prefix == "":
         raise RuntimeError("set_enable_autotune: filepath_prefix is empty")
-    _switch("set_enable_autotune", "autotune", enable, False, "operations have the workers that they ask for")
+    _switch("set_enable_autotune", "autotune", enable, enable, "")
+    _options["autotune_file"] = filepath_prefix
 
 
 def get_enable_autotune() -> bool:
@@ -110,15 +118,19 @@ def get_enable_autotune() -> bool:
     return bool(_options["autotune"])
 
 
+def autotune_file() -> str | None:
+    """Return the name of the file for tuned pipelines, or None."""
+    prefix = _options["autotune_file"]
+    return None if prefix is None else f"{prefix}_{os.environ.get('RANK_ID', '0')}.json"
+
+
 def set_autotune_interval(interval: int) -> None:
-    """Accept the interval, in steps, of MindSpore's tuning; 0 is once an epoch."""
+    """Set after how many steps autotune changes numbers of workers; 0 is once an epoch."""
     if isinstance(interval, bool) or not isinstance(interval, int):
         raise TypeError(f"set_autotune_interval: expected an integer, got {interval!r}")
     if not 0 <= interval <= INT32_MAX:
         raise ValueError(f"set_autotune_interval: {interval} is not within [0, {INT32_MAX}]")
     _options["autotune_interval"] = interval
-    if interval:
-        no_effect("set_autotune_interval", "interval", interval, "pipelines are not tuned while they run")
 
 
 def get_autotune_interval() -> int:

@@ -44,6 +44,10 @@ class Counter:
         # Whether a flow does the work, so that whoever asks for rows only waits.
         self.apart = False
 
+    def inline(self) -> None:
+        """Note that the node has no workers."""
+        self.workers, self.kind, self.apart = 1, "inline", False
+
     def gave(self, block: Any) -> None:
         """Count the rows and bytes of a block."""
         if isinstance(block, Block):
@@ -92,6 +96,11 @@ class Scope:
 
     def __init__(self, ahead: bool = True) -> None:
         self.ahead = ahead
+        self.begun = time.perf_counter()
+        self.ended: float | None = None
+        # Seconds that the consumer waited for rows, and numbers of workers that autotune chose.
+        self.asked = 0.0
+        self.tuned: dict[int, int] = {}
         self.counters: dict[int, Counter] = {}
         self.closed = False
         self._paces: dict[int, Pace] = {}
@@ -120,6 +129,18 @@ class Scope:
                 self._kept[key] = make()
             return self._kept[key]
 
+    def release(self, node: Any) -> None:
+        """End what was kept for a node, which is made again when it is needed."""
+        with self._lock:
+            found = [self._kept.pop(key) for key in list(self._kept) if key[0] == id(node)]
+        for item in found:
+            item.close()
+
+    @property
+    def seconds(self) -> float:
+        """How long the iterator has been at work."""
+        return (time.perf_counter() if self.ended is None else self.ended) - self.begun
+
     def add(self, flow: Any) -> None:
         """Cancel a flow when this scope is closed."""
         with self._lock:
@@ -131,6 +152,7 @@ class Scope:
         """Cancel the flows and end what was kept."""
         with self._lock:
             self.closed = True
+            self.ended = self.ended or time.perf_counter()
             flows, kept = list(self._flows), list(self._kept.values())
             self._kept.clear()
         for flow in flows:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import Block, Reader, Row, drop, plain
 from mycel.dataset.failure import operation_failed
@@ -211,7 +210,7 @@ class FilterNode(Node):
         wanted = self.input_columns or present
         chosen = Chosen(self.predicate, wanted, positions("filter", wanted, present))
         key, seeded = run.key(self._height, 9), run.seeded
-        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead else 0
+        workers = self._asked(run) if run.ahead else 0
         if workers > 1 and held(self.predicate):
             workers = 1
         if workers:
@@ -224,7 +223,7 @@ class FilterNode(Node):
 
     def _in_turn(self, chosen: Chosen, key: int, run: Run) -> Iterator[Block]:
         number = 0
-        pace = run.scope.pace(self) if run.scope is not None else None
+        pace = self._alone(run)
         for block in self.children[0]._blocks(run, 0):
             first = 0
             while first < block.count:

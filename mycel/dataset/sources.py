@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments, locks
-from mycel.dataset import config
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Block, Column, as_array, join
 from mycel.dataset.flow import Broken, Piece, Plan
@@ -118,7 +117,7 @@ class MappableDataset(Dataset):
         return self._reads_files
 
     def _plan(self, run: Run, skip: int) -> Plan:
-        workers = config.workers_or_none(self.num_parallel_workers) if run.ahead and self._reads_files else 0
+        workers = self._asked(run) if run.ahead and self._reads_files else 0
         if not workers and not (run.ahead and self._free()):
             return super()._plan(run, skip)
         assert run.scope is not None
@@ -158,7 +157,7 @@ class MappableDataset(Dataset):
 
     def _inline(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels)
-        pace = run.scope.pace(self) if run.scope is not None and self._reads_files else None
+        pace = self._alone(run) if self._reads_files else None
         start = skip
         while start < len(order):
             size = run.block if pace is None else pace.rows(run.block)

@@ -1,0 +1,132 @@
+"""`profile`: what each node of a pipeline did, as a picture, and which one holds up the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mycel.dataset.iterators import DictIterator, TupleIterator
+from mycel.dataset.node import Node
+from mycel.dataset.scope import Counter
+
+__all__ = ["NodeProfile", "PipelineProfile", "profile"]
+
+_BAR = 20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class NodeProfile(NamedTuple):
+    """What one node of a pipeline did.
+
+    * `name`, `depth`: what it is, and how far below the last node.
+    * `kind`, `workers`: who does its work ("inline", "threads" or "processes"), and how many.
+    * `busy`, `waiting`: seconds of its work, summed over its workers, and of waiting for rows.
+    * `rows`, `size`: how many rows and bytes it gave.
+    * `queue`: how many pieces of rows waited for it at most.
+    """
+
+    name: str
+    depth: int
+    kind: str
+    workers: int
+    busy: float
+    waiting: float
+    rows: int
+    size: int
+    queue: int
+
+
+class PipelineProfile:
+    """What a pipeline did in `seconds`, of which its consumer waited `asked`.
+
+    `nodes` are `NodeProfile`s, the last node first.
+    """
+
+    def __init__(self, nodes: Sequence[NodeProfile], seconds: float, asked: float) -> None:
+        self.nodes = list(nodes)
+        self.seconds = seconds
+        self.asked = asked
+
+    def share(self, node: NodeProfile) -> float:
+        """Return how much of the time the workers of a node were at work, from 0 to 1."""
+        return min(1.0, node.busy / (self.seconds * node.workers)) if self.seconds else 0.0
+
+    @property
+    def bottleneck(self) -> NodeProfile | None:
+        """The node whose workers had least rest; None where the consumer hardly waited."""
+        if not self.nodes or self.asked < 0.05 * self.seconds:
+            return None
+        return max(self.nodes, key=self.share)
+
+    def __str__(self) -> str:
+        slowest = self.bottleneck
+        lines = [f"{self.seconds:.3f} s, in which the consumer waited {self.asked:.3f} s for rows"]
+        for node in self.nodes:
+            share = self.share(node)
+            bar = "#" * round(_BAR * share)
+            label = "  " * node.depth + node.name
+            lines.append(
+                f"{label:<28} {node.kind:<9} x{node.workers:<3} [{bar:<{_BAR}}] {100 * share:3.0f} % busy  "
+                f"{node.rows} rows  {_bytes(node.size)}  queue {node.queue}"
+                + ("  <- bottleneck" if node is slowest else "")
+            )
+        if slowest is None:
+            lines.append("the consumer is slower than the pipeline")
+        return "\n".join(lines)
+
+
+def _bytes(size: float) -> str:
+    unit = 0
+    while size >= 1024 and unit + 1 < len(_UNITS):
+        size, unit = size / 1024, unit + 1
+    return f"{size:.{1 if unit else 0}f} {_UNITS[unit]}"
+
+
+def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) -> PipelineProfile:
+    """Return what each node of a pipeline did: its work, its waiting, its rows and bytes.
+
+    * `pipeline`: a dataset, which is run as fast as it can, or an iterator, of which this is what
+      it did so far.
+    * `num_epochs`: how many epochs of a dataset are run.
+
+    Raises TypeError for other things.
+
+    >>> import time
+    >>> import mycel.dataset as ds
+    >>> def slow(x):
+    ...     time.sleep(0.002)
+    ...     return x
+    >>> numbers = ds.NumpySlicesDataset(list(range(50)), ["x"], shuffle=False)
+    >>> found = ds.profile(numbers.map(slow, "x", num_parallel_workers=2).batch(5))
+    >>> found.bottleneck.name, found.bottleneck.rows, found.bottleneck.workers
+    ('map', 50, 2)
+    """
+    if isinstance(pipeline, Node):
+        iterator = TupleIterator(pipeline, num_epochs=num_epochs, output_numpy=True)
+        for _ in range(iterator.num_epochs):
+            for _ in iterator:
+                pass
+    elif isinstance(pipeline, (TupleIterator, DictIterator)):
+        iterator = pipeline  # type: ignore[assignment]
+    else:
+        raise TypeError(
+            f"profile: expected a dataset or an iterator, got {pipeline!r} of type {type(pipeline).__name__}"
+        )
+    scope = iterator.scope
+    if scope is None:
+        return PipelineProfile([], 0.0, 0.0)
+    found: list[NodeProfile] = []
+
+    def add(node: Node, depth: int) -> None:
+        counter = scope.counters.get(id(node)) or Counter(type(node).__name__, 0)
+        found.append(
+            NodeProfile(
+                *(counter.name, depth, counter.kind, counter.workers, counter.busy, counter.waiting),
+                *(counter.rows, counter.size, counter.queue),
+            )
+        )
+        for child in node.children:
+            add(child, depth + 1)
+
+    add(iterator.dataset, 0)
+    return PipelineProfile(found, scope.seconds, scope.asked)
