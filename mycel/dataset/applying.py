@@ -4,7 +4,8 @@ Operations that are `Transform`s of this package and declare `vectorised` receiv
 at once: the result is what they would give row by row, several times faster. Everything else is
 called once for each row and receives what the one before it returned: only what leaves `map`
 becomes an array. Random operations receive, for every row, the key (seed, epoch, node, row,
-operation), so the form of the call changes nothing of what they draw. Where an operation fails for
+operation), so the form of the call changes nothing of what they draw. Transforms of images that
+follow one another are computed at once where they can be (`vision/chains.py`). Where an operation fails for
 a row, the rows before it go through the operations that are left, and come out before the error.
 """
 
@@ -21,6 +22,7 @@ from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.flow import Broken
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
 from mycel.dataset.transforms.base import Transform
+from mycel.dataset.vision.chains import Chain, steps
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 _NOTHING = "the function returned None; it must return the new value"
@@ -65,6 +67,7 @@ class Applied:
         self.input_places = input_places
         self.places = places
         self.random = any(getattr(op, "random", True) for op in operations)
+        self.steps = steps(operations)
 
     def through(self, block: Block, start: int, key: int, seeded: bool, hooks: Sequence[Any] = ()) -> Block:
         """Return a block with the operations applied to it.
@@ -80,7 +83,19 @@ class Applied:
         final = len(self.operations) - 1
         previous: Callable[..., Any] | None = None
         failure: BaseException | None = None
-        for number, operation in enumerate(self.operations):
+        left: list[tuple[int, Callable[..., Any] | Chain]] = list(enumerate(self.operations)) if hooks else [*self.steps]
+        left.reverse()
+        while left:
+            number, operation = left.pop()
+            if isinstance(operation, Chain):
+                found = operation.apply(
+                    columns, block.count, lambda n, keys=keys: None if keys is None else operation_keys(keys, n)
+                )
+                if found is None:
+                    left += reversed(list(enumerate(operation.operations, number)))
+                else:
+                    columns, previous = found, operation.operations[-1]
+                continue
             if hooks and not number:
                 columns = _seen(hooks, operation, True, columns, block.count)
             if previous is not None and not isinstance(previous, Transform):

@@ -1,0 +1,262 @@
+"""Chains of image transforms that are computed at once.
+
+Operations of a `map` that follow one another and only move pixels, resize them or change each value
+by itself become a `Chain`. For each row it goes through them without computing anything: crops and
+flips are numbers of a `Part`, and random operations draw as they do when they are called, from the
+same keys. What changes values is tabulated for the 256 values of each channel, by the operations
+themselves. One routine then writes the result into the row's place in the block. An operation that
+the part cannot express, as a second resizing, has what came before it computed.
+
+A chain gives what its operations give one by one, bit for bit. Rows that it is not made for, and
+rows for which an operation raises an error, are left to the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, Column, column_rows
+from mycel.dataset.randomness import Stream, current_stream, using
+from mycel.dataset.transforms.base import Keys, Transform
+from mycel.dataset.transforms.generic import TypeCast
+from mycel.dataset.vision import color, geometry
+from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.taking import Part, can_resize, write, writes
+from mycel.engines.routines import are_on
+
+Operation = Callable[..., Any]
+OwnKeys = Callable[[int], Optional[Keys]]
+
+
+class _Left(Exception):
+    """The chain is not made for this row."""
+
+
+# What moves pixels: functions of the operation and the part before it.
+
+
+def _resized(part: Part, size: tuple[int, int], kind: Inter) -> Part:
+    if part.shape == size:
+        return part
+    if part.size is not None or part.mirrored or part.reversed:
+        part = Part.of(_computed(part))
+    if not part.height or not part.width:
+        raise _Left
+    if can_resize(part.shape, size, kind):
+        return part._replace(size=size, kind=kind)
+    from mycel.dataset.vision.resize import resize
+
+    return Part.of(resize(_computed(part), size, kind, 0))
+
+
+def _computed(part: Part) -> Array:
+    result = np.empty((*part.shape, part.source.shape[2]), np.uint8)
+    write(part, result)
+    return result
+
+
+def _resize(operation: Resize, part: Part) -> Part:
+    if 0 in part.shape:
+        raise _Left
+    return _resized(part, operation.target(*part.shape), operation.interpolation)
+
+
+def _random_resized_crop(operation: geometry.RandomResizedCrop, part: Part) -> Part:
+    return _resized(part.crop(*operation.draw(*part.shape)), operation.size, operation.interpolation)
+
+
+def _resized_crop(operation: geometry.ResizedCrop, part: Part) -> Part:
+    place = operation.top, operation.left, operation.height, operation.width
+    geometry.check_inside("ResizedCrop", part.shape, *place)
+    return _resized(part.crop(*place), operation.size, operation.interpolation)
+
+
+def _random_crop(operation: geometry.RandomCrop, part: Part) -> Part:
+    size = operation.size
+    if operation.padding is not None or operation.pad_if_needed and min(a - b for a, b in zip(part.shape, size)) < 0:
+        raise _Left
+    return part.crop(*geometry.draw_place(*part.shape, size), *size)
+
+
+def _center_crop(operation: geometry.CenterCrop, part: Part) -> Part:
+    over = [found - wanted for found, wanted in zip(part.shape, operation.size)]
+    if min(over) < 0:
+        raise _Left
+    return part.crop(over[0] // 2, over[1] // 2, *operation.size)
+
+
+def _crop(operation: geometry.Crop, part: Part) -> Part:
+    geometry.check_inside("Crop", part.shape, *operation.coordinates, *operation.size)
+    return part.crop(*operation.coordinates, *operation.size)
+
+
+def _mirror(operation: Any, part: Part) -> Part:
+    return part._replace(mirrored=not part.mirrored) if operation._axis else part._replace(reversed=not part.reversed)
+
+
+def _random_mirror(operation: Any, part: Part) -> Part:
+    return _mirror(operation, part) if current_stream().uniform() < operation.prob else part
+
+
+_MOVES: dict[type, Callable[[Any, Part], Part]] = {
+    Resize: _resize,
+    geometry.RandomResizedCrop: _random_resized_crop,
+    geometry.ResizedCrop: _resized_crop,
+    geometry.RandomCrop: _random_crop,
+    geometry.CenterCrop: _center_crop,
+    geometry.Crop: _crop,
+    geometry.HorizontalFlip: _mirror,
+    geometry.VerticalFlip: _mirror,
+    geometry.RandomHorizontalFlip: _random_mirror,
+    geometry.RandomVerticalFlip: _random_mirror,
+}
+# What changes each value by itself, and the order of axes.
+_VALUES = (
+    color.Rescale,
+    color.Normalize,
+    color.ToTensor,
+    color.ToType,
+    color.Invert,
+    color.AdjustBrightness,
+    geometry.HWC2CHW,
+    TypeCast,
+)
+
+
+class Chain:
+    """Operations that are computed at once, of a `map` in which they are the ones from `first` on.
+
+    `operations` are decoding or not, what moves pixels, and what changes their values, in this
+    order.
+    """
+
+    def __init__(self, first: int, operations: Sequence[Operation]) -> None:
+        self.first, self.operations = first, list(operations)
+        kinds = [type(operation) for operation in operations]
+        self.decodes = kinds[0] is color.Decode
+        begin = int(self.decodes)
+        end = begin
+        while end < len(kinds) and kinds[end] in _MOVES:
+            end += 1
+        self.moves = list(enumerate(operations))[begin:end]
+        self.values = [operation for operation in operations[end:] if isinstance(operation, Transform)]
+
+    def apply(self, columns: Sequence[Column], count: int, keys: OwnKeys) -> list[Column] | None:
+        """Return the column that the operations make of one, or None where they are to be called.
+
+        * `columns`: the columns, of `count` rows.
+        * `keys`: a function that returns the keys of the rows for an operation, by its number.
+        """
+        if len(columns) != 1 or not are_on():
+            return None
+        rows = column_rows(columns[0], count)
+        if not all(isinstance(row, np.ndarray) for row in rows):
+            return None
+        seeds = {n: keys(self.first + n) for n, operation in self.moves if getattr(operation, "random", False)}
+        made = _Rows(self, rows, {n: found.tolist() for n, found in seeds.items() if found is not None})
+        try:
+            made.work()
+        except (_Left, ValueError, TypeError, IndexError, RuntimeError, FloatingPointError):
+            # The operations, called one by one, raise the error that names the row.
+            return None
+        return [made.column()]
+
+    def part(self, row: Array) -> Part:
+        """Return the image of a row."""
+        if self.decodes:
+            row = self.operations[0](row)
+        if row.ndim != 3 or not writes(row, row.shape[2]):
+            raise _Left
+        return Part.of(row)
+
+    def table(self, channels: int) -> tuple[Array | None, bool]:
+        """Return what becomes of each value of each channel, and whether channels come first."""
+        if not self.values:
+            return None, False
+        found = np.repeat(np.arange(256, dtype=np.uint8)[:, None, None], channels, 2)
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            for operation in self.values:
+                planes = found.shape == (channels, 256, 1)
+                if isinstance(operation, color.Normalize) and operation.is_hwc is planes and len(operation.mean) > 1:
+                    raise _Left
+                found = operation(found)
+        planes = found.shape == (channels, 256, 1)
+        if not planes and found.shape != (256, 1, channels) or found.dtype.kind not in "iufb":
+            raise _Left
+        table = found[..., 0] if planes else found[:, 0].T
+        if table.dtype == np.uint8 and (table == np.arange(256)).all():
+            return None, planes
+        return np.ascontiguousarray(table), planes
+
+
+class _Rows:
+    """The results of a chain for the rows of a block: in one array if they are of one shape."""
+
+    def __init__(self, chain: Chain, rows: Sequence[Array], seeds: dict[int, list[int]]) -> None:
+        self.chain, self.rows, self.seeds = chain, rows, seeds
+        self.tables: dict[int, tuple[Array | None, bool]] = {}
+        self.together: Array | None = None
+        self.apart: dict[int, Array] = {}
+
+    def work(self) -> None:
+        """Compute the rows."""
+        chain, seeds = self.chain, self.seeds
+        with using(Stream() if seeds else None) as stream:
+            for number, row in enumerate(self.rows):
+                part = chain.part(row)
+                for n, operation in chain.moves:
+                    if stream is not None and n in seeds:
+                        stream.begin(seeds[n][number])
+                    part = _MOVES[type(operation)](operation, part)
+                self.write(number, part)
+
+    def write(self, number: int, part: Part) -> None:
+        channels = part.source.shape[2]
+        found = self.tables.get(channels)
+        if found is None:
+            found = self.tables[channels] = self.chain.table(channels)
+        table, planes = found
+        shape = (channels, *part.shape) if planes else (*part.shape, channels)
+        dtype = np.dtype(np.uint8) if table is None else table.dtype
+        if not number:
+            self.together = np.empty((len(self.rows), *shape), dtype)
+        if self.together is not None and self.together.shape[1:] == shape:
+            write(part, self.together, number * (self.together.size // len(self.rows)), table, planes)
+        else:
+            self.apart[number] = np.empty(shape, dtype)
+            write(part, self.apart[number], 0, table, planes)
+
+    def column(self) -> Column:
+        """Return the rows."""
+        if self.together is None:
+            raise _Left
+        if not self.apart:
+            return self.together
+        return [self.apart.get(number, row) for number, row in enumerate(self.together)]
+
+
+def steps(operations: Sequence[Operation]) -> list[tuple[int, Operation | Chain]]:
+    """Return the operations of a `map` with their numbers, those of a chain as one `Chain`.
+
+    A chain has at least two operations. Subclasses of the transforms are not part of any.
+    """
+    found: list[tuple[int, Operation | Chain]] = []
+    number = 0
+    while number < len(operations):
+        first = operations[number]
+        end = number + (type(first) is color.Decode and not first.to_pil)
+        while end < len(operations) and type(operations[end]) in _MOVES:
+            end += 1
+        while end < len(operations) and type(operations[end]) in _VALUES:
+            end += 1
+        if end - number > 1:
+            found.append((number, Chain(number, operations[number:end])))
+            number = end
+        else:
+            found.append((number, operations[number]))
+            number += 1
+    return found

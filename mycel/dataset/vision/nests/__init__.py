@@ -1,0 +1,1 @@
+"""Loops over the pixels of images, as routines: what transforms compute in machine code."""

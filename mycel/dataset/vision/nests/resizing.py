@@ -1,0 +1,160 @@
+"""Loops that take pixels from an image and put them where a result has them.
+
+An image is bytes with a first place, a step from row to row and a step from pixel to pixel, so that
+parts and flips cost nothing. What a loop finds for a pixel goes into the result by `put`: as it is,
+or looked up in a table of 256 values for each channel, pixel by pixel or channel by channel.
+
+Bilinear interpolation is OpenCV's: weights of 11 bits, exact sums along a row, of which the lower
+bits are dropped, and rounded sums of two rows. Rows are filtered once, in the order in which
+results want them.
+"""
+
+from mycel.dataset.vision.nests.places import put
+from mycel.engines.routines import routine
+from mycel.engines.routines.words import (
+    Bytes,
+    Const,
+    Elements,
+    Int,
+    Ints,
+    Longs,
+    f32,
+    f64,
+    floor,
+    i32,
+    i64,
+    rint,
+    within,
+)
+
+
+@routine
+def pick(
+    source: Elements,
+    start: Int,
+    row_step: Int,
+    pixel_step: Int,
+    height: Int,
+    width: Int,
+    channels: Const,
+    table: Elements,
+    form: Const,
+    result: Elements,
+    place: Int,
+) -> None:
+    """Put the pixels of a part of an image, which may be flipped, into a result.
+
+    * `source`, `start`, `row_step`, `pixel_step`: the image, and where its rows and pixels are.
+    * `height`, `width`, `channels`: the size of the part.
+    * `table`, `form`, `result`, `place`: as in `put`.
+    """
+    for y in range(height):
+        row = start + y * row_step
+        for x in range(width):
+            for c in range(channels):
+                put(result, place, table, form, channels, height, width, y, x, c, source[row + x * pixel_step + c])
+
+
+@routine
+def nearest(
+    source: Elements,
+    start: Int,
+    rows: Longs,
+    columns: Longs,
+    height: Int,
+    width: Int,
+    channels: Const,
+    table: Elements,
+    form: Const,
+    result: Elements,
+    place: Int,
+) -> None:
+    """Put the pixels at given rows and columns into a result.
+
+    * `source`, `start`: the image, and where offsets begin.
+    * `rows`, `columns`: the offset of each row and column of the result.
+    * `height`, `width`, `channels`: the size of the result.
+    * `table`, `form`, `result`, `place`: as in `put`.
+    """
+    for y in range(height):
+        row = start + rows[y]
+        for x in range(width):
+            at = row + columns[x]
+            for c in range(channels):
+                put(result, place, table, form, channels, height, width, y, x, c, source[at + c])
+
+
+def _two_taps(
+    source: Bytes, row: Int, columns: Longs, weights: Ints, width: Int, channels: Const, part: Ints, into: Int
+) -> None:
+    for x in range(width):
+        one, other = row + columns[2 * x], row + columns[2 * x + 1]
+        first, second = weights[2 * x], weights[2 * x + 1]
+        for c in range(channels):
+            part[into + c * width + x] = (source[one + c] * first + source[other + c] * second) >> 4
+
+
+@routine
+def bilinear(
+    source: Bytes,
+    start: Int,
+    rows: Longs,
+    row_weights: Ints,
+    columns: Longs,
+    column_weights: Ints,
+    height: Int,
+    width: Int,
+    channels: Const,
+    part: Ints,
+    table: Elements,
+    form: Const,
+    result: Elements,
+    place: Int,
+) -> None:
+    """Put a part of an image, resized, into a result.
+
+    * `source`, `start`: the image, and where offsets begin.
+    * `rows`, `row_weights`, `columns`, `column_weights`: two offsets and weights for each row and
+      column of the result.
+    * `height`, `width`, `channels`: the size of the result.
+    * `part`: memory for two rows that are filtered.
+    * `table`, `form`, `result`, `place`: as in `put`.
+    """
+    upper, lower = 0, width * channels
+    upper_row, lower_row = -1, -1
+    for y in range(height):
+        first, second = rows[2 * y], rows[2 * y + 1]
+        if first == lower_row:
+            upper, lower = lower, upper
+            upper_row, lower_row = lower_row, upper_row
+        if first != upper_row:
+            _two_taps(source, start + first, columns, column_weights, width, channels, part, upper)
+            upper_row = first
+        if second != lower_row:
+            _two_taps(source, start + second, columns, column_weights, width, channels, part, lower)
+            lower_row = second
+        above, below = row_weights[2 * y], row_weights[2 * y + 1]
+        for c in range(channels):
+            for x in range(width):
+                at = c * width + x
+                both = ((part[upper + at] * above) >> 16) + ((part[lower + at] * below) >> 16)
+                put(result, place, table, form, channels, height, width, y, x, c, within((both + 2) >> 2, 0, 255))
+
+
+@routine
+def two_taps(source: Int, target: Int, step: Int, places: Longs, weights: Ints) -> None:
+    """Write which two places of an axis, and in which parts, each place of a result is made of.
+
+    * `source`, `target`: the lengths of the axis before and after.
+    * `step`: the offset from one place to the next.
+    * `places`, `weights`: what is written, offsets and numbers of 11 bits [target, 2].
+    """
+    scale = f64(source) / f64(target)
+    for i in range(target):
+        centre = f32((f64(i) + 0.5) * scale - 0.5)
+        first = i64(floor(centre))
+        fraction = f64(centre) - f64(first)
+        places[2 * i] = within(first, 0, source - 1) * step
+        places[2 * i + 1] = within(first + 1, 0, source - 1) * step
+        weights[2 * i] = i32(rint(f32(1.0 - fraction) * f32(2048)))
+        weights[2 * i + 1] = i32(rint(f32(fraction) * f32(2048)))

@@ -1,0 +1,154 @@
+"""Parts of images, resized and flipped, on their way into a result.
+
+A `Part` says which pixels of an image are wanted and in which order, and copies none. `write` has
+them computed into a result by one routine. All results are those of NumPy's code in `resize.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.nests import resizing
+from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS, PLANES
+
+# More channels are left to NumPy, as each number of them has code of its own.
+MOST_CHANNELS = 8
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
+_NO_TABLE = np.zeros(1, np.uint8)
+
+
+class Part(NamedTuple):
+    """A rectangle of an image in C order [H, W, C], resized, of which a rectangle is taken.
+
+    * `source`: the image.
+    * `top`, `left`, `height`, `width`: the first rectangle.
+    * `size`: the (height, width) after resizing, or None where it is not resized.
+    * `kind`: the interpolation, NEAREST or BILINEAR.
+    * `inner`: the (top, left, height, width) that is taken of what was resized, or None for all.
+    * `mirrored`, `reversed`: whether columns and rows are in reverse order.
+    """
+
+    source: Array
+    top: int
+    left: int
+    height: int
+    width: int
+    size: tuple[int, int] | None = None
+    kind: Inter = Inter.BILINEAR
+    inner: tuple[int, int, int, int] | None = None
+    mirrored: bool = False
+    reversed: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The height and width of the result."""
+        if self.inner is not None:
+            return self.inner[2], self.inner[3]
+        return self.size or (self.height, self.width)
+
+    @staticmethod
+    def of(source: Array) -> Part:
+        """Return the whole of an image."""
+        return Part(source, 0, 0, *source.shape[:2])
+
+    def crop(self, top: int, left: int, height: int, width: int) -> Part:
+        """Return a rectangle of this part, of `height` and `width` from (`top`, `left`) on."""
+        whole = self.shape
+        top = whole[0] - top - height if self.reversed else top
+        left = whole[1] - left - width if self.mirrored else left
+        if self.size is None:
+            return self._replace(top=self.top + top, left=self.left + left, height=height, width=width)
+        before = self.inner or (0, 0, *self.size)
+        return self._replace(inner=(before[0] + top, before[1] + left, height, width))
+
+
+def writes(array: Array, channels: int) -> bool:
+    """Return whether routines take images such as this one."""
+    return array.dtype == np.uint8 and array.flags.c_contiguous and 1 <= channels <= MOST_CHANNELS and array.size > 0
+
+
+def forms(table: Array | None, planes: bool) -> tuple[Array, int]:
+    """Return the table to look up in, and how `put` is to put pixels."""
+    if table is None:
+        return _NO_TABLE, PLANES if planes else PIXELS
+    return table, FOUND_PLANES if planes else FOUND_PIXELS
+
+
+def write(part: Part, result: Array, place: int = 0, table: Array | None = None, planes: bool = False) -> None:
+    """Write a part of an image into a result in C order.
+
+    * `part`: the part, of an image for which `writes` holds.
+    * `result`: an array that has room for it from the element number `place` on.
+    * `table`: values [channels, 256] for the pixels, or None for the pixels themselves.
+    * `planes`: whether channels come first.
+    """
+    source = part.source
+    channels = source.shape[2]
+    pitch = source.shape[1] * channels
+    start = part.top * pitch + part.left * channels
+    height, width = part.shape
+    found, form = forms(table, planes)
+    if table is not None:
+        # Values are moved as they are, whatever they mean.
+        found, result = found.view(_WORDS[table.itemsize]), result.view(_WORDS[table.itemsize])
+    if part.size is None:
+        row, pixel = pitch, channels
+        if part.reversed:
+            start, row = start + (height - 1) * pitch, -pitch
+        if part.mirrored:
+            start, pixel = start + (width - 1) * channels, -channels
+        resizing.pick(source, start, row, pixel, height, width, channels, found, form, result, place)
+        return
+    rows, row_weights = _places(part.height, part.size[0], pitch, part.kind)
+    columns, column_weights = _places(part.width, part.size[1], channels, part.kind)
+    top, left = part.inner[:2] if part.inner is not None else (0, 0)
+    rows, row_weights = (_taken(a, top, height, part.reversed) for a in (rows, row_weights))
+    columns, column_weights = (_taken(a, left, width, part.mirrored) for a in (columns, column_weights))
+    if part.kind is Inter.NEAREST:
+        resizing.nearest(source, start, rows, columns, height, width, channels, found, form, result, place)
+        return
+    memory = np.empty(2 * width * channels, np.int32)
+    resizing.bilinear(
+        source,
+        start,
+        rows,
+        row_weights,
+        columns,
+        column_weights,
+        height,
+        width,
+        channels,
+        memory,
+        found,
+        form,
+        result,
+        place,
+    )
+
+
+def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:
+    part = array[first : first + count]
+    return np.ascontiguousarray(part[::-1]) if backwards else part
+
+
+def _places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
+    """Return offsets and weights of the places that each place of a resized axis is made of."""
+    if kind is Inter.NEAREST:
+        places = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
+        return places, places
+    places, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
+    resizing.two_taps(source, target, step, places, weights)
+    return places, weights
+
+
+def can_resize(source: tuple[int, int], target: tuple[int, int], kind: Any) -> bool:
+    """Return whether `write` resizes so: nearest, or bilinear unless each axis is halved, which
+    averages.
+    """
+    if kind is Inter.BILINEAR:
+        return source != (2 * target[0], 2 * target[1])
+    return kind is Inter.NEAREST

@@ -1,0 +1,75 @@
+"""Words of routines: types of parameters, and functions of numbers.
+
+The types stand in annotations: `Int` and `Double` are numbers, the others arrays, in C order, of an
+element type; `Elements` are arrays of any type that a routine has code for, and a `Const` is known
+when code is made. The functions mean here what they mean in code, so that a routine may also be run
+as Python, element by element, where NumPy checks every index.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Int: TypeAlias = Any
+Double: TypeAlias = Any
+Const: TypeAlias = Any
+Elements: TypeAlias = Any
+Bytes: TypeAlias = Any
+Shorts: TypeAlias = Any
+Ints: TypeAlias = Any
+Longs: TypeAlias = Any
+Floats: TypeAlias = Any
+Doubles: TypeAlias = Any
+
+
+def i32(value: Any) -> Any:
+    """Convert to int32: the lower bits of an integer, or a float rounded towards zero."""
+    return np.int32(np.int64(value) & 0xFFFFFFFF) if isinstance(value, int) else np.int32(value)
+
+
+def i64(value: Any) -> Any:
+    """Convert to int64, rounding towards zero."""
+    return np.int64(value)
+
+
+def f32(value: Any) -> Any:
+    """Convert to float32."""
+    return np.float32(value)
+
+
+def f64(value: Any) -> Any:
+    """Convert to float64."""
+    return np.float64(value)
+
+
+def rint(value: Any) -> Any:
+    """Round a float to the nearest integer, halves to the even one, as a float."""
+    return np.rint(value)
+
+
+def floor(value: Any) -> Any:
+    """Round a float down, as a float."""
+    return np.floor(value)
+
+
+def sqrt(value: Any) -> Any:
+    """Return the square root of a float."""
+    return type(value)(math.sqrt(value))
+
+
+def least(one: Any, other: Any) -> Any:
+    """Return the smaller one of two numbers of a type."""
+    return one if one < other else other
+
+
+def most(one: Any, other: Any) -> Any:
+    """Return the larger one of two numbers of a type."""
+    return one if one > other else other
+
+
+def within(value: Any, low: Any, high: Any) -> Any:
+    """Return a number limited to a range."""
+    return least(most(value, low), high)

@@ -1,0 +1,144 @@
+"""Routines give what the same functions give as Python."""
+
+import numpy as np
+import pytest
+
+from mycel.engines.routines import are_on, routine
+from mycel.engines.routines.translate import definition
+from mycel.engines.routines.words import (
+    Bytes,
+    Const,
+    Double,
+    Doubles,
+    Elements,
+    Floats,
+    Int,
+    Ints,
+    Longs,
+    f32,
+    f64,
+    floor,
+    i32,
+    i64,
+    least,
+    most,
+    rint,
+    sqrt,
+    within,
+)
+
+SHIFT = 3
+
+
+def _both(a: Int, b: Int) -> tuple[Int, Int]:
+    low, high = least(a, b), most(a, b)
+    return low, high
+
+
+@routine
+def integers(source: Longs, other: Longs, count: Int, result: Longs) -> None:
+    for i in range(count):
+        a, b = source[i], other[i]
+        low, high = _both(a, b)
+        total = a + b * 2 - (a & 255) + (b | 1) + (a ^ b)
+        if a > b and not (a == 3):
+            total += low // 7 + high % 5
+        elif a < -10 or b < -10:
+            total -= a >> SHIFT
+        else:
+            total = -total << 1
+        k = 0
+        while k < 3:
+            total += abs(k - a)
+            k += 1
+        result[i] = total if total != 7 else 8
+
+
+@routine
+def floats(source: Doubles, count: Int, scale: Double, kind: Const, result: Floats) -> None:
+    for i in range(count - 1, -1, -1):
+        x = source[i] * scale
+        if kind == "rounded":
+            x = rint(x)
+        elif kind == "down":
+            x = floor(x)
+        else:
+            x = sqrt(abs(x)) / 3.0
+        result[i] = f32(x) + f32(i32(i64(x) & 3))
+
+
+@routine
+def weighted(source: Elements, height: Int, width: Int, channels: Const, result: Bytes, parts: Ints) -> None:
+    for y in range(height):
+        for x in range(width):
+            for c in range(channels):
+                at = (y * width + x) * channels + c
+                parts[at] = i32(f64(source[at]) * 1.5)
+                result[at] = within(parts[at], 0, 255)
+
+
+def test_integers_are_those_of_python():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-100, 100, (2, 300))
+    code, python = np.zeros((2, 300), np.int64)
+    integers(a, b, 300, code)
+    integers.function(a, b, 300, python)
+    assert code.tolist() == python.tolist()
+
+
+@pytest.mark.parametrize("kind", ["rounded", "down", "root"])
+def test_floats_are_those_of_python(kind):
+    a = np.random.default_rng(1).normal(size=101) * 10
+    code, python = np.zeros((2, 101), np.float32)
+    floats(a, 101, 1.25, kind, code)
+    floats.function(a, 101, 1.25, kind, python)
+    assert code.tolist() == python.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("channels", [1, 3, 6])
+def test_elements_of_all_types(dtype, channels):
+    a = np.random.default_rng(2).integers(0, 127, (5, 7, channels)).astype(dtype)
+    result, parts = np.zeros(a.shape, np.uint8), np.zeros(a.shape, np.int32)
+    weighted(a, 5, 7, channels, result, parts)
+    assert (result == np.clip((a.astype(np.float64) * 1.5).astype(np.int32), 0, 255)).all()
+
+
+def test_arrays_of_other_types_and_orders_are_refused():
+    a, result, parts = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.uint8), np.zeros((4, 4), np.int32)
+    with pytest.raises(TypeError, match="weighted: source must be Elements in C order"):
+        weighted(a.T[:, :2], 4, 2, 1, result, parts)
+    with pytest.raises(TypeError, match="weighted: parts must be Ints"):
+        weighted(a, 4, 4, 1, result, a)
+    with pytest.raises(TypeError, match="source must be Elements in C order, not >f4"):
+        weighted(a.astype(">f4"), 4, 4, 1, result, parts)
+    with pytest.raises(TypeError, match="takes 6 arguments, got 1"):
+        weighted(a)
+
+
+@routine
+def mixed(source: Floats, count: Int) -> None:
+    source[0] = source[0] + count
+
+
+@routine
+def listed(source: Floats) -> None:
+    source[0] = [1.0][0]
+
+
+def test_what_is_not_translated_is_named_with_its_line():
+    with pytest.raises(TypeError, match="routine mixed: line 3: i64 where float is; convert it"):
+        mixed(np.zeros(1, np.float32), 1)
+    with pytest.raises(TypeError, match="routine listed: line 3: List is not translated"):
+        listed(np.zeros(1, np.float32))
+
+
+def test_text_and_definition():
+    assert "define void @mycel_floats_" in floats.text("float64", "down", "float32")
+    assert definition(floats.function).name == "floats"
+
+
+def test_routines_are_off_where_numpy_is_the_engine():
+    from mycel.engines import base
+
+    assert are_on() is (base.current().name != "reference")
