@@ -11,6 +11,7 @@ from mycel.dataset.blocks import Array, as_array, is_picture
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.enums import Border
+from mycel.engines.routines import are_on
 
 # What operations give for an image of Pillow, by their class; see `picture_forms.py`.
 picture_forms: dict[type, Callable[[Any, Any], Any]] = {}
@@ -62,6 +63,29 @@ class ImageTransform(Transform):
                 f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, "
                 f"got shape {array.shape[lead:]}"
             )
+
+
+# Images of more channels are left to NumPy, as each number of channels has code of its own.
+MOST_CHANNELS = 8
+
+
+def by_routine(array: Array, *dtypes: Any) -> bool:
+    """Return whether routines compute an image [H, W] or [H, W, C] of one of these types, uint8 by
+    default.
+    """
+    return (
+        (array.dtype in dtypes if dtypes else array.dtype == np.uint8)
+        and array.size > 0
+        and array.ndim in (2, 3)
+        and (array.ndim == 2 or array.shape[2] <= MOST_CHANNELS)
+        and array.dtype.isnative
+        and are_on()
+    )
+
+
+def channels_of(array: Array) -> int:
+    """Return the number of channels of an image [H, W] or [H, W, C]."""
+    return int(array.shape[2]) if array.ndim == 3 else 1
 
 
 def parse_size(operation: str, size: Any) -> tuple[int, int]:

@@ -16,9 +16,15 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
-from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.base import MOST_CHANNELS, ImageTransform, by_routine
 from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
+from mycel.dataset.vision.nests import colouring
+from mycel.dataset.vision.taking import Part, write
+from mycel.engines.routines import are_on
+
+# Smaller arrays are as quick in NumPy.
+_FEW = 512
 
 
 def to_uint8(values: Array) -> Array:
@@ -26,11 +32,25 @@ def to_uint8(values: Array) -> Array:
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
+def looked_up(array: Array, table: Array) -> Array:
+    """Return an image's values looked up in a table [256] or, for each channel, [C, 256]."""
+    if not by_routine(array):
+        return table[array] if table.ndim == 1 else np.stack([t[array[..., c]] for c, t in enumerate(table)], -1)
+    channels = 1 if table.ndim == 1 else len(table)
+    result = np.empty(array.shape, table.dtype)
+    colouring.look_up(np.ascontiguousarray(array), array.size // channels, channels, table, result)
+    return result
+
+
 def grey(array: Array) -> Array:
     """Convert colours [..., H, W, 3] to greys, uint8 [..., H, W].
 
     Arithmetic is in fixed point, as Pillow's.
     """
+    if array.dtype == np.uint8 and array.size and are_on():
+        result = np.empty(array.shape[:-1], np.uint8)
+        colouring.greys(np.ascontiguousarray(array), result.size, 1, result)
+        return result
     weights = np.array([19595, 38470, 7471], np.int64)
     return ((array.astype(np.int64) @ weights + 0x8000) >> 16).astype(np.uint8)
 
@@ -126,7 +146,11 @@ class Rescale(Transform):
     def compute(self, array: Array, lead: int) -> Array:
         if array.dtype.kind not in "iufb":
             raise TypeError(f"Rescale: expected numbers, got {array.dtype}")
-        result: Array = np.multiply(array, np.float32(self.rescale), dtype=np.float32)
+        if array.dtype in (np.uint8, np.float32) and array.dtype.isnative and array.size > _FEW and are_on():
+            result: Array = np.empty(array.shape, np.float32)
+            colouring.rescale(np.ascontiguousarray(array), array.size, self.rescale, self.shift, result)
+            return result
+        result = np.multiply(array, np.float32(self.rescale), dtype=np.float32)
         if self.shift:
             result += np.float32(self.shift)
         return result
@@ -169,7 +193,14 @@ class Normalize(ImageTransform):
         shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
         mean = np.array(self.mean, np.float32).reshape(shape)
         std = np.array(self.std, np.float32).reshape(shape)
-        result: Array = np.subtract(array, mean, dtype=np.float32)
+        if plain or self.is_hwc and channels <= MOST_CHANNELS:
+            if array.dtype in (np.uint8, np.float32) and array.dtype.isnative and array.size > _FEW and are_on():
+                means, stds = (np.ascontiguousarray(np.broadcast_to(v, (channels,))) for v in (mean, std))
+                result = np.empty(array.shape, np.float32)
+                source = np.ascontiguousarray(array)
+                colouring.normalise(source, array.size // channels, channels, means, stds, result)
+                return result
+        result = np.subtract(array, mean, dtype=np.float32)
         result /= std
         return result
 
@@ -190,6 +221,13 @@ class ToTensor(ImageTransform):
         self.check_image(array, lead)
         if array.ndim - lead == 2:
             array = array[..., None]
+        if lead == 0 and by_routine(array):
+            # Values are divided once each, as there are no more than 256.
+            found = np.divide(np.arange(256, dtype=np.uint8), np.float32(255), dtype=np.float32)
+            divided = np.empty((array.shape[2], *array.shape[:2]), np.float32)
+            table = np.ascontiguousarray(np.broadcast_to(found, (array.shape[2], 256)))
+            write(Part.of(np.ascontiguousarray(array)), divided, 0, table, planes=True)
+            return divided.astype(self.output_type, copy=False)
         moved = np.moveaxis(array, -1, lead)
         result: Array = np.divide(moved, np.float32(255), dtype=np.float32, order="C")
         return result.astype(self.output_type, copy=False)
@@ -284,6 +322,10 @@ class Grayscale(ImageTransform):
             flat = array if array.ndim - lead == 2 else array[..., 0]
         else:
             check_colours(self, array)
+            if array.size and are_on():
+                repeated = np.empty((*array.shape[:-1], self.num_output_channels), np.uint8)
+                colouring.greys(np.ascontiguousarray(array), array.size // 3, self.num_output_channels, repeated)
+                return repeated[..., 0] if self.num_output_channels == 1 else repeated
             flat = grey(array)
         return flat if self.num_output_channels == 1 else np.repeat(flat[..., None], 3, -1)
 
@@ -354,6 +396,10 @@ class AdjustBrightness(ImageTransform):
             bright: Array = array * np.asarray(self.factor, array.dtype)
             return bright
         if array.dtype == np.uint8:
+            if array.size and are_on():
+                result = np.empty(array.shape, np.uint8)
+                colouring.brighten(np.ascontiguousarray(array), array.size, self.factor, result)
+                return result
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
         limits = np.iinfo(array.dtype)
         return np.clip(np.rint(array * self.factor), limits.min, limits.max).astype(array.dtype)
@@ -378,6 +424,11 @@ class AdjustContrast(ImageTransform):
         if array.dtype.kind == "f":
             return blended(array, grey_of_floats(self, array).mean(), self.factor)
         check_colours(self, array)
+        if by_routine(array):
+            total = np.zeros(1, np.int64)
+            colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
+            mean = np.floor(total[0] / (array.size // 3))
+            return looked_up(array, to_uint8(np.rint(mean + (np.arange(256.0) - mean) * self.factor)))
         mean = np.floor(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
 
@@ -399,6 +450,10 @@ class AdjustSaturation(ImageTransform):
         if array.dtype.kind == "f":
             return blended(array, grey_of_floats(self, array)[..., None], self.factor)
         check_colours(self, array)
+        if array.size and are_on():
+            result = np.empty(array.shape, np.uint8)
+            colouring.saturate(np.ascontiguousarray(array), array.size // 3, self.factor, result)
+            return result
         greys = grey(array).astype(np.float64)[..., None]
         return to_uint8(np.rint(greys + (array - greys) * self.factor))
 

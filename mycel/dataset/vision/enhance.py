@@ -16,7 +16,7 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -26,8 +26,10 @@ from mycel.dataset.vision.color import (
     check_colours,
     check_factor,
     check_uint8,
+    looked_up,
     to_uint8,
 )
+from mycel.dataset.vision.nests import colouring, filtering
 from mycel.dataset.vision.warp import interval
 
 
@@ -38,9 +40,20 @@ def _channels(array: Array) -> list[Array]:
 
 def _by_channel(array: Array, tables: Sequence[Array]) -> Array:
     """Look up every channel in its table."""
+    if by_routine(array):
+        return looked_up(array, np.stack(tables))
     if array.ndim == 2:
         return tables[0][array]
     return np.stack([table[channel] for table, channel in zip(tables, _channels(array))], -1)
+
+
+def _histograms(array: Array) -> list[Array]:
+    """Return how often each value is in each channel."""
+    if by_routine(array):
+        counts = np.zeros((channels_of(array), 256), np.int64)
+        colouring.histogram(np.ascontiguousarray(array), array.size // len(counts), len(counts), counts)
+        return list(counts)
+    return [np.bincount(channel.reshape(-1), minlength=256) for channel in _channels(array)]
 
 
 class _OfBytes(ImageTransform):
@@ -79,7 +92,7 @@ class AdjustGamma(ImageTransform):
             return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
         check_uint8(self, array)
         table = to_uint8(np.trunc((256 - 1e-3) * self.gain * (np.arange(256) / 255) ** self.gamma))
-        return table[array]
+        return looked_up(array, table)
 
 
 def rgb_to_hsv(image: Array) -> Array:
@@ -166,10 +179,23 @@ class AdjustHue(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         check_colours(self, array)
+        turn = int(self.hue_factor * 255)
+        if by_routine(array):
+            result: Array = np.empty(array.shape, np.uint8)
+            colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, *_hue_tables(), result)
+            return result
         hue, saturation = _byte_hsv(array)
-        turned = (hue + int(self.hue_factor * 255)) % 256
+        turned = (hue + turn) % 256
         back = hsv_to_rgb(np.stack([turned / 255, saturation / 255, array.max(-1) / 255], -1))
         return to_uint8(np.rint(back * 255))
+
+
+def _hue_tables() -> tuple[Array, Array]:
+    """Return one over each value, with 12 bits, in units of saturation and of hue."""
+    shares = np.rint((255 << 12) / np.maximum(1, np.arange(256))).astype(np.int64)
+    turns = np.rint((256 << 12) / (6.0 * np.maximum(1, np.arange(256)))).astype(np.int64)
+    shares[0] = turns[0] = 0
+    return shares, turns
 
 
 def _byte_hsv(array: Array) -> tuple[Array, Array]:
@@ -180,9 +206,7 @@ def _byte_hsv(array: Array) -> tuple[Array, Array]:
     red, green, blue = (array[..., c].astype(np.int64) for c in range(3))
     value = array.max(-1).astype(np.int64)
     span = value - array.min(-1)
-    shares = np.rint((255 << 12) / np.maximum(1, np.arange(256))).astype(np.int64)
-    turns = np.rint((256 << 12) / (6.0 * np.maximum(1, np.arange(256)))).astype(np.int64)
-    shares[0] = turns[0] = 0
+    shares, turns = _hue_tables()
     others = np.where(value == green, blue - red + 2 * span, red - green + 4 * span)
     hue = (np.where(value == red, green - blue, others) * turns[span] + (1 << 11)) >> 12
     return hue % 256, (span * shares[value] + (1 << 11)) >> 12
@@ -222,8 +246,13 @@ class AdjustSharpness(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
+        if by_routine(array) and min(array.shape[:2]) > 2:
+            sharp: Array = array.copy()
+            source = np.ascontiguousarray(array)
+            filtering.sharpen(source, *array.shape[:2], channels_of(array), self._factor(), sharp)
+            return sharp
         soft = blurred(array)
-        result = soft + (array - soft) * self._factor()
+        result: Array = soft + (array - soft) * self._factor()
         return result.astype(array.dtype) if array.dtype.kind == "f" else to_uint8(np.rint(result))
 
 
@@ -277,10 +306,9 @@ class AutoContrast(_OfBytes):
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
-        return _by_channel(array, [self._table(channel) for channel in _channels(array)])
+        return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
-    def _table(self, channel: Array) -> Array:
-        histogram = np.bincount(channel.reshape(-1), minlength=256)
+    def _table(self, histogram: Array) -> Array:
         histogram[self.ignore] = 0
         cut = int(histogram.sum() * self.cutoff / 100)
         ends = []
@@ -312,13 +340,13 @@ class Equalize(_OfBytes):
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
-        return _by_channel(array, [self._table(channel) for channel in _channels(array)])
+        return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
     @staticmethod
-    def _table(channel: Array) -> Array:
-        histogram = np.bincount(channel.reshape(-1), minlength=256)
-        first = int(np.flatnonzero(histogram)[0]) if channel.size else 0
-        rest = channel.size - histogram[first]
+    def _table(histogram: Array) -> Array:
+        found = np.flatnonzero(histogram)
+        first = int(found[0]) if found.size else 0
+        rest = histogram.sum() - histogram[first]
         if not rest:
             return np.arange(256, dtype=np.uint8)
         histogram[: first + 1] = 0
@@ -342,6 +370,10 @@ def _range(operation: str, argument: str, value: Any) -> tuple[float, float]:
     if isinstance(value, (tuple, list)) and len(value) != 2:
         raise arguments.wrong_value(operation, argument, "two numbers", value)
     return interval(operation, argument, value, symmetric=False)
+
+
+# Longer sums of neighbours are left to NumPy, as each length has code of its own.
+_MOST_BLURRED = 31
 
 
 def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, Any]:
@@ -381,6 +413,8 @@ class GaussianBlur(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         exact = array.dtype != np.uint8
+        if by_routine(array) and max(self.kernel_size) <= _MOST_BLURRED:
+            return self._by_routine(np.ascontiguousarray(array))
         result: Array = array.astype(np.float64 if exact else np.int64)
         for axis, size, sigma in zip((1, 0), self.kernel_size, self.sigma):
             half = size // 2
@@ -399,6 +433,24 @@ class GaussianBlur(ImageTransform):
             return result.astype(array.dtype)
         limits = np.iinfo(array.dtype)
         return np.clip(np.rint(result), limits.min, limits.max).astype(array.dtype)
+
+    def _by_routine(self, array: Array) -> Array:
+        """Blur an image of bytes."""
+        height, width = array.shape[:2]
+        channels, (across, down) = channels_of(array), self.kernel_size
+        weights = [
+            _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
+            for size, sigma in zip(self.kernel_size, self.sigma)
+        ]
+        columns, rows = (
+            np.pad(np.arange(count), size // 2, mode="reflect") for count, size in ((width, across), (height, down))
+        )
+        line, part = np.empty(len(columns) * channels, np.uint16), np.empty(array.shape, np.uint16)
+        result = np.empty(array.shape, np.uint8)
+        filtering.blur(
+            array, height, width, channels, rows, weights[1], down, columns, weights[0], across, line, part, result
+        )
+        return result
 
 
 def _in_256ths(weights: Array) -> Array:

@@ -16,9 +16,10 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
-from mycel.dataset.vision.base import ImageTransform, check_border, parse_fill, parse_padding, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, check_border, parse_fill, parse_padding, parse_size
 from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.resize import resize
+from mycel.dataset.vision.taking import Part, write
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
     Border.EDGE: "edge",
@@ -42,6 +43,10 @@ class HWC2CHW(ImageTransform):
             return array
         if array.shape[-1] == 1:
             return array.reshape(*array.shape[:lead], 1, *array.shape[lead:-1])
+        if lead == 0 and by_routine(array):
+            result = np.empty((array.shape[2], *array.shape[:2]), np.uint8)
+            write(Part.of(np.ascontiguousarray(array)), result, planes=True)
+            return result
         return np.ascontiguousarray(np.moveaxis(array, -1, lead))
 
 
@@ -59,6 +64,10 @@ class HorizontalFlip(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         lead = self.leading(array, lead)
         self.check_image(array, lead)
+        if self._axis == 1 and lead == 0 and array.ndim == 3 and by_routine(array):
+            result = np.empty(array.shape, np.uint8)
+            write(Part.of(np.ascontiguousarray(array))._replace(mirrored=True), result)
+            return result
         return np.ascontiguousarray(np.flip(array, lead + self._axis))
 
 

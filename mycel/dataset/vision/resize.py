@@ -19,8 +19,11 @@ import numpy as np
 
 from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_size
 from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.nests import filtering, resizing
+from mycel.dataset.vision.taking import Part, write
+from mycel.engines.routines import are_on
 
 _BITS = 11
 _PILLOW_BITS = 22
@@ -147,6 +150,10 @@ def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array
         # OpenCV takes the mean of four pixels in this case.
         kind = Inter.AREA
     shrinks = height >= size[0] and width >= size[1]
+    if array.ndim - axis in (2, 3) and are_on() and min(size) > 0:
+        made = _by_routines(array, size, kind, axis, shrinks)
+        if made is not None:
+            return made
     rows, row_weights = taps(height, size[0], kind, shrinks)
     columns, column_weights = taps(width, size[1], kind, shrinks)
     if kind is Inter.NEAREST:
@@ -189,6 +196,77 @@ def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array
         return _saturate((upper + lower + 2) >> 2, array.dtype)
     sums = _filter(part, axis, rows, fixed_rows)
     return _saturate((sums + (1 << (2 * _BITS - 1))) >> (2 * _BITS), array.dtype)
+
+
+def _by_routines(array: Array, size: tuple[int, int], kind: Inter, axis: int, shrinks: bool) -> Array | None:
+    """Resize the last axes but channels of an array by routines; None where there are none for it.
+
+    * `array`, `size`, `kind`, `axis`: those of `resize`.
+    * `shrinks`: whether both axes shrink.
+    """
+    images = array.reshape(-1, *array.shape[axis:])
+    if not all(by_routine(image, np.uint8, np.float32) for image in images[:1]) or not len(images):
+        return None
+    result = np.empty((len(images), *size, *array.shape[axis + 2 :]), array.dtype)
+    made = [_one_by_routines(np.ascontiguousarray(image), into, kind, shrinks) for image, into in zip(images, result)]
+    return result.reshape(*array.shape[:axis], *result.shape[1:]) if all(made) else None
+
+
+def _one_by_routines(image: Array, result: Array, kind: Inter, shrinks: bool) -> bool:
+    """Resize one image into a result; return whether there is a routine for it."""
+    channels = channels_of(image)
+    source, size = image.shape[:2], result.shape[:2]
+    is_bytes = image.dtype == np.uint8
+    if kind is Inter.NEAREST or kind is Inter.BILINEAR and is_bytes:
+        part = Part.of(image.reshape(*source, channels))._replace(size=(size[0], size[1]), kind=kind)
+        write(part, result)
+        return True
+    if is_bytes and kind is Inter.AREA and shrinks and not source[0] % size[0] and not source[1] % size[1]:
+        down, across = source[0] // size[0], source[1] // size[1]
+        sums = np.empty(size[1] * channels, np.int32)
+        share = float(np.float32(1.0 / (down * across)))
+        filtering.cells(image, down, across, channels, *size, sums, share, result)
+        return True
+    rows, row_weights = taps(source[0], size[0], kind, shrinks)
+    columns, column_weights = taps(source[1], size[1], kind, shrinks)
+    element: Any = np.int32
+    along, down_kind = "sum", "sum"
+    if not is_bytes or kind is Inter.AREA and shrinks:
+        element, along, down_kind = np.float32, "float", "rounded" if is_bytes else "float"
+        row_weights, column_weights = row_weights.astype(element), column_weights.astype(element)
+    elif kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
+        along = down_kind = "bytes"
+        row_weights, column_weights = _in_bits(row_weights), _in_bits(column_weights)
+    else:
+        row_weights, column_weights = (
+            np.rint(weights.astype(np.float32) * 2**_BITS).astype(element) for weights in (row_weights, column_weights)
+        )
+        if rows.shape[1] == 2:
+            flat, places = np.zeros(1, np.uint8), (rows * source[1] * channels, columns * channels)
+            memory = np.empty(2 * size[1] * channels, element)
+            resizing.bilinear(
+                image, 0, places[0], row_weights, places[1], column_weights, *size, channels, memory, flat, 0, result, 0
+            )
+            return True
+    once: Array = image
+    if along != "bytes" or source[1] != size[1]:
+        once = np.empty((source[0], size[1], channels), np.uint8 if along == "bytes" else element)
+        filtering.along_rows(image, *source, channels, columns, column_weights, columns.shape[1], along, size[1], once)
+    if along == "bytes" and source[0] == size[0]:
+        result[...] = once.reshape(result.shape)
+        return True
+    memory = np.empty(size[1] * channels, element)
+    filtering.along_columns(
+        once, size[1] * channels, rows, row_weights, rows.shape[1], down_kind, size[0], memory, result
+    )
+    return True
+
+
+def _in_bits(weights: Array) -> Array:
+    """Return Pillow's weights of 22 bits."""
+    fixed = np.where(weights < 0, weights * 2**_PILLOW_BITS - 0.5, weights * 2**_PILLOW_BITS + 0.5)
+    whole: Array = np.trunc(fixed).astype(np.int32)
+    return whole
 
 
 def _saturate(values: Array, dtype: np.dtype[Any]) -> Array:

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel.dataset.blocks import Array
+from mycel.dataset.vision.base import MOST_CHANNELS
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import resizing
 from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS, PLANES
 
-# More channels are left to NumPy, as each number of them has code of its own.
-MOST_CHANNELS = 8
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
 _NO_TABLE = np.zeros(1, np.uint8)
 

@@ -17,13 +17,16 @@ import numpy as np
 from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.vision.base import ImageTransform, parse_fill
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_fill
 from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.nests import warping
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 Points = list[tuple[int, int]]
 _TABLE = 32
 _BITS = 15
+# Numbers of matrices up to which positions are far from overflowing.
+_FAR = 2.0**30
 
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
@@ -47,6 +50,25 @@ def _weights(kind: Inter) -> Array:
     second = ((a + 2) * x - (a + 3)) * x * x + 1
     third = ((a + 2) * (1 - x) - (a + 3)) * (1 - x) * (1 - x) + 1
     return np.stack([first, second, third, 1 - first - second - third], 1)
+
+
+@functools.cache
+def _table(kind: Inter) -> Array:
+    """Return the weights of all neighbours, with 15 bits, for each of 32 x 32 fractions (y, x)."""
+    if kind is Inter.NEAREST:
+        return np.ones(1, np.int32)
+    line = _weights(kind)
+    products = line[:, None, :, None] * line[None, :, None, :]
+    return np.ascontiguousarray(np.rint(products * (1 << _BITS)).astype(np.int32))
+
+
+def _fills(image: Array, fill: Any) -> Array:
+    """Return the value of what lies outside for each channel."""
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(fill, image.dtype), (channels_of(image),)))
+
+
+def _taps(kind: Inter) -> int:
+    return 1 if kind is Inter.NEAREST else _weights(kind).shape[1]
 
 
 def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
@@ -98,11 +120,16 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
     columns, rows = np.arange(size[1]), np.arange(size[0])
-    places = []
-    for line in inverse:
-        along = np.rint(line[0] * columns * 1024).astype(np.int64)
-        down = np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half
-        places.append((down[:, None] + along[None, :]) >> shift)
+    along = [np.rint(line[0] * columns * 1024).astype(np.int64) for line in inverse]
+    down = [np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half for line in inverse]
+    if by_routine(image) and min(size) > 0 and np.abs(inverse).max() < _FAR:
+        channels = channels_of(image)
+        result = np.empty((*size, *image.shape[2:]), np.uint8)
+        place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
+        both = np.concatenate(along), np.concatenate(down)
+        warping.affine(place, *image.shape[:2], channels, *both, shift, fills, _table(kind), taps, *size, result)
+        return result
+    places = [(d[:, None] + a[None, :]) >> shift for d, a in zip(down, along)]
     return _sample(image, (places[0], places[1]), kind, fill)
 
 
@@ -112,8 +139,14 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     `kind` is the interpolation, `fill` the value of what lies outside.
     """
     height, width = image.shape[:2]
+    inverse = np.linalg.inv(matrix)
+    if by_routine(image) and np.abs(inverse).max() < _FAR:
+        result = np.empty(image.shape, np.uint8)
+        place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
+        warping.perspective(place, height, width, channels_of(image), inverse, fills, _table(kind), taps, result)
+        return result
     y, x = np.mgrid[:height, :width].astype(np.float64)
-    moved = np.einsum("ij,jhw->ihw", np.linalg.inv(matrix), np.stack([x, y, np.ones_like(x)]))
+    moved = np.einsum("ij,jhw->ihw", inverse, np.stack([x, y, np.ones_like(x)]))
     units = 1 if kind is Inter.NEAREST else _TABLE
     scale = np.divide(units, moved[2], out=np.zeros_like(moved[2]), where=moved[2] != 0)
     limit = 2**30

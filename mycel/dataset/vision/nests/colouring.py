@@ -1,0 +1,141 @@
+"""Loops over the values of pixels: colours, greys, tables, histograms."""
+
+from mycel.engines.routines import routine
+from mycel.engines.routines.words import (
+    Bytes,
+    Const,
+    Double,
+    Elements,
+    Floats,
+    Int,
+    Longs,
+    f32,
+    f64,
+    floor,
+    i32,
+    least,
+    most,
+    rint,
+    within,
+)
+
+
+@routine
+def look_up(source: Bytes, count: Int, channels: Const, table: Elements, result: Elements) -> None:
+    """Look up `count` pixels of `source` in `table`, which has 256 values for each channel.
+
+    `channels` is their number, and `result` the result.
+    """
+    for i in range(count):
+        for c in range(channels):
+            result[i * channels + c] = table[c * 256 + source[i * channels + c]]
+
+
+@routine
+def histogram(source: Bytes, count: Int, channels: Const, result: Longs) -> None:
+    """Count the values of each channel of `count` pixels of `source`; adds up in `result`.
+
+    `channels` is the number of channels.
+    """
+    for i in range(count):
+        for c in range(channels):
+            at = c * 256 + source[i * channels + c]
+            result[at] = result[at] + 1
+
+
+def _grey(source: Bytes, at: Int) -> Int:
+    return (source[at] * 19595 + source[at + 1] * 38470 + source[at + 2] * 7471 + 32768) >> 16
+
+
+@routine
+def greys(source: Bytes, count: Int, channels: Const, result: Bytes) -> None:
+    """Write the greys of `count` colours of `source`, `channels` times, to `result`."""
+    for i in range(count):
+        value = _grey(source, 3 * i)
+        for c in range(channels):
+            result[i * channels + c] = value
+
+
+@routine
+def sum_of_greys(source: Bytes, count: Int, result: Longs) -> None:
+    """Write the sum of the greys of `count` colours of `source` to `result`."""
+    total = 0
+    for i in range(count):
+        total += _grey(source, 3 * i)
+    result[0] = total
+
+
+@routine
+def saturate(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
+    """Blend `count` colours of `source` with their greys.
+
+    A `factor` of 0 gives greys, 1 the colours; `result` is the result.
+    """
+    for i in range(count):
+        grey = f64(_grey(source, 3 * i))
+        for c in range(3):
+            value = grey + (f64(source[3 * i + c]) - grey) * factor
+            result[3 * i + c] = i32(within(rint(value), 0.0, 255.0))
+
+
+@routine
+def brighten(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
+    """Multiply `count` values of `source` by `factor`, in float32, and round them to `result`."""
+    for i in range(count):
+        result[i] = i32(within(rint(f32(source[i]) * f32(factor)), 0.0, 255.0))
+
+
+@routine
+def rescale(source: Elements, count: Int, factor: Double, shift: Double, result: Floats) -> None:
+    """Multiply `count` values of `source` by `factor` and add `shift`, in float32, to `result`."""
+    for i in range(count):
+        value = f32(source[i]) * f32(factor)
+        if shift == 0.0:
+            result[i] = value
+        else:
+            result[i] = value + f32(shift)
+
+
+@routine
+def normalise(source: Elements, count: Int, channels: Const, means: Floats, stds: Floats, result: Floats) -> None:
+    """Subtract the mean from `count` pixels of `source`, and divide by the standard deviation.
+
+    There are one of `means` and `stds` for each of the `channels`; `result` is the result.
+    """
+    for i in range(count):
+        for c in range(channels):
+            result[i * channels + c] = (f32(source[i * channels + c]) - means[c]) / stds[c]
+
+
+def _byte(value: Double) -> Int:
+    return i32(within(rint(value * 255.0), 0.0, 255.0))
+
+
+def _choice(k: Int, a: Int, b: Int, c: Int, d: Int, e: Int, f: Int) -> Int:
+    return b if k == 1 else c if k == 2 else d if k == 3 else e if k == 4 else f if k == 5 else a
+
+
+@routine
+def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, result: Bytes) -> None:
+    """Turn the hue of `count` colours of `source` by `turn`, of which 256 are a whole turn.
+
+    * `shares`, `turns`: for each value one over it, with 12 bits, in units of saturation and hue.
+    * `result`: the result.
+    """
+    for i in range(count):
+        red, green, blue = source[3 * i], source[3 * i + 1], source[3 * i + 2]
+        value = most(red, most(green, blue))
+        span = value - least(red, least(green, blue))
+        others = blue - red + 2 * span if value == green else red - green + 4 * span
+        angle = green - blue if value == red else others
+        hue = (i32((angle * i32(turns[span]) + 2048) >> 12) + i32(turn)) & 255
+        saturation = (span * i32(shares[value]) + 2048) >> 12
+        h, s, v = f64(hue) / 255.0 * 6.0, f64(saturation) / 255.0, f64(value) / 255.0
+        sector = floor(h)
+        rest = h - sector
+        p, q, t = v * (1.0 - s), v * (1.0 - s * rest), v * (1.0 - s * (1.0 - rest))
+        k = i32(sector)
+        full, low, falling, rising = _byte(v), _byte(p), _byte(q), _byte(t)
+        result[3 * i] = _choice(k, full, falling, low, low, rising, full)
+        result[3 * i + 1] = _choice(k, rising, full, full, falling, low, low)
+        result[3 * i + 2] = _choice(k, low, low, rising, full, full, falling)

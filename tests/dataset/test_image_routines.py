@@ -1,0 +1,135 @@
+"""What transforms compute by routines is what their NumPy code gives, bit for bit."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mycel.dataset import vision
+from mycel.dataset.randomness import Stream, using
+from mycel.engines.routines import running
+
+INTER = vision.Inter
+SIZES = [(1, 1), (2, 2), (3, 5), (7, 4), (16, 16), (31, 20), (40, 33)]
+
+
+def without_routines(monkeypatch):
+    monkeypatch.setattr(running, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
+
+
+def result(transform, image):
+    with using(Stream(5)):
+        try:
+            return transform(image.copy())
+        except Exception as error:
+            return type(error), str(error)
+
+
+def compare(monkeypatch, transforms, images):
+    by_routines = [result(t, image) for t in transforms for image in images]
+    with monkeypatch.context() as patch:
+        without_routines(patch)
+        by_numpy = [result(t, image) for t in transforms for image in images]
+    cases = [(t, image) for t in transforms for image in images]
+    assert not all(isinstance(found, tuple) for found in by_numpy)
+    for (transform, image), one, other in zip(cases, by_routines, by_numpy):
+        where = f"{transform} of {image.dtype} {image.shape}"
+        if isinstance(other, tuple):
+            assert one == other, where
+            continue
+        assert one.dtype == other.dtype and one.shape == other.shape, where
+        np.testing.assert_array_equal(one, other, where)
+
+
+def images(dtypes=("uint8",), channels=(0, 1, 3, 4), sizes=SIZES):
+    rng = np.random.default_rng(0)
+    found = []
+    for dtype in dtypes:
+        for height, width in sizes:
+            for count in channels:
+                shape = (height, width, count) if count else (height, width)
+                image = rng.integers(0, 256, shape)
+                if rng.random() < 0.3:
+                    image[: height // 2] = 255 * rng.integers(0, 2)
+                found.append(image.astype(dtype))
+    found += [image[::-1] for image in found[-3:]]
+    return found
+
+
+KINDS = [INTER.NEAREST, INTER.BILINEAR, INTER.BICUBIC, INTER.AREA, INTER.ANTIALIAS, INTER.PILCUBIC]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resize(monkeypatch, kind):
+    sizes = [(1, 1), (8, 8), (5, 13), (20, 3), (31, 40), (4, 5), 7]
+    transforms = [vision.Resize(size, kind) for size in sizes] + [vision.ResizedCrop(0, 0, 2, 2, (5, 3), kind)]
+    compare(monkeypatch, transforms, images(("uint8", "float32"), (0, 3, 4)))
+
+
+@pytest.mark.parametrize("kind", [INTER.NEAREST, INTER.BILINEAR, INTER.BICUBIC])
+def test_warps(monkeypatch, kind):
+    transforms = [
+        vision.Rotate(0, kind),
+        vision.Rotate(33.3, kind, fill_value=(1, 2, 3)),
+        vision.Rotate(-90, kind, expand=True),
+        vision.Rotate(211, kind, True, None, 9),
+        vision.Rotate(20, kind, center=(-3, 40)),
+        vision.Affine(15, (0.2, -0.3), 1.7, (10, -5), kind, 200),
+        vision.RandomAffine(40, (0.4, 0.4), (0.1, 3.0), 30, kind),
+        vision.RandomRotation(180, kind),
+        vision.Perspective([(0, 0), (9, 0), (9, 9), (0, 9)], [(1, 0), (7, 2), (9, 9), (2, 5)], kind),
+        vision.Perspective([(0, 0), (20, 0), (20, 30), (0, 30)], [(5, 5), (7, 0), (30, 9), (0, 2)], kind),
+        vision.RandomPerspective(0.9, 1.0, kind),
+    ]
+    compare(monkeypatch, transforms, images())
+
+
+def test_blurs(monkeypatch):
+    sizes = [1, 3, 5, (3, 7), (9, 1), 15]
+    transforms = [vision.GaussianBlur(size) for size in sizes] + [vision.GaussianBlur(5, 0.4), vision.GaussianBlur(31)]
+    transforms += [vision.AdjustSharpness(factor) for factor in (0.0, 0.5, 1.0, 1.9, 40.0)]
+    compare(monkeypatch, transforms, images())
+
+
+def test_colours(monkeypatch):
+    transforms = [vision.AdjustHue(factor) for factor in (-0.5, -0.21, 0.0, 0.1, 0.5)]
+    for factor in (0.0, 0.3, 1.0, 1.7, 300.0):
+        transforms += [vision.AdjustBrightness(factor), vision.AdjustContrast(factor), vision.AdjustSaturation(factor)]
+        transforms.append(vision.AdjustGamma(factor, 1.1))
+    transforms += [vision.Grayscale(1), vision.Grayscale(3), vision.Equalize(), vision.AutoContrast()]
+    transforms += [vision.AutoContrast(10.0, [0, 255]), vision.RandomColorAdjust(0.4, 0.4, 0.4, 0.2)]
+    compare(monkeypatch, transforms, images())
+
+
+def test_every_hue(monkeypatch):
+    grid = np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3), -1).astype(np.uint8).reshape(52, -1, 3)
+    compare(monkeypatch, [vision.AdjustHue(factor) for factor in (0.17, -0.4)], [grid])
+
+
+def test_values_and_places(monkeypatch):
+    transforms = [
+        vision.Rescale(1 / 255, 0.0),
+        vision.Rescale(0.3, -1.5),
+        vision.Normalize([3.0], [0.7]),
+        vision.Normalize([3.0, 100.0, 7.5], [0.7, 1.1, 90.0]),
+        vision.Normalize([3.0] * 4, [0.7, 1.1, 90.0, 3.0], False),
+        vision.ToTensor(),
+        vision.ToTensor(np.float16),
+        vision.HWC2CHW(),
+        vision.HorizontalFlip(),
+        vision.VerticalFlip(),
+    ]
+    compare(monkeypatch, transforms, images(("uint8", "float32", "int32")))
+    compare(monkeypatch, transforms, images(channels=(9,)))
+
+
+def test_empty_images_and_blocks(monkeypatch):
+    transforms = [vision.Rescale(1 / 255, 0.0), vision.HWC2CHW(), vision.AdjustBrightness(0.5), vision.GaussianBlur(3)]
+    transforms += [vision.AdjustSaturation(0.5), vision.Grayscale(), vision.Rotate(5), vision.HorizontalFlip()]
+    compare(monkeypatch, [*transforms, vision.Invert()], [np.zeros((0, 4, 3), np.uint8), np.zeros((4, 0, 3), np.uint8)])
+    block = np.random.default_rng(1).integers(0, 256, (5, 20, 30, 3), dtype=np.uint8)
+    blocks = [vision.Resize((7, 9)), vision.Resize((30, 40), INTER.BICUBIC), vision.Rotate(30), transforms[0]]
+    compare(monkeypatch, [*blocks, vision.Normalize([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])], [block])
+    for transform in (*blocks[:2], transforms[0], vision.Grayscale(3), vision.AdjustSaturation(0.3)):
+        together = transform.compute(block.copy(), 1)
+        assert (together == np.stack([transform(image) for image in block])).all()
