@@ -93,6 +93,20 @@ def test_chains_after_decoding(monkeypatch, name):
     compare(monkeypatch, rows, [vision.Decode(), *KNOWN[name]])
 
 
+def test_chains_that_decode_and_crop_at_once(monkeypatch):
+    rng = np.random.default_rng(6)
+    rows = [jpeg(photograph(rng, h, w), quality=90, subsampling=s) for s, h, w in ((0, 90, 131), (2, 148, 64))]
+    buffer = io.BytesIO()
+    Image.fromarray(photograph(rng, 50, 61)).save(buffer, "PNG")
+    rows.append(np.frombuffer(buffer.getvalue(), np.uint8))
+    both = vision.RandomCropDecodeResize(24)
+    compare(monkeypatch, rows, [both])
+    compare(monkeypatch, rows, [both, vision.RandomHorizontalFlip(), NORMALIZE, vision.HWC2CHW()])
+    compare(monkeypatch, rows, [vision.Decode(), vision.Resize((200, 190)), vision.CenterCrop(20)])
+    compare(monkeypatch, rows, [vision.Decode(), vision.Resize((20, 19), INTER.NEAREST), vision.RandomCrop(7)])
+    compare(monkeypatch, rows, [vision.Decode(), vision.VerticalFlip(), vision.Crop((1, 2), (20, 10))])
+
+
 def test_drawn_chains(monkeypatch):
     """Chains of operations in any order, over images of several sizes and channels."""
     rng = np.random.default_rng(4)

@@ -15,14 +15,11 @@ from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
     AdjustSaturation,
-    CutOut,
     Decode,
-    Erase,
     Grayscale,
     Invert,
     Normalize,
     Posterize,
-    RandomErasing,
     RandomGrayscale,
     RandomInvert,
     Rescale,
@@ -68,6 +65,7 @@ from mycel.dataset.vision.enhance import (
     RgbToHsv,
 )
 from mycel.dataset.vision.enums import Border, ImageReadMode, Inter
+from mycel.dataset.vision.erasing import CutOut, Erase, RandomErasing
 from mycel.dataset.vision.files import (
     encode_jpeg,
     encode_png,

@@ -3,9 +3,10 @@
 Operations of a `map` that follow one another and only move pixels, resize them or change each value
 by itself become a `Chain`. For each row it goes through them without computing anything: crops and
 flips are numbers of a `Part`, and random operations draw as they do when they are called, from the
-same keys. What changes values is tabulated for the 256 values of each channel, by the operations
-themselves. One routine then writes the result into the row's place in the block. An operation that
-the part cannot express, as a second resizing, has what came before it computed.
+same keys. A JPEG file is decoded once it is known which pixels are needed. What changes values is
+tabulated for the 256 values of each channel, by the operations themselves. One routine then writes
+the result into the row's place in the block. An operation that the part cannot express, as a second
+resizing, has what came before it computed.
 
 A chain gives what its operations give one by one, bit for bit. Rows that it is not made for, and
 rows for which an operation raises an error, are left to the operations.
@@ -22,7 +23,7 @@ from mycel.dataset.blocks import Array, Column, column_rows
 from mycel.dataset.randomness import Stream, current_stream, using
 from mycel.dataset.transforms.base import Keys, Transform
 from mycel.dataset.transforms.generic import TypeCast
-from mycel.dataset.vision import color, geometry
+from mycel.dataset.vision import color, composition, geometry, jpeg
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.taking import Part, can_resize, write, writes
@@ -53,9 +54,16 @@ def _resized(part: Part, size: tuple[int, int], kind: Inter) -> Part:
     return Part.of(resize(_computed(part), size, kind, 0))
 
 
+def _decoded(part: Part) -> Part:
+    found = part.decoded()
+    if found is None:
+        raise _Left
+    return found
+
+
 def _computed(part: Part) -> Array:
     result = np.empty((*part.shape, part.source.shape[2]), np.uint8)
-    write(part, result)
+    write(_decoded(part), result)
     return result
 
 
@@ -105,6 +113,7 @@ def _random_mirror(operation: Any, part: Part) -> Part:
 _MOVES: dict[type, Callable[[Any, Part], Part]] = {
     Resize: _resize,
     geometry.RandomResizedCrop: _random_resized_crop,
+    composition.RandomCropDecodeResize: _random_resized_crop,
     geometry.ResizedCrop: _resized_crop,
     geometry.RandomCrop: _random_crop,
     geometry.CenterCrop: _center_crop,
@@ -137,10 +146,12 @@ class Chain:
     def __init__(self, first: int, operations: Sequence[Operation]) -> None:
         self.first, self.operations = first, list(operations)
         kinds = [type(operation) for operation in operations]
-        self.decodes = kinds[0] is color.Decode
-        begin = int(self.decodes)
+        self.decode = operations[0] if kinds[0] is color.Decode else None
+        begin = int(self.decode is not None)
+        if kinds[0] is composition.RandomCropDecodeResize:
+            self.decode = color.Decode()
         end = begin
-        while end < len(kinds) and kinds[end] in _MOVES:
+        while end < len(kinds) and (end == 0 or _moves(operations[end])) and kinds[end] in _MOVES:
             end += 1
         self.moves = list(enumerate(operations))[begin:end]
         self.values = [operation for operation in operations[end:] if isinstance(operation, Transform)]
@@ -167,8 +178,13 @@ class Chain:
 
     def part(self, row: Array) -> Part:
         """Return the image of a row."""
-        if self.decodes:
-            row = self.operations[0](row)
+        if self.decode is not None:
+            file = (
+                jpeg.opened(row.tobytes()) if row.ndim == 1 and row.dtype.kind in "ui" and row.itemsize == 1 else None
+            )
+            if file is not None:
+                return Part.of(file)
+            row = self.decode(row)
         if row.ndim != 3 or not writes(row, row.shape[2]):
             raise _Left
         return Part.of(row)
@@ -215,6 +231,7 @@ class _Rows:
                 self.write(number, part)
 
     def write(self, number: int, part: Part) -> None:
+        part = _decoded(part)
         channels = part.source.shape[2]
         found = self.tables.get(channels)
         if found is None:
@@ -239,21 +256,28 @@ class _Rows:
         return [self.apart.get(number, row) for number, row in enumerate(self.together)]
 
 
+def _moves(operation: Operation) -> bool:
+    """Return whether an operation moves pixels, of an image that is decoded."""
+    return type(operation) in _MOVES and type(operation) is not composition.RandomCropDecodeResize
+
+
 def steps(operations: Sequence[Operation]) -> list[tuple[int, Operation | Chain]]:
     """Return the operations of a `map` with their numbers, those of a chain as one `Chain`.
 
-    A chain has at least two operations. Subclasses of the transforms are not part of any.
+    A chain has at least two operations, or decodes and resizes. Subclasses of the transforms are
+    not part of any.
     """
     found: list[tuple[int, Operation | Chain]] = []
     number = 0
     while number < len(operations):
         first = operations[number]
-        end = number + (type(first) is color.Decode and not first.to_pil)
-        while end < len(operations) and type(operations[end]) in _MOVES:
+        both = type(first) is composition.RandomCropDecodeResize
+        end = number + (both or type(first) is color.Decode and not first.to_pil)
+        while end < len(operations) and _moves(operations[end]):
             end += 1
         while end < len(operations) and type(operations[end]) in _VALUES:
             end += 1
-        if end - number > 1:
+        if end - number > 1 or both:
             found.append((number, Chain(number, operations[number:end])))
             number = end
         else:

@@ -12,6 +12,7 @@ from mycel.base import arguments
 from mycel.base import atomic_files as whole
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.vision import jpeg
 from mycel.dataset.vision.enums import ImageReadMode
 
 
@@ -36,6 +37,9 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     `mycel.base.decompression` allows.
     """
     image_module = _pillow(operation)
+    found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content)
+    if found is not None:
+        return found
     try:
         image_module.init()
         formats = [name for name in FORMATS if name in image_module.OPEN]

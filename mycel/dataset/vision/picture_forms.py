@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.vision import color, composition, enhance, geometry, pictures, resize, warp
+from mycel.dataset.vision import color, composition, enhance, erasing, geometry, pictures, resize, warp
 from mycel.dataset.vision.base import ImageTransform, picture_forms
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def _random_lighting(transform: composition.RandomLighting, picture: Picture) ->
     return pictures.lighting(picture, transform.draw())
 
 
-@_form(color.RandomErasing)
-def _random_erasing(transform: color.RandomErasing, picture: Picture) -> Picture:
+@_form(erasing.RandomErasing)
+def _random_erasing(transform: erasing.RandomErasing, picture: Picture) -> Picture:
     if current_stream().uniform() >= transform.prob:
         return picture
     raise TypeError("RandomErasing: takes an array [C, H, W], not a picture; use it after ToTensor")

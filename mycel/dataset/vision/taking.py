@@ -13,6 +13,7 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import MOST_CHANNELS
 from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.jpeg import Encoded
 from mycel.dataset.vision.nests import resizing
 from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS, PLANES
 
@@ -23,7 +24,7 @@ _NO_TABLE = np.zeros(1, np.uint8)
 class Part(NamedTuple):
     """A rectangle of an image in C order [H, W, C], resized, of which a rectangle is taken.
 
-    * `source`: the image.
+    * `source`: the image, which may be a file that is not decoded yet.
     * `top`, `left`, `height`, `width`: the first rectangle.
     * `size`: the (height, width) after resizing, or None where it is not resized.
     * `kind`: the interpolation, NEAREST or BILINEAR.
@@ -31,7 +32,7 @@ class Part(NamedTuple):
     * `mirrored`, `reversed`: whether columns and rows are in reverse order.
     """
 
-    source: Array
+    source: Array | Encoded
     top: int
     left: int
     height: int
@@ -50,9 +51,24 @@ class Part(NamedTuple):
         return self.size or (self.height, self.width)
 
     @staticmethod
-    def of(source: Array) -> Part:
+    def of(source: Array | Encoded) -> Part:
         """Return the whole of an image."""
-        return Part(source, 0, 0, *source.shape[:2])
+        return Part(source, 0, 0, source.shape[0], source.shape[1])
+
+    def decoded(self) -> Part | None:
+        """Return the part of an image whose pixels are there; None where they are not decoded."""
+        if not isinstance(self.source, Encoded):
+            return self
+        (top, height), (left, width) = (0, self.height), (0, self.width)
+        if self.size is not None and self.inner is not None:
+            top, height = _span(self.height, self.size[0], self.inner[0], self.inner[2])
+            left, width = _span(self.width, self.size[1], self.inner[1], self.inner[3])
+        found = self.source.pixels(self.top + top, self.left + left, height, width)
+        return (
+            None
+            if found is None
+            else self._replace(source=found[0], top=self.top - found[1], left=self.left - found[2])
+        )
 
     def crop(self, top: int, left: int, height: int, width: int) -> Part:
         """Return a rectangle of this part, of `height` and `width` from (`top`, `left`) on."""
@@ -63,6 +79,18 @@ class Part(NamedTuple):
             return self._replace(top=self.top + top, left=self.left + left, height=height, width=width)
         before = self.inner or (0, 0, *self.size)
         return self._replace(inner=(before[0] + top, before[1] + left, height, width))
+
+
+def _span(source: int, target: int, first: int, count: int) -> tuple[int, int]:
+    """Return the first of the places, and how many, that a part of a resized axis is made of.
+
+    * `source`, `target`: the lengths of the axis before and after.
+    * `first`, `count`: the part.
+    """
+    scale = source / target
+    begin = max(0, int((first + 0.5) * scale - 0.5) - 2)
+    end = min(source, int((first + count + 0.5) * scale) + 3)
+    return begin, end - begin
 
 
 def writes(array: Array, channels: int) -> bool:
@@ -80,12 +108,14 @@ def forms(table: Array | None, planes: bool) -> tuple[Array, int]:
 def write(part: Part, result: Array, place: int = 0, table: Array | None = None, planes: bool = False) -> None:
     """Write a part of an image into a result in C order.
 
-    * `part`: the part, of an image for which `writes` holds.
+    * `part`: the part, of an image for which `writes` holds and that is decoded.
     * `result`: an array that has room for it from the element number `place` on.
     * `table`: values [channels, 256] for the pixels, or None for the pixels themselves.
     * `planes`: whether channels come first.
     """
     source = part.source
+    if isinstance(source, Encoded):
+        raise ValueError("write: the image has to be decoded first")
     channels = source.shape[2]
     pitch = source.shape[1] * channels
     start = part.top * pitch + part.left * channels

@@ -1,0 +1,149 @@
+"""Transforms that set rectangles of an image to a value or to noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.randomness import current_stream
+from mycel.dataset.transforms.base import check_probability
+from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
+
+
+class Erase(ImageTransform):
+    """A rectangle of an image set to one value.
+
+    * `top`, `left`, `height`, `width`: the rectangle.
+    * `value`: a number, or one for each channel.
+    * `inplace`: whether to write into the image instead of a copy.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Erase(0, 1, 1, 2, value=9)(np.zeros((2, 3, 1), np.uint8))[..., 0].tolist()
+    [[0, 9, 9], [0, 0, 0]]
+    """
+
+    vectorised = False
+
+    def __init__(
+        self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False
+    ) -> None:
+        for argument, number in (("top", top), ("left", left), ("height", height), ("width", width)):
+            arguments.integer("Erase", argument, number)
+        if min(top, left) < 0 or min(height, width) < 1:
+            raise ValueError(f"Erase: {height}x{width} at {(top, left)} is not a rectangle of an image")
+        for part in value if isinstance(value, tuple) else (value,):
+            arguments.number("Erase", "value", part, 0, at_most=255)
+        arguments.flag("Erase", "inplace", inplace)
+        self.top, self.left, self.height, self.width = top, left, height, width
+        self.value = value
+        self.inplace = inplace
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_inside("Erase", array.shape, self.top, self.left, self.height, self.width)
+        if array.dtype.kind in "iu":
+            low, high = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+            if not np.all((np.asarray(self.value) >= low) & (np.asarray(self.value) <= high)):
+                raise ValueError(
+                    f"Erase: value {self.value!r:.80} is not between {low} and {high}, as elements of {array.dtype} are"
+                )
+        result = array if self.inplace else array.copy()
+        result[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
+        return result
+
+
+class RandomErasing(ImageTransform):
+    """A random rectangle of [C, H, W] set to a value or to noise (Zhong et al., 2020).
+
+    * `prob`: the probability of doing so.
+    * `scale`, `ratio`: the ranges of the rectangle's part of the area and of its aspect ratio.
+    * `value`: a number, three of them, or "random" for standard normal noise.
+    * `inplace`: whether to write into the image instead of a copy.
+    * `max_attempts`: how many rectangles to draw at most until one fits.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomErasing(prob=1.0)(np.ones((1, 8, 8), np.float32)).shape
+    (1, 8, 8)
+    """
+
+    in_python = True
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: Any = 0,
+        inplace: bool = False,
+        max_attempts: int = 10,
+    ) -> None:
+        self.prob = check_probability("RandomErasing", prob)
+        if isinstance(value, bool) or not isinstance(value, (int, str, list, tuple)):
+            raise arguments.wrong_type("RandomErasing", "value", "an int, several of them or 'random'", value)
+        arguments.flag("RandomErasing", "inplace", inplace)
+        arguments.integer("RandomErasing", "max_attempts", max_attempts, 1)
+        if isinstance(value, str) and value != "random":
+            raise ValueError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
+        self.scale = check_range("RandomErasing", "scale", scale)
+        self.ratio = check_range("RandomErasing", "ratio", ratio)
+        self.value = value
+        self.inplace = inplace
+        self.max_attempts = max_attempts
+
+    def compute(self, array: Array, lead: int) -> Array:
+        stream = current_stream()
+        if stream.uniform() >= self.prob:
+            return array
+        self.check_image(array, lead, (3,))
+        found = draw_rectangle(array.shape[1], array.shape[2], self.scale, self.ratio, self.max_attempts)
+        if found is None:
+            return array
+        top, left, height, width = found
+        result = array if self.inplace else array.copy()
+        target = result[:, top : top + height, left : left + width]
+        if isinstance(self.value, str):
+            target[...] = np.reshape([stream.normal() for _ in range(target.size)], target.shape)
+        else:
+            target[...] = np.reshape(as_array(self.value), (-1, 1, 1))
+        return result
+
+
+class CutOut(ImageTransform):
+    """`num_patches` random squares of side `length` set to zero (DeVries and Taylor, 2017).
+
+    Squares are clipped at the borders.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> int(vision.CutOut(4)(np.ones((8, 8, 1), np.uint8)).min())
+    0
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
+        self.length = arguments.integer("CutOut", "length", length, 1)
+        self.num_patches = arguments.integer("CutOut", "num_patches", num_patches, 1)
+        self.is_hwc = arguments.flag("CutOut", "is_hwc", is_hwc)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        stream = current_stream()
+        result: Array = array.copy()
+        view = result if self.is_hwc else np.moveaxis(result, 0, -1)
+        height, width = view.shape[:2]
+        for _ in range(self.num_patches):
+            top = stream.integer(0, height - 1) - self.length // 2
+            left = stream.integer(0, width - 1) - self.length // 2
+            view[max(0, top) : max(0, top + self.length), max(0, left) : max(0, left + self.length)] = 0
+        return result

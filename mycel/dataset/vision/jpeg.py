@@ -1,0 +1,113 @@
+"""JPEG files, decoded by the libjpeg-turbo that Pillow has brought, as far as they are needed.
+
+Pillow decodes whole images and copies them twice. Here the size comes from the file's header, and
+pixels are computed when it is known which: `Encoded` stands for them until then. What is decoded is
+what Pillow gives, bit for bit. Only whole files of three colours of 8 bits are decoded so; for all
+others, and where the library or its layout is another one, Pillow is asked.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Any
+
+import numpy as np
+
+from mycel.base import decompression as inflate
+from mycel.base import locks
+from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
+from mycel.engines.routines.libjpeg import Decoder
+
+_found: list[Decoder | None] = []
+_finding = locks.lock()
+# Markers of frames: sequential ones and progressive ones of Huffman codes.
+_FRAMES = (0xC0, 0xC1, 0xC2)
+_ALONE = (0x01, *range(0xD0, 0xD9))
+
+
+def decoder() -> Decoder | None:
+    """Return the decoder of Pillow's libjpeg-turbo, or None where Pillow has brought none."""
+    if not _found:
+        with _finding:
+            if not _found:
+                _found.append(_find())
+    return _found[0]
+
+
+def _find() -> Decoder | None:
+    if not Decoder.fits():
+        return None
+    try:
+        import PIL
+        from PIL import features
+    except ImportError:
+        return None
+    if not features.check_feature("libjpeg_turbo") or features.version("jpg") != "6.2":
+        return None
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(PIL.__file__))), "pillow.libs")
+    paths = glob.glob(os.path.join(glob.escape(folder), "libjpeg*.so*"))
+    try:
+        return Decoder(paths[0]) if len(paths) == 1 else None
+    except (OSError, AttributeError):
+        # Another library, which Pillow alone knows how to call.
+        return None
+
+
+def size_of(content: bytes) -> tuple[int, int] | None:
+    """Return the height and width that the header of a whole JPEG file says.
+
+    Returns None for other files, and for those that are not three colours of 8 bits.
+    """
+    if content[:3] != b"\xff\xd8\xff" or content[-2:] != b"\xff\xd9":
+        return None
+    place = 2
+    while place + 9 < len(content):
+        if content[place] != 0xFF:
+            return None
+        marker = content[place + 1]
+        if marker == 0xFF or marker in _ALONE:
+            place += 1 if marker == 0xFF else 2
+            continue
+        if marker in _FRAMES:
+            height, width = (int.from_bytes(content[place + n : place + n + 2], "big") for n in (5, 7))
+            fits = content[place + 4] == 8 and content[place + 9] == 3 and height and width
+            return (height, width) if fits else None
+        if marker in (0xD9, 0xDA) or 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xCC):
+            return None
+        place += 2 + int.from_bytes(content[place + 2 : place + 4], "big")
+    return None
+
+
+class Encoded:
+    """The pixels of a JPEG file that are not decoded yet: `shape` is theirs, [H, W, 3]."""
+
+    def __init__(self, decoder: Decoder, content: bytes, size: tuple[int, int]) -> None:
+        self._decoder, self._content = decoder, np.frombuffer(content, np.uint8)
+        self.shape = (*size, 3)
+
+    def pixels(self, top: int, left: int, height: int, width: int) -> tuple[Array, int, int] | None:
+        """Return pixels that have a part among them, and the row and column of the first one.
+
+        The part has `height` rows from `top` on and `width` columns from `left` on. Returns None
+        for a file that Pillow has to be asked for.
+        """
+        found = self._decoder.decode(self._content, self.shape[:2], top, left, height, width)
+        return None if found is None else (found.pixels, found.top, found.left)
+
+
+def opened(content: bytes) -> Encoded | None:
+    """Return a JPEG file that can be decoded in parts, or None for any other file."""
+    size = size_of(content) if are_on() else None
+    if size is None or 4 * size[0] * size[1] > inflate.limit(len(content)):
+        return None
+    found: Any = decoder()
+    return None if found is None else Encoded(found, content, size)
+
+
+def decoded(content: bytes) -> Array | None:
+    """Return all pixels of a JPEG file, uint8 [H, W, 3], or None for a file that is not decoded."""
+    file = opened(content)
+    found = None if file is None else file.pixels(0, 0, *file.shape[:2])
+    return None if found is None else found[0]

@@ -1,0 +1,243 @@
+"""Parts of JPEG files, decoded by a libjpeg-turbo that the process has.
+
+The library reports errors by a function that must not return, so what calls it is machine code with
+a long jump, not Python. Its interface is that of version 6.2 on machines of 64 bits, whose layout
+is below; a library of another one refuses it, and nothing is decoded.
+
+Only the rows and columns that are asked for are computed, with some around them, as colours are
+interpolated between neighbours. Nothing is assumed of the content.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mycel.base import locks
+
+__all__ = ["Decoder", "Piece"]
+
+# The version and size of `jpeg_decompress_struct`, and offsets in it and in `jpeg_error_mgr`.
+_VERSION, _SIZE = 62, 632
+_WIDTH, _HEIGHT, _CHANNELS, _OUT_SPACE, _OUT_WIDTH, _PRECISION = 48, 52, 56, 64, 136, 296
+_EXIT, _EMIT, _OUTPUT, _WARNINGS = 0, 8, 16, 128
+_RGB = 2
+# Where the parts of the state are.
+_ERRORS, _JUMP, _ROW, _LEFT, _COUNT, _STATE = 1024, 1280, 2048, 2056, 2060, 2112
+_NAMES = (
+    *("std_error", "CreateDecompress", "mem_src", "read_header", "start_decompress"),
+    *("crop_scanline", "skip_scanlines", "read_scanlines", "destroy_decompress"),
+)
+_AROUND = 4
+# Blocks of colours that are interpolated have at most so many columns.
+_BLOCK = 32
+
+_TEXT = f"""; loops
+declare i32 @_setjmp(ptr) returns_twice
+declare void @longjmp(ptr, i32) noreturn
+
+define internal void @leave(ptr %state) {{
+  %jump = getelementptr i8, ptr %state, i64 {_JUMP}
+  call void @longjmp(ptr %jump, i32 1)
+  unreachable
+}}
+
+define internal void @note(ptr %state, i32 %level) {{
+  %warns = icmp slt i32 %level, 0
+  %place = getelementptr i8, ptr %state, i64 {_ERRORS + _WARNINGS}
+  %before = load i64, ptr %place
+  %more = zext i1 %warns to i64
+  %now = add i64 %before, %more
+  store i64 %now, ptr %place
+  ret void
+}}
+
+define internal void @quiet(ptr %state) {{
+  ret void
+}}
+
+define i32 @NAME(ptr %functions, ptr %state, ptr %content, i64 %size, i32 %width, i32 %height,
+                 i32 %left, i32 %columns, i32 %top, i32 %rows, ptr %out, i64 %room) {{
+  %errors = getelementptr i8, ptr %state, i64 {_ERRORS}
+  %f.std_error = load ptr, ptr %functions
+FUNCTIONS
+  %manager = call ptr %f.std_error(ptr %errors)
+  store ptr %manager, ptr %state
+  %p.exit = getelementptr i8, ptr %errors, i64 {_EXIT}
+  store ptr @leave, ptr %p.exit
+  %p.emit = getelementptr i8, ptr %errors, i64 {_EMIT}
+  store ptr @note, ptr %p.emit
+  %p.output = getelementptr i8, ptr %errors, i64 {_OUTPUT}
+  store ptr @quiet, ptr %p.output
+  %jump = getelementptr i8, ptr %state, i64 {_JUMP}
+  %came = call i32 @_setjmp(ptr %jump) returns_twice
+  %failed = icmp ne i32 %came, 0
+  br i1 %failed, label %error, label %begin
+error:
+  call void %f.destroy_decompress(ptr %state)
+  ret i32 1
+begin:
+  call void %f.CreateDecompress(ptr %state, i32 {_VERSION}, i64 {_SIZE})
+  call void %f.mem_src(ptr %state, ptr %content, i64 %size)
+  %header = call i32 %f.read_header(ptr %state, i32 1)
+  %p.width = getelementptr i8, ptr %state, i64 {_WIDTH}
+  %n.width = load i32, ptr %p.width
+  %d.width = xor i32 %n.width, %width
+  %p.height = getelementptr i8, ptr %state, i64 {_HEIGHT}
+  %n.height = load i32, ptr %p.height
+  %d.height = xor i32 %n.height, %height
+  %p.channels = getelementptr i8, ptr %state, i64 {_CHANNELS}
+  %n.channels = load i32, ptr %p.channels
+  %d.channels = xor i32 %n.channels, 3
+  %p.space = getelementptr i8, ptr %state, i64 {_OUT_SPACE}
+  %n.space = load i32, ptr %p.space
+  %d.space = xor i32 %n.space, {_RGB}
+  %p.precision = getelementptr i8, ptr %state, i64 {_PRECISION}
+  %n.precision = load i32, ptr %p.precision
+  %d.precision = xor i32 %n.precision, 8
+  %d1 = or i32 %d.width, %d.height
+  %d2 = or i32 %d.channels, %d.space
+  %d3 = or i32 %d1, %d2
+  %d = or i32 %d3, %d.precision
+  %other = icmp ne i32 %d, 0
+  br i1 %other, label %error, label %start
+start:
+  %started = call i32 %f.start_decompress(ptr %state)
+  %p.left = getelementptr i8, ptr %state, i64 {_LEFT}
+  store i32 %left, ptr %p.left
+  %p.count = getelementptr i8, ptr %state, i64 {_COUNT}
+  store i32 %columns, ptr %p.count
+  %part = icmp slt i32 %columns, %width
+  br i1 %part, label %crop, label %cropped
+crop:
+  call void %f.crop_scanline(ptr %state, ptr %p.left, ptr %p.count)
+  br label %cropped
+cropped:
+  %count = load i32, ptr %p.count
+  %p.out_width = getelementptr i8, ptr %state, i64 {_OUT_WIDTH}
+  %out_width = load i32, ptr %p.out_width
+  %same = icmp eq i32 %count, %out_width
+  %count.wide = zext i32 %count to i64
+  %pitch = mul i64 %count.wide, 3
+  %rows.wide = zext i32 %rows to i64
+  %needed = mul i64 %pitch, %rows.wide
+  %fits = icmp ule i64 %needed, %room
+  %good = and i1 %same, %fits
+  br i1 %good, label %skip, label %error
+skip:
+  %some = icmp sgt i32 %top, 0
+  br i1 %some, label %above, label %read
+above:
+  %skipped = call i32 %f.skip_scanlines(ptr %state, i32 %top)
+  %all = icmp eq i32 %skipped, %top
+  br i1 %all, label %read, label %error
+read:
+  %p.row = getelementptr i8, ptr %state, i64 {_ROW}
+  br label %again
+again:
+  %y = phi i64 [ 0, %read ], [ %next, %line ]
+  %more = icmp ult i64 %y, %rows.wide
+  br i1 %more, label %line, label %done
+line:
+  %offset = mul i64 %y, %pitch
+  %row = getelementptr i8, ptr %out, i64 %offset
+  store ptr %row, ptr %p.row
+  %got = call i32 %f.read_scanlines(ptr %state, ptr %p.row, i32 1)
+  %got.wide = zext i32 %got to i64
+  %next = add i64 %y, %got.wide
+  %none = icmp eq i32 %got, 0
+  br i1 %none, label %error, label %again
+done:
+  %p.warnings = getelementptr i8, ptr %errors, i64 {_WARNINGS}
+  %warnings = load i64, ptr %p.warnings
+  %warned = icmp ne i64 %warnings, 0
+  call void %f.destroy_decompress(ptr %state)
+  %result = zext i1 %warned to i32
+  ret i32 %result
+}}
+"""
+
+
+class Piece(NamedTuple):
+    """Pixels [rows, columns, 3] of an image, of which the first one is at (`top`, `left`)."""
+
+    pixels: np.ndarray[Any, np.dtype[np.uint8]]
+    top: int
+    left: int
+
+
+def _text() -> tuple[str, str]:
+    functions = []
+    for number, name in enumerate(_NAMES[1:], 1):
+        functions += [
+            f"  %p.{name} = getelementptr ptr, ptr %functions, i64 {number}",
+            f"  %f.{name} = load ptr, ptr %p.{name}",
+        ]
+    text = _TEXT.replace("FUNCTIONS", "\n".join(functions))
+    name = f"mycel_jpeg_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return text.replace("@NAME(", f"@{name}("), name
+
+
+class Decoder:
+    """The decoder of a library, by its path.
+
+    Raises OSError where the file is no library, and AttributeError where it lacks a function.
+    """
+
+    def __init__(self, path: str) -> None:
+        library = ctypes.CDLL(path)
+        addresses = [ctypes.cast(getattr(library, f"jpeg_{name}"), ctypes.c_void_p).value for name in _NAMES]
+        self._library = library
+        self._functions = np.array(addresses, np.uint64)
+        self._code: Any = None
+        self._making = locks.lock()
+
+    @staticmethod
+    def fits() -> bool:
+        """Return whether the layout is that of this machine."""
+        return sys.platform.startswith("linux") and sys.maxsize > 2**32 and sys.byteorder == "little"
+
+    def decode(
+        self, content: np.ndarray[Any, Any], size: tuple[int, int], top: int, left: int, rows: int, columns: int
+    ) -> Piece | None:
+        """Return a part of an image, with some pixels around it.
+
+        * `content`: the file, uint8 [N].
+        * `size`: the height and width that its header says.
+        * `top`, `left`, `rows`, `columns`: the part, inside of the image.
+
+        Returns None where the library gives another size, has an error or warns, and for images
+        that are not three colours of 8 bits.
+        """
+        first, last = max(0, top - _AROUND), min(size[0], top + rows + _AROUND)
+        begin, end = max(0, left - _AROUND), min(size[1], left + columns + _AROUND)
+        most = min(size[1], end - begin + _BLOCK)
+        memory = np.empty((last - first) * most * 3, np.uint8)
+        state = np.zeros(_STATE // 8, np.uint64)
+        code = self._code or self._made()
+        given = (array.__array_interface__["data"][0] for array in (self._functions, state, content))
+        place = memory.__array_interface__["data"][0]
+        part = begin, end - begin, first, last - first
+        if code(*given, content.size, size[1], size[0], *part, place, memory.size):
+            return None
+        begin, count = (int(number) for number in state.view(np.uint32)[_LEFT // 4 : _LEFT // 4 + 2])
+        if not begin <= left <= left + columns <= begin + count:
+            return None
+        pixels = memory[: (last - first) * count * 3].reshape(last - first, count, 3)
+        return Piece(pixels, first, begin)
+
+    def _made(self) -> Any:
+        from mycel.engines.native.llvm.jit import compile_objects, machine
+
+        with self._making:
+            if self._code is None:
+                text, name = _text()
+                (address,) = machine().link(compile_objects([text])[0], [name], {})
+                word, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+                types = (word, word, word, whole, *(small,) * 6, word, whole)
+                self._code = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
+        return self._code
