@@ -101,6 +101,19 @@ def test_colours(monkeypatch):
     compare(monkeypatch, transforms, images())
 
 
+def test_orders_of_colours(monkeypatch):
+    transforms = [vision.ConvertColor(mode) for mode in vision.ConvertMode]
+    transforms += [vision.RandomLighting(alpha) for alpha in (0.0, 0.3, 5.0)]
+    transforms += [vision.Solarize(100), vision.Solarize((3, 99)), vision.Posterize(3), vision.Invert()]
+    transforms += [
+        vision.Pad(2),
+        vision.Pad((0, 3, 1, 0), (7, 8, 9)),
+        vision.CenterCrop((30, 3)),
+        vision.VerticalFlip(),
+    ]
+    compare(monkeypatch, transforms, images(("uint8", "float32")))
+
+
 def test_every_hue(monkeypatch):
     grid = np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3), -1).astype(np.uint8).reshape(52, -1, 3)
     compare(monkeypatch, [vision.AdjustHue(factor) for factor in (0.17, -0.4)], [grid])

@@ -33,9 +33,13 @@ def to_uint8(values: Array) -> Array:
 
 def looked_up(array: Array, table: Array) -> Array:
     """Return an image's values looked up in a table [256] or, for each channel, [C, 256]."""
+    if table.ndim == 1 and array.dtype == np.uint8 and array.size and are_on():
+        result = np.empty(array.shape, table.dtype)
+        colouring.look_up(np.ascontiguousarray(array), array.size, 1, table, result)
+        return result
     if not by_routine(array):
         return table[array] if table.ndim == 1 else np.stack([t[array[..., c]] for c, t in enumerate(table)], -1)
-    channels = 1 if table.ndim == 1 else len(table)
+    channels = len(table)
     result = np.empty(array.shape, table.dtype)
     colouring.look_up(np.ascontiguousarray(array), array.size // channels, channels, table, result)
     return result
@@ -427,7 +431,9 @@ class AdjustContrast(ImageTransform):
             total = np.zeros(1, np.int64)
             colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
             mean = np.floor(total[0] / (array.size // 3))
-            return looked_up(array, to_uint8(np.rint(mean + (np.arange(256.0) - mean) * self.factor)))
+            result = np.empty(array.shape, np.uint8)
+            colouring.contrast(np.ascontiguousarray(array), array.size, float(mean), self.factor, result)
+            return result
         mean = np.floor(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
 
@@ -483,6 +489,9 @@ class Solarize(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         low, high = self.threshold
+        if array.dtype == np.uint8 and array.size > 256:
+            values = np.arange(256, dtype=np.uint8)
+            return looked_up(array, np.where((values >= low) & (values <= high), 255 - values, values))
         return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)
 
 

@@ -14,7 +14,7 @@ from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
 from mycel.dataset.vision.base import ImageTransform, parse_fill, parse_size
-from mycel.dataset.vision.color import Decode, Normalize, check_factor, to_uint8
+from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
 from mycel.dataset.vision.resize import Resize
@@ -133,8 +133,11 @@ class RandomLighting(ImageTransform):
         self.check_image(array, lead, (3,))
         if array.shape[2] != 3:
             raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
-        lit = array + self.draw()
-        return to_uint8(lit) if array.dtype == np.uint8 else lit.astype(array.dtype)
+        added = self.draw()
+        if array.dtype == np.uint8:
+            return looked_up(array, to_uint8(np.arange(256, dtype=np.uint8) + added[:, None]))
+        lit = array + added
+        return lit.astype(array.dtype)
 
     def draw(self) -> Array:
         """Draw what is added to each channel of one image."""

@@ -8,6 +8,8 @@ import numpy as np
 
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.nests import colouring
+from mycel.engines.routines import are_on
 
 
 class ConvertMode(IntEnum):
@@ -65,11 +67,21 @@ class ConvertColor(ImageTransform):
                 f"{array.shape[lead:]}"
             )
         if mode in self._GREYS:
+            if array.dtype == np.uint8 and array.size and are_on():
+                weights = (9798, 19235, 3735) if self._GREYS[mode][0] == 0 else (3735, 19235, 9798)
+                made = np.empty(image.shape[:-1], np.uint8)
+                colouring.weigh(np.ascontiguousarray(image), made.size, found, *weights, made)
+                return made
             red, green, blue = (image[..., c] for c in self._GREYS[mode])
             if array.dtype != np.uint8:
                 return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
             sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
             return ((sums + (1 << 14)) >> 15).astype(np.uint8)
+        if array.dtype == np.uint8 and array.size and are_on():
+            order = tuple(0 if found == 1 and c < 3 else c for c in self._PLANS[mode])
+            made = np.empty((*image.shape[:-1], len(order)), np.uint8)
+            colouring.reorder(np.ascontiguousarray(image), array.size // found, found, order, 255, made)
+            return made
         opaque = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
         parts = [image[..., c if found > 1 else 0] for c in range(3)]
         parts.append(image[..., 3] if found == 4 else opaque)

@@ -29,6 +29,8 @@ from mycel.dataset.vision.color import (
     looked_up,
     to_uint8,
 )
+from mycel.dataset.vision.enums import Border
+from mycel.dataset.vision.geometry import beyond
 from mycel.dataset.vision.nests import colouring, filtering
 from mycel.dataset.vision.warp import interval
 
@@ -442,9 +444,8 @@ class GaussianBlur(ImageTransform):
             _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
             for size, sigma in zip(self.kernel_size, self.sigma)
         ]
-        columns, rows = (
-            np.pad(np.arange(count), size // 2, mode="reflect") for count, size in ((width, across), (height, down))
-        )
+        columns = beyond(width, across // 2, across // 2, Border.REFLECT)
+        rows = beyond(height, down // 2, down // 2, Border.REFLECT)
         line, part = np.empty(len(columns) * channels, np.uint16), np.empty(array.shape, np.uint16)
         result = np.empty(array.shape, np.uint8)
         filtering.blur(

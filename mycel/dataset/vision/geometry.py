@@ -19,7 +19,7 @@ from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import ImageTransform, by_routine, check_border, parse_fill, parse_padding, parse_size
 from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.resize import resize
-from mycel.dataset.vision.taking import Part, write
+from mycel.dataset.vision.taking import Part, mirror, write
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
     Border.EDGE: "edge",
@@ -65,10 +65,11 @@ class HorizontalFlip(ImageTransform):
         lead = self.leading(array, lead)
         self.check_image(array, lead)
         if self._axis == 1 and lead == 0 and array.ndim == 3 and by_routine(array):
-            result = np.empty(array.shape, np.uint8)
-            write(Part.of(np.ascontiguousarray(array))._replace(mirrored=True), result)
-            return result
-        return np.ascontiguousarray(np.flip(array, lead + self._axis))
+            mirror(np.ascontiguousarray(array), mirrored := np.empty(array.shape, np.uint8))
+            return mirrored
+        order: tuple[slice, ...] = (slice(None),) * (lead + self._axis) + (slice(None, None, -1),)
+        flipped: Array = array[order].copy()
+        return flipped
 
 
 class VerticalFlip(HorizontalFlip):
@@ -121,6 +122,36 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     _axis = 0
 
 
+def beyond(count: int, before: int, after: int, mode: Border) -> Array:
+    """Return which places of an axis stand at `before` places before it, at it and `after` it.
+
+    * `count`: the length of the axis, at least 1.
+    * `mode`: EDGE, REFLECT or SYMMETRIC.
+    """
+    places = np.arange(-before, count + after)
+    if mode is Border.EDGE or count == 1:
+        return np.minimum(np.maximum(places, 0), count - 1)
+    period = 2 * count - (2 if mode is Border.REFLECT else 0)
+    places %= period
+    last = period - (0 if mode is Border.REFLECT else 1)
+    return np.where(places < count, places, last - places)
+
+
+def _continued(array: Array, sides: tuple[int, int, int, int], mode: Border) -> Array:
+    """Return an image with (left, top, right, bottom) more pixels, which continue it."""
+    left, top, right, bottom = sides
+    height, width = array.shape[:2]
+    rows, columns = beyond(height, top, bottom, mode), beyond(width, left, right, mode)
+    result = np.empty((len(rows), len(columns), *array.shape[2:]), array.dtype)
+    middle = result[top : top + height]
+    middle[:, left : left + width] = array
+    middle[:, :left] = array[:, columns[:left]]
+    middle[:, left + width :] = array[:, columns[left + width :]]
+    result[:top] = middle[rows[:top]]
+    result[top + height :] = middle[rows[top + height :]]
+    return result
+
+
 def pad_image(
     array: Array,
     sides: tuple[int, int, int, int],
@@ -137,6 +168,8 @@ def pad_image(
     """
     left, top, right, bottom = sides
     widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
+    if mode is not Border.CONSTANT and by_routine(array, array.dtype) and not lead:
+        return _continued(array, sides, mode)
     if mode is not Border.CONSTANT:
         padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
         return padded
@@ -148,7 +181,12 @@ def pad_image(
         fill_value = fill_value[0]
     shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
     result = np.empty(shape, array.dtype)
-    result[...] = fill_value
+    before, rows = (slice(None),) * lead, slice(top, shape[lead] - bottom)
+    # The bands at the sides; the rest is the image.
+    bands: list[tuple[slice, ...]] = [(slice(0, top),), (slice(rows.stop, None),)]
+    bands += [(rows, slice(0, left)), (rows, slice(shape[lead + 1] - right, None))]
+    for band in bands:
+        result[before + band] = fill_value
     inner = tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, widths))
     result[inner] = array
     return result

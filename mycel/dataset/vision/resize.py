@@ -243,21 +243,49 @@ def _one_by_routines(image: Array, result: Array, kind: Inter, shrinks: bool) ->
         )
         if rows.shape[1] == 2:
             flat, places = np.zeros(1, np.uint8), (rows * source[1] * channels, columns * channels)
-            memory = np.empty(2 * size[1] * channels, element)
+            memory = np.empty(2 * (size[1] * channels + 4), element)
             resizing.bilinear(
-                image, 0, places[0], row_weights, places[1], column_weights, *size, channels, memory, flat, 0, result, 0
+                image,
+                image.size,
+                0,
+                places[0],
+                row_weights,
+                places[1],
+                column_weights,
+                *size,
+                channels,
+                memory,
+                flat,
+                0,
+                result,
+                0,
             )
             return True
     once: Array = image
     if along != "bytes" or source[1] != size[1]:
-        once = np.empty((source[0], size[1], channels), np.uint8 if along == "bytes" else element)
-        filtering.along_rows(image, *source, channels, columns, column_weights, columns.shape[1], along, size[1], once)
+        count = columns.shape[1]
+        # Four channels are written at once, so there is room for more.
+        once = np.empty(source[0] * size[1] * channels + 4, np.uint8 if along == "bytes" else element)
+        filtering.along_rows(
+            image,
+            image.size,
+            *source,
+            channels,
+            columns,
+            column_weights,
+            count,
+            count if count <= 4 else 0,
+            along,
+            size[1],
+            once,
+        )
     if along == "bytes" and source[0] == size[0]:
-        result[...] = once.reshape(result.shape)
+        result[...] = once[: result.size].reshape(result.shape)
         return True
     memory = np.empty(size[1] * channels, element)
+    few = rows.shape[1] if rows.shape[1] in (2, 4) else 0
     filtering.along_columns(
-        once, size[1] * channels, rows, row_weights, rows.shape[1], down_kind, size[0], memory, result
+        once, size[1] * channels, rows, row_weights, rows.shape[1], few, down_kind, size[0], memory, result
     )
     return True
 

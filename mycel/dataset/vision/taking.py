@@ -140,9 +140,10 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
     if part.kind is Inter.NEAREST:
         resizing.nearest(source, start, rows, columns, height, width, channels, found, form, result, place)
         return
-    memory = np.empty(2 * width * channels, np.int32)
+    memory = np.empty(2 * (width * channels + 4), np.int32)
     resizing.bilinear(
         source,
+        source.size,
         start,
         rows,
         row_weights,
@@ -157,6 +158,13 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
         result,
         place,
     )
+
+
+def mirror(source: Array, result: Array) -> None:
+    """Write an image [H, W, C] for which `writes` holds with its columns in reverse order."""
+    height, width, channels = source.shape
+    start = (width - 1) * channels
+    resizing.pick(source, start, width * channels, -channels, height, width, channels, _NO_TABLE, PIXELS, result, 0)
 
 
 def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:

@@ -126,8 +126,8 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
         channels = channels_of(image)
         result = np.empty((*size, *image.shape[2:]), np.uint8)
         place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
-        both = np.concatenate(along), np.concatenate(down)
-        warping.affine(place, *image.shape[:2], channels, *both, shift, fills, _table(kind), taps, *size, result)
+        both, line = (np.concatenate(along), np.concatenate(down)), np.empty(size[1], np.int64)
+        warping.affine(place, *image.shape[:2], channels, *both, shift, fills, _table(kind), taps, *size, line, result)
         return result
     places = [(d[:, None] + a[None, :]) >> shift for d, a in zip(down, along)]
     return _sample(image, (places[0], places[1]), kind, fill)
@@ -143,7 +143,8 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     if by_routine(image) and np.abs(inverse).max() < _FAR:
         result = np.empty(image.shape, np.uint8)
         place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
-        warping.perspective(place, height, width, channels_of(image), inverse, fills, _table(kind), taps, result)
+        line = np.empty(2 * width, np.int32)
+        warping.perspective(place, height, width, channels_of(image), inverse, fills, _table(kind), taps, line, result)
         return result
     y, x = np.mgrid[:height, :width].astype(np.float64)
     moved = np.einsum("ij,jhw->ihw", inverse, np.stack([x, y, np.ones_like(x)]))

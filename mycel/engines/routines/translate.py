@@ -318,6 +318,9 @@ class _Writer:
         if isinstance(node, ast.Name):
             return self.name(node)
         if isinstance(node, ast.Subscript):
+            whole = self.value(node.value)
+            if isinstance(whole, tuple) and not isinstance(whole, Value):
+                return whole[self.value(node.slice)]
             address, element = self.address(node)
             memory, kind, widen = ELEMENTS[element]
             found = self.say(f"load {memory}, ptr {address}", memory)
@@ -462,6 +465,8 @@ class _Writer:
             return self.cast(node, arguments[0], _CASTS[name])
         if name in ("rint", "floor", "sqrt"):
             return self.intrinsic(node, name, arguments[0])
+        if name == "len" and isinstance(arguments[0], tuple) and not isinstance(arguments[0], Value):
+            return len(arguments[0])
         if name == "abs":
             value = arguments[0]
             if not isinstance(value, Value):

@@ -79,6 +79,48 @@ def saturate(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
 
 
 @routine
+def contrast(source: Bytes, count: Int, mean: Double, factor: Double, result: Bytes) -> None:
+    """Blend `count` values of `source` with `mean`.
+
+    A `factor` of 0 gives the mean, 1 the values; `result` is the result.
+    """
+    for i in range(count):
+        value = mean + (f64(source[i]) - mean) * factor
+        result[i] = i32(within(rint(value), 0.0, 255.0))
+
+
+@routine
+def weigh(source: Bytes, count: Int, channels: Const, red: Int, green: Int, blue: Int, result: Bytes) -> None:
+    """Sum up three channels with weights of 15 bits.
+
+    * `source`, `count`, `channels`: the pixels, how many, and of how many channels.
+    * `red`, `green`, `blue`: the weights of the first three channels.
+    * `result`: the sums, rounded.
+    """
+    first, second, third = i32(red), i32(green), i32(blue)
+    for i in range(count):
+        at = i * channels
+        result[i] = (source[at] * first + source[at + 1] * second + source[at + 2] * third + 16384) >> 15
+
+
+@routine
+def reorder(source: Elements, count: Int, channels: Const, order: Const, opaque: Const, result: Elements) -> None:
+    """Put the channels of pixels in another order.
+
+    * `source`, `count`, `channels`: the pixels, how many, and of how many channels.
+    * `order`: for each channel of the result, which channel it is.
+    * `opaque`: the value of a channel that is not there.
+    * `result`: the result.
+    """
+    for i in range(count):
+        for c in range(len(order)):
+            if order[c] < channels:
+                result[i * len(order) + c] = source[i * channels + order[c]]
+            else:
+                result[i * len(order) + c] = opaque
+
+
+@routine
 def brighten(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
     """Multiply `count` values of `source` by `factor`, in float32, and round them to `result`."""
     for i in range(count):
