@@ -11,6 +11,8 @@ from mycel.engines.native.llvm.target import LEVELS, Target
 
 __all__ = ["named", "names"]
 
+# Vectors of eight bytes are two numbers in registers of one, for what is written in vectors alone.
+PAIR = 8
 _LINUX, _BARE = "unknown-linux-gnu", "unknown-none-gnueabi"
 
 
@@ -25,8 +27,8 @@ def _other(
 ) -> Target:
     present = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
     bits = 64 if triple.startswith(("aarch64", "riscv64")) else 32
-    facts: dict[str, Any] = {"copies": copies, "threads": False, "index_bits": bits, "stack": stack, **layout}
-    return Target(triple, cpu, features, present, width, **facts)
+    facts: dict[str, Any] = {"copies": copies, "index_bits": bits, "stack": stack, **layout}
+    return Target(triple, cpu, features, present, width, threads=False, scalar=width == PAIR, **facts)
 
 
 def _cortex_m(architecture: str, cpu: str, width: int, features: str = "", hard: bool = True) -> Target:
@@ -34,7 +36,6 @@ def _cortex_m(architecture: str, cpu: str, width: int, features: str = "", hard:
     return _other(triple, cpu, features, width, copies=False, stack=1024, reloc="static")
 
 
-# Vectors of eight bytes are two numbers in registers of one: loops are unrolled by it.
 _TARGETS: dict[str, Target] = {
     "x86-64": _x86("x86-64", 16),
     "x86-64-v2": _x86("x86-64-v2", 16),

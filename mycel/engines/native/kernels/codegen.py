@@ -23,8 +23,8 @@ from typing import Optional
 from mycel.base.remembered import MANY, Remembered
 from mycel.base.spans import timed
 from mycel.engines.native.kernels.deduplication import digest_of
+from mycel.engines.native.kernels.guarded import GuardedWriter
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
-from mycel.engines.native.kernels.scans import ScanWriter
 from mycel.engines.native.kernels.schedule import column_work, copies, describe, grain
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.llvm.target import target
@@ -83,7 +83,7 @@ _written = Remembered[bytes, Kernel]("kernels", MANY)
 _texts: dict[str, str] = {}
 
 
-class _Generator(ScanWriter):
+class _Generator(GuardedWriter):
     """A writer of a kernel's loops, from the range that threads divide to the statements."""
 
     def run(self) -> Kernel:
@@ -247,12 +247,17 @@ class _Generator(ScanWriter):
 
     def vector_range(self, start: str, end: str, body: Callable[[], None]) -> None:
         """Write the vector loop: groups of vectors first, then single vectors under a mask."""
-        e, loop = self.e, self.vector_loop
+        loop = self.vector_loop
         if not self.wide:
             with self.loop(start, end, 1) as iv, self.scope(loop, iv):
                 self.enter(self.depth_of[loop])
                 body()
             return
+        self.split(start, end, lambda a, b: self.groups(a, b, body), lambda a, b: self.single_vectors(a, b, body))
+
+    def groups(self, start: str, end: str, body: Callable[[], None]) -> None:
+        """Write groups of vectors, and the vectors that are left."""
+        e, loop = self.e, self.vector_loop
         copies = self.most_copies
         group = self.lanes * copies
         room = e.put(f"sub {self.ix} {end}, {start}")
@@ -262,12 +267,18 @@ class _Generator(ScanWriter):
         with self.loop(start, middle, group) as iv, self.scope(loop, iv):
             self.enter(self.depth_of[loop])
             body()
+        self.single_vectors(middle, end, body)
+
+    def single_vectors(self, start: str, end: str, body: Callable[[], None]) -> None:
+        """Write vectors one by one, under a mask of the lanes that there are."""
+        e, loop = self.e, self.vector_loop
         self.copies = 1
-        with self.loop(middle, end, self.lanes) as iv, self.scope(loop, iv):
+        with self.loop(start, end, self.lanes) as iv, self.scope(loop, iv):
             left = e.put(f"sub {self.ix} {end}, {iv}")
             left32 = self.left = self.resized(left, self.ix, 32)
             kind = e.vector("i32")
-            self.mask = e.put(f"icmp slt {kind} {self.iota('i32')}, {e.splat(left32, 'i32')}")
+            if self.lanes > 1:
+                self.mask = e.put(f"icmp slt {kind} {self.iota('i32')}, {e.splat(left32, 'i32')}")
             self.enter(self.depth_of[loop])
             body()
             self.mask = None
@@ -325,7 +336,9 @@ class _Generator(ScanWriter):
                     self.enter(self.depth_of[k])
                     self.inner_loops(rest)
         else:
-            with self.loop("0", str(self.extents[k]), 1) as iv, self.scope(k, iv):
+            reduces, stores = self.current
+            start, stop, guards = self.kept(k, [] if stores else reduces)
+            with self.loop(start, stop, 1) as iv, self.scope(k, iv), self.holding(guards):
                 self.enter(self.depth_of[k])
                 self.inner_loops(rest)
 

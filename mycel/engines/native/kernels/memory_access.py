@@ -131,7 +131,7 @@ class MemoryWriter(KernelWriter):
         step = access.offset.coefficient(self.vector_loop)
         if access in self.tiles:
             value = self.load_tile(access)
-        elif (is_one(step) or small_step(step)) and not moved_wide:
+        elif (self.lanes == 1 or is_one(step) or small_step(step)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
@@ -178,7 +178,7 @@ class MemoryWriter(KernelWriter):
         vector = e.vector(raw)
         mask = None if checked else self.whole_mask(access, copy, valid, False)
         others = self.raw_default(default, dtype, raw)
-        if step := small_step(access.offset.coefficient(self.vector_loop)):
+        if self.lanes > 1 and (step := small_step(access.offset.coefficient(self.vector_loop))):
             spread = functools.partial(spread_mask, self, access, copy, valid)
             return load_strided(e, step, raw, size, pointer, mask, others, spread)
         if mask is None:
@@ -199,6 +199,8 @@ class MemoryWriter(KernelWriter):
         e = self.e
         tests = [] if valid is None else [valid]
         for position, size in access.guards:
+            if (position, size) in self.held:
+                continue
             step = position.coefficient(self.vector_loop)
             if not isinstance(step, int):
                 return None
@@ -306,7 +308,7 @@ class MemoryWriter(KernelWriter):
         if raw != kind:
             value = e.put(f"bitcast {e.vector(kind)} {value} to {vector}")
         mask = self.whole_mask(access, copy, valid, moved_wide)
-        if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
+        if (self.lanes == 1 or is_one(access.offset.coefficient(self.vector_loop))) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")

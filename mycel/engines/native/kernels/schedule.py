@@ -23,6 +23,7 @@ from typing import Optional
 
 from mycel.engines.native.kernels.nest import Access, Nest
 from mycel.engines.native.kernels.strided import small_step
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import DimLike, is_one, is_zero
 
@@ -83,7 +84,7 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
     Returns None where there is none or it does not pay.
     """
     vector = len(nest.loops) - 1
-    if nest.scalar or nest.reduces or any(loop.kind != "p" for loop in nest.loops):
+    if target().scalar or nest.scalar or nest.reduces or any(loop.kind != "p" for loop in nest.loops):
         return None
     if hint(nest.loops[vector].extent) < NARROW:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.emit import Emitter, choose, compute_type, literal
-from mycel.engines.native.kernels.nest import Access, Affine, Expr, Nest, Site, reaches_far
+from mycel.engines.native.kernels.nest import Access, Affine, Expr, Guard, Nest, Site, reaches_far
 from mycel.engines.native.kernels.schedule import row_work
 from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import Dim, is_one, is_zero
@@ -42,7 +42,7 @@ class KernelWriter:
         kinds = [loop.kind for loop in nest.loops]
         extent = nest.loops[-1].extent
         widest = max([s.value.dtype.itemsize for s in nest.stores if s.value.dtype.itemsize <= 4], default=4)
-        lanes = max(target().vector_bytes // max(widest, 4), 2)
+        lanes = 1 if target().scalar else max(target().vector_bytes // max(widest, 4), 2)
         scalar = nest.scalar or is_one(extent)
         self.lanes = 1 if scalar else lanes
         self.wide = not scalar
@@ -74,6 +74,8 @@ class KernelWriter:
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
         self.mask: Optional[str] = None
+        # The guards that are known to hold.
+        self.held: frozenset[Guard] | set[Guard] = frozenset()
         self.left = ""
         self.copies = self.most_copies = 1
         self.labels = 0
@@ -422,6 +424,8 @@ class KernelWriter:
         e = self.e
         result: Optional[str] = None
         for position, size in guards:
+            if (position, size) in self.held:
+                continue
             lanes = wide and not is_zero(position.coefficient(self.vector_loop))
             kind = f"i{self.near}"
             at = self.place(position, copy, self.near, lanes)

@@ -43,11 +43,12 @@ class Target:
     `triple` and `cpu` are LLVM's names, `features` what differs from the processor's own, in LLVM's
     form, and `feature_set` the names of all that it has. `vector_bytes` is the width of vectors.
     `copies` says whether there is memory for copies of operands in another order, which pay where
-    vectors are read; `threads`, whether threads divide a program's work; `index_bits`, the width of
-    positions; `stack`, the bytes that a kernel may take of the stack to work in. `reloc`, `model`
-    and `abi` are LLVM's relocation model, code model and name of the calling convention. `identity`
-    tells targets of different code apart: code made for another processor of the same features runs
-    as well, and at most its instructions are in another order.
+    vectors are read; `threads`, whether threads divide a program's work; `scalar`, whether a
+    register holds one element; `index_bits`, the width of positions; `stack`, the bytes that a
+    kernel may take of the stack to work in. `reloc`, `model` and `abi` are LLVM's relocation model,
+    code model and name of the calling convention. `identity` tells targets of different code apart:
+    code made for another processor of the same features runs as well, and at most its instructions
+    are in another order.
     """
 
     triple: str
@@ -60,6 +61,7 @@ class Target:
     abi: str = ""
     copies: bool = True
     threads: bool = True
+    scalar: bool = False
     index_bits: int = 64
     stack: int = 96 << 10
     identity: str = field(init=False, compare=False, default="")
@@ -71,7 +73,7 @@ class Target:
             self.features or self.cpu,
             self.vector_bytes,
             self.layout,
-            (self.copies, self.threads, self.index_bits, self.stack),
+            (self.copies, self.threads, self.scalar, self.index_bits, self.stack),
             _FORMAT,
         )
         text = "|".join(map(str, facts))

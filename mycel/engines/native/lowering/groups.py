@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
+from mycel.engines.native.kernels.loops import SHORT
 from mycel.engines.native.kernels.nest import Affine, Buffer, Builder, Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.rounding import rounded
 from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
@@ -30,6 +31,9 @@ from mycel.ir.graph import Node
 from mycel.prims.index import checked
 
 __all__ = ["group_step"]
+
+# Domains that end with an image's positions, before what is summed over.
+IMAGES = ("conv", "conv_grad_input")
 
 
 def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -> None:
@@ -79,6 +83,8 @@ class _Group:
 
     def reference_strides(self) -> tuple[int, ...]:
         """Return the strides, by loop, of the largest value that the group reads."""
+        if self.domain.kind in IMAGES:
+            return self.image_strides()
         best: Optional[tuple[int, ...]] = None
         score = (-1, -1)
         rank = len(self.domain.shape)
@@ -99,6 +105,18 @@ class _Group:
         ):
             return _hints(contiguous_strides(self.domain.shape))
         return best
+
+    def image_strides(self) -> tuple[int, ...]:
+        """Return strides that put what is summed over outside of a result's positions.
+
+        Images are contiguous along these, and neither they nor weights are along the channels.
+        """
+        shape, axes = self.domain.shape, self.domain.axes or ()
+        order = [*axes, *[k for k in range(len(shape)) if k not in axes]]
+        if math.prod(hint(shape[k]) for k in order[len(axes) + 2 :]) < SHORT:
+            return _hints(contiguous_strides(shape))
+        strides = contiguous_strides(tuple(shape[k] for k in order))
+        return _hints([strides[order.index(k)] for k in range(len(shape))])
 
     def reads(self, node: Node, positions: Sequence[Position]) -> Iterator[tuple[Node, Position]]:
         """Yield the values that computing a node reads from memory, and their positions.
