@@ -5,8 +5,9 @@ at once: the result is what they would give row by row, several times faster. Ev
 called once for each row and receives what the one before it returned: only what leaves `map`
 becomes an array. Random operations receive, for every row, the key (seed, epoch, node, row,
 operation), so the form of the call changes nothing of what they draw. Transforms of images that
-follow one another are computed at once where they can be (`vision/chains.py`). Where an operation fails for
-a row, the rows before it go through the operations that are left, and come out before the error.
+follow one another are computed at once where they can be (`vision/chains.py`). Where an operation
+fails for a row, the rows before it go through the operations that are left, and come out before the
+error.
 """
 
 from __future__ import annotations
@@ -83,14 +84,14 @@ class Applied:
         final = len(self.operations) - 1
         previous: Callable[..., Any] | None = None
         failure: BaseException | None = None
-        left: list[tuple[int, Callable[..., Any] | Chain]] = list(enumerate(self.operations)) if hooks else [*self.steps]
+        left: list[tuple[int, Callable[..., Any] | Chain]] = (
+            list(enumerate(self.operations)) if hooks else [*self.steps]
+        )
         left.reverse()
         while left:
             number, operation = left.pop()
             if isinstance(operation, Chain):
-                found = operation.apply(
-                    columns, block.count, lambda n, keys=keys: None if keys is None else operation_keys(keys, n)
-                )
+                found = operation.apply(columns, block.count, keys)
                 if found is None:
                     left += reversed(list(enumerate(operation.operations, number)))
                 else:

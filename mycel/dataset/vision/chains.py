@@ -15,12 +15,12 @@ rows for which an operation raises an error, are left to the operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
 from mycel.dataset.blocks import Array, Column, column_rows
-from mycel.dataset.randomness import Stream, current_stream, using
+from mycel.dataset.randomness import Stream, current_stream, operation_keys, using
 from mycel.dataset.transforms.base import Keys, Transform
 from mycel.dataset.transforms.generic import TypeCast
 from mycel.dataset.vision import color, composition, geometry, jpeg
@@ -30,7 +30,6 @@ from mycel.dataset.vision.taking import Part, can_resize, write, writes
 from mycel.engines.routines import are_on
 
 Operation = Callable[..., Any]
-OwnKeys = Callable[[int], Optional[Keys]]
 
 
 class _Left(Exception):
@@ -156,19 +155,22 @@ class Chain:
         self.moves = list(enumerate(operations))[begin:end]
         self.values = [operation for operation in operations[end:] if isinstance(operation, Transform)]
 
-    def apply(self, columns: Sequence[Column], count: int, keys: OwnKeys) -> list[Column] | None:
+    def apply(self, columns: Sequence[Column], count: int, keys: Keys | None) -> list[Column] | None:
         """Return the column that the operations make of one, or None where they are to be called.
 
         * `columns`: the columns, of `count` rows.
-        * `keys`: a function that returns the keys of the rows for an operation, by its number.
+        * `keys`: the keys of the rows, or None where nothing is random.
         """
         if len(columns) != 1 or not are_on():
             return None
         rows = column_rows(columns[0], count)
         if not all(isinstance(row, np.ndarray) for row in rows):
             return None
-        seeds = {n: keys(self.first + n) for n, operation in self.moves if getattr(operation, "random", False)}
-        made = _Rows(self, rows, {n: found.tolist() for n, found in seeds.items() if found is not None})
+        seeds: dict[int, list[int]] = {}
+        for n, operation in self.moves:
+            if keys is not None and getattr(operation, "random", False):
+                seeds[n] = operation_keys(keys, self.first + n).tolist()
+        made = _Rows(self, rows, seeds)
         try:
             made.work()
         except (_Left, ValueError, TypeError, IndexError, RuntimeError, FloatingPointError):
