@@ -20,8 +20,8 @@ from pathlib import Path
 from mycel.cli import machines
 from mycel.cli.processes import guarded
 from mycel.cli.supervisor import Job, Supervisor
-from mycel.transport.environment import PORT
 from mycel.transport.store import TCPStore
+from mycel.transport.world import PORT
 
 __all__ = ["add_options", "command", "run_job", "threads_of"]
 

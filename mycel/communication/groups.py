@@ -20,11 +20,12 @@ from mycel.base.log import logger
 from mycel.communication.exchanges import Alone, Exchanges, Several
 from mycel.core import eager
 from mycel.engines.select import engine
-from mycel.transport import environment, watch
+from mycel.transport import early, environment, watch
 from mycel.transport.alone import Alone as AloneWay
 from mycel.transport.base import Transport
 from mycel.transport.place import put, transport
 from mycel.transport.store import TCPStore
+from mycel.transport.world import World, world
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP",
@@ -111,7 +112,7 @@ class _Joined:
 
     way: Optional[Transport] = None
     store: Any = None
-    found: Optional[environment.World] = None
+    found: Optional[World] = None
     times: int = 0
 
 
@@ -143,7 +144,7 @@ def check_joined(function: str) -> None:
     """Raise RuntimeError if this process is one of several, and has not met the others yet."""
     if _joined.way is not None or transport().size > 1:
         return
-    found = environment.world()
+    found = world()
     if found.size > 1:
         raise RuntimeError(
             f"{function}: this process is one of {found.size}, as its environment says, and has not met the others; "
@@ -194,6 +195,10 @@ def _those_of(group: Group) -> str:
     return f" in the group {group.name!r}, which has the ranks {list(group.ranks)}"
 
 
+# Others may wait for this rank before it comes to `init`.
+early.show()
+
+
 def init(backend_name: Optional[str] = None) -> None:
     """Begin communication: meet the other processes that the environment names, if there are any.
 
@@ -209,7 +214,7 @@ def init(backend_name: Optional[str] = None) -> None:
     begin(backend_name, None, None)
 
 
-def begin(backend_name: Optional[str], found: Optional[environment.World], store: Optional[TCPStore]) -> None:
+def begin(backend_name: Optional[str], found: Optional[World], store: Optional[TCPStore]) -> None:
     """Do what `init` does, with `found` in place of what the environment says, and `store` as the
     place where processes meet, where they are given.
     """
@@ -217,11 +222,11 @@ def begin(backend_name: Optional[str], found: Optional[environment.World], store
     if name not in WORLDS:
         raise ValueError(f"init: backend_name must be 'hccl', 'nccl' or 'mccl', not {backend_name!r}")
     if _joined.way is None and transport().size == 1:
-        _join(environment.world() if found is None else found, store)
+        _join(world() if found is None else found, store)
     GlobalComm.BACKEND, GlobalComm.WORLD_COMM_GROUP, GlobalComm.INITED = name, WORLDS[name], True
 
 
-def _join(found: environment.World, store: Optional[TCPStore]) -> None:
+def _join(found: World, store: Optional[TCPStore]) -> None:
     if found.scheduler:
         environment.serve(found)
         sys.exit(0)

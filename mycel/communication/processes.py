@@ -12,7 +12,7 @@ from mycel.base import arguments
 from mycel.communication import groups
 from mycel.communication.groups import GlobalComm, find_group
 from mycel.communication.store import TCPStore
-from mycel.transport import environment
+from mycel.transport.world import World, world
 
 __all__ = [
     "destroy_process_group",
@@ -83,7 +83,7 @@ def init_process_group(
     if own >= max(size, 1) and size != -1:
         raise ValueError(f"{name}: rank {own} is not in a world of {size} processes")
     if init_method is None and store is None:
-        found = environment.world()
+        found = world()
         if size not in (-1, found.size):
             raise ValueError(f"{name}: world_size is {size}, but this process is one of {found.size}; use {found.size}")
         if own not in (-1, found.rank or 0):
@@ -96,7 +96,7 @@ def init_process_group(
         if not init_method.startswith("tcp://") or not place or not text.isdigit():
             raise ValueError(f"{name}: init_method must be 'tcp://HOST:PORT', not {init_method!r}")
         host, port = place, int(text)
-    groups.begin(backend, environment.World(size, own, None, host, port, False, False, "sockets"), store)
+    groups.begin(backend, World(size, own, None, host, port, False, False, "sockets"), store)
 
 
 def destroy_process_group(group: Optional[str] = None) -> None:

@@ -45,8 +45,8 @@ from mycel.prims.constrain import constrain
 from mycel.transforms.opening import without_calls
 from mycel.transforms.partition import ALONE, WHOLE, Fusing, Sharding, opened, sharding
 from mycel.transforms.regions import without_marks
-from mycel.transport.environment import world
 from mycel.transport.place import transport
+from mycel.transport.world import world
 
 __all__ = ["WITH_EFFECT", "OfSettings", "Saving", "begin", "call", "device_count", "saving"]
 

@@ -1,111 +1,25 @@
-"""Which rank this process is, from what started it, and the transport that it gets.
+"""The transport that a rank gets, by what its environment says of it.
 
-`world` reads the environment. MindSpore's variables come first (MS_WORKER_NUM or RANK_SIZE, RANK_ID
-or MS_NODE_ID, MS_SCHED_HOST, MS_SCHED_PORT, MS_ROLE), which `mycel launch` and `msrun` set; then
-those of Open MPI, of MPICH and its relatives (PMI), PyTorch's, and of Slurm. Ranks meet at a store:
-where MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0
-does. MYCEL_TRANSPORT is "sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use
-MPI, as they know no place to meet. MYCEL_MEETING is for how many seconds ranks wait for all to come
-(300), MYCEL_TIMEOUT for how many a rank waits for another one later (without end), and
-MYCEL_STANDSTILL for how many one may stand still where no launcher watches it (8).
+MYCEL_MEETING is for how many seconds ranks wait for all to come (300), MYCEL_TIMEOUT for how many a
+rank waits for another one later (without end), and MYCEL_STANDSTILL for how many one may stand
+still where no launcher watches it (8).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Optional
 
-from mycel.transport import watch
+from mycel.transport import early, watch
 from mycel.transport.base import Transport
 from mycel.transport.store import TCPStore
+from mycel.transport.world import World
 
-__all__ = ["SIZES", "World", "connect", "serve", "world"]
+__all__ = ["connect", "serve"]
 
-PORT = 8118
 SECONDS = 300.0
 _STANDSTILL = 8.0
-
-
-@dataclass(frozen=True)
-class World:
-    """What the environment says of this process and the others.
-
-    `rank` is None where the store has to give a number; `local` is the place among the ranks of
-    this machine, and how many there are, where that is known. `host` and `port` are the store's.
-    """
-
-    size: int
-    rank: Optional[int]
-    local: Optional[tuple[int, int]]
-    host: str
-    port: int
-    served: bool
-    scheduler: bool
-    kind: str
-
-
-SIZES = ("MS_WORKER_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE")
-_RANKS = ("RANK_ID", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK")
-_LOCAL = (
-    ("MS_LOCAL_RANK", "MS_LOCAL_WORKER_NUM"),
-    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-)
-
-
-def world(variables: Mapping[str, str] = os.environ) -> World:
-    """Return what `variables` say of this process; one without any of them is alone.
-
-    Raises RuntimeError for values that are no numbers, or do not fit each other.
-
-    >>> world({}).size, world({"RANK_SIZE": "4", "RANK_ID": "2"}).rank
-    (1, 2)
-    """
-    slurm = "SLURM_PROCID" in variables and "SLURM_STEP_ID" in variables
-    size = _first(variables, (*SIZES, *(("SLURM_NTASKS",) if slurm else ()))) or 1
-    rank = _first(variables, (*_RANKS, *(("SLURM_PROCID",) if slurm else ())))
-    role = variables.get("MS_ROLE", "MS_WORKER")
-    if role not in ("MS_WORKER", "MS_SCHED"):
-        raise RuntimeError(f"communication.init: MS_ROLE is {role!r}; it is MS_WORKER or MS_SCHED")
-    if size < 1 or (rank is not None and not 0 <= rank < size):
-        raise RuntimeError(f"communication.init: the environment says rank {rank} of {size}, which is none")
-    local = None
-    for names in _LOCAL:
-        numbers = [_first(variables, (name,)) for name in names]
-        if None not in numbers:
-            local = (int(numbers[0] or 0), int(numbers[1] or 1))
-            break
-    host = variables.get("MS_SCHED_HOST", "").strip() or variables.get("MASTER_ADDR", "").strip()
-    by_mpi = any(k in variables for k in ("OMPI_COMM_WORLD_RANK", "PMI_RANK"))
-    kind = variables.get("MYCEL_TRANSPORT", "") or ("mpi" if by_mpi and not host and size > 1 else "sockets")
-    if kind not in ("sockets", "mpi"):
-        raise RuntimeError(f"communication.init: MYCEL_TRANSPORT is {kind!r}; it is sockets or mpi")
-    if not host and slurm:
-        host = variables.get("SLURM_LAUNCH_NODE_IPADDR", "").strip()
-    if rank is None and kind == "sockets" and size > 1 and not host and role == "MS_WORKER":
-        raise RuntimeError(
-            f"communication.init: there are {size} ranks, but neither RANK_ID nor MS_SCHED_HOST says which one this is "
-            "and where they meet; start the program with `mycel launch -n` or `msrun`"
-        )
-    port = _first(variables, ("MS_SCHED_PORT", "MASTER_PORT"))
-    if port is None:
-        # Two steps of jobs on one machine must not meet each other.
-        port = PORT if not slurm else 20000 + int(variables.get("SLURM_JOB_ID", "0")) % 20000
-    served = "MS_ROLE" in variables or rank is None
-    return World(size, rank, local, host or "127.0.0.1", port, served, role == "MS_SCHED", kind)
-
-
-def _first(variables: Mapping[str, str], names: tuple[str, ...]) -> Optional[int]:
-    for name in names:
-        text = variables.get(name, "").strip()
-        if text:
-            if not text.isascii() or not text.isdigit():
-                raise RuntimeError(f"communication.init: {name} is {text!r}, which is no whole number")
-            return int(text)
-    return None
 
 
 def seconds() -> Optional[float]:
@@ -126,14 +40,18 @@ def _number(name: str) -> Optional[float]:
     return limit or None
 
 
+def _standstill() -> float:
+    given = os.environ.get("MYCEL_STANDSTILL", "").strip()
+    return (_number("MYCEL_STANDSTILL") or 0.0) if given else _STANDSTILL
+
+
 def _watched(way: Transport) -> Transport:
     """Have the ranks of each machine watch each other where no launcher does it."""
     if not watch.launched():
         from mycel.transport import neighbours
         from mycel.transport.sockets import machine
 
-        given = os.environ.get("MYCEL_STANDSTILL", "").strip()
-        neighbours.begin(way, machine(), (_number("MYCEL_STANDSTILL") or 0.0) if given else _STANDSTILL)
+        neighbours.begin(way, machine(), _standstill())
     return way
 
 
@@ -146,15 +64,17 @@ def connect(
     prefix `name`. Raises RuntimeError where the others do not come, or MPI is asked for and is
     missing.
     """
+    limit = seconds()
+    longest = _number("MYCEL_MEETING") or limit or SECONDS
+    if not watch.launched():
+        early.await_others(found, _standstill(), longest)
     if found.kind == "mpi" and given is None:
         from mycel.transport.mpi import Mpi
 
         return _watched(Mpi()), None
     from mycel.transport.sockets import Sockets
 
-    limit = seconds()
-    wait = timedelta(seconds=_number("MYCEL_MEETING") or limit or SECONDS)
-    rank = found.rank
+    wait, rank = timedelta(seconds=longest), found.rank
     store = given or TCPStore(found.host, found.port, is_master=not found.served and rank == 0, timeout=wait)
     if rank is None:
         rank = store.add(f"{name}/given", 1) - 1

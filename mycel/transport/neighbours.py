@@ -1,7 +1,7 @@
 """Ranks of one machine that watch each other, where no launcher of ours watches them: those that
 `mpirun`, `srun` or a user has started.
 
-Each rank has a board, a file in memory (memfd) that the others open, and writes there what
+Each rank has a board (`mycel.transport.early`), which the others open, and writes there what
 `mycel.transport.watch` tells: whom its main thread waits for, since when, and its line. A rank that
 has waited for another one for `standstill` seconds looks at that one's board and at what the system
 says of it. Where its main thread has not run at all meanwhile, it and its children took less than
@@ -14,21 +14,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 import time
 from contextlib import suppress
 from typing import Any, Optional
 
 import numpy as np
 
-from mycel.transport import watch
+from mycel.transport import early, watch
 from mycel.transport.activity import activity
 from mycel.transport.base import Transport
 
 __all__ = ["begin"]
 
-_SIZE = 8192
 _SILENT = 5 * watch.BEAT
 Facts = dict[str, Any]
 Step = tuple[int, Facts, int]  # a rank, what it tells, and whom it waits for
@@ -37,20 +34,19 @@ Step = tuple[int, Facts, int]  # a rank, what it tells, and whom it waits for
 class _Neighbours:
     """The other ranks of this machine.
 
-    `others` has their processes and boards, by rank; `board` is this rank's own. After so many
-    seconds a `standstill` is the end.
+    `others` has their processes and boards, by rank. After so many seconds a `standstill` is the
+    end.
     """
 
-    def __init__(self, rank: int, board: int, others: dict[int, tuple[int, int]], standstill: float) -> None:
-        self.rank, self.board, self.others, self.standstill = rank, board, others, standstill
+    def __init__(self, rank: int, others: dict[int, tuple[int, int]], standstill: float) -> None:
+        self.rank, self.others, self.standstill = rank, others, standstill
         self.looked = 0.0
         self.still: dict[int, tuple[float, int, float, int]] = {}
 
     def look(self, facts: Facts) -> None:
         """Show what this rank tells, and look at the one that it waits for."""
         now = time.monotonic()
-        facts["now"] = now
-        os.pwrite(self.board, json.dumps(facts).encode().ljust(_SIZE, b"\n"), 0)
+        early.write(facts)
         if facts["waits"] is None or now - self.looked < 0.5:
             return
         self.looked, what = now, facts["waits"]
@@ -114,7 +110,7 @@ class _Neighbours:
         if rank not in self.others:
             return None
         try:
-            found: Facts = json.loads(os.pread(self.others[rank][1], _SIZE, 0))
+            found: Facts = json.loads(os.pread(self.others[rank][1], early.SIZE, 0))
         except (OSError, ValueError):
             return None
         return found
@@ -140,10 +136,7 @@ class _Neighbours:
 
     def end(self, rank: int, text: str) -> None:
         """Say why, and end another rank and this one."""
-        print(f"mycel: {text}", file=sys.stderr, flush=True)
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(self.others[rank][0], signal.SIGKILL)
-        os._exit(1)
+        early.stop(text, [self.others[rank][0]])
 
 
 def _activity(process: int) -> Optional[tuple[int, float]]:
@@ -159,9 +152,7 @@ def begin(way: Transport, machine: str, standstill: float) -> None:
     """
     if not standstill or not hasattr(os, "memfd_create") or way.size == 1:
         return
-    board = os.memfd_create("mycel-board")
-    os.ftruncate(board, _SIZE)
-    mine = json.dumps([machine, os.getpid(), board]).encode()
+    mine = json.dumps([machine, os.getpid(), early.board()]).encode()
     found = way.all_gather_list(np.frombuffer(mine, np.uint8), range(way.size))
     others: dict[int, tuple[int, int]] = {}
     for rank, text in enumerate(found):
@@ -170,4 +161,4 @@ def begin(way: Transport, machine: str, standstill: float) -> None:
             with suppress(OSError):  # of another user, or in another space of processes
                 others[rank] = (process, os.open(f"/proc/{process}/fd/{file}", os.O_RDONLY))
     way.barrier(range(way.size))
-    watch.also(_Neighbours(way.rank, board, others, standstill).look)
+    watch.also(_Neighbours(way.rank, others, standstill).look)

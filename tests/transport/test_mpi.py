@@ -38,3 +38,23 @@ def test_programs_under_mpirun(program: str) -> None:
     )
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count(" checks") == 4
+
+
+@pytest.mark.skipif(not INSTALLED or sys.platform != "linux", reason="mpi4py is not installed, or no Linux")
+def test_a_rank_that_sleeps_before_init_is_named(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\nimport mycel as ms\nif os.environ.get('PMI_RANK') == '1':\n    time.sleep(1000)\n"
+        "ms.communication.init()\n"
+    )
+    starter = shutil.which("mpiexec", path=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
+    assert starter is not None
+    found = subprocess.run(
+        [starter, "-n", "3", sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MYCEL_STANDSTILL": "2"},
+        timeout=120,
+    )
+    assert found.returncode != 0
+    assert f"rank 1 stands still at {script}:4 (in <module>), while rank" in found.stdout + found.stderr

@@ -17,11 +17,11 @@ from mycel.base.dtype import ALL
 from mycel.transport import threads, windows
 from mycel.transport.alone import Alone
 from mycel.transport.base import REDUCTIONS, Transport, reduced
-from mycel.transport.environment import world
 from mycel.transport.place import transport
 from mycel.transport.sockets import SMALL, LostRank, Sockets
 from mycel.transport.store import TCPStore
 from mycel.transport.windows import LEAST
+from mycel.transport.world import world
 
 Program = Callable[[Transport], Any]
 

@@ -15,8 +15,8 @@ import os
 from typing import Any, Optional
 
 from mycel.base import locks
-from mycel.transport.environment import world
 from mycel.transport.place import transport
+from mycel.transport.world import world
 
 __all__ = ["MISSING", "device", "devices", "is_started", "jax", "jnp", "kind", "lax", "target", "use", "version"]
 
