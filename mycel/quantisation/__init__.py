@@ -4,5 +4,6 @@ from mycel.quantisation.layers import fake_quant
 from mycel.quantisation.network import Quantised, Report
 from mycel.quantisation.post_training import Refused, quantise
 from mycel.quantisation.training import quantisation_aware
+from mycel.quantisation.weights import quantise_weights
 
-__all__ = ["Quantised", "Refused", "Report", "fake_quant", "quantisation_aware", "quantise"]
+__all__ = ["Quantised", "Refused", "Report", "fake_quant", "quantisation_aware", "quantise", "quantise_weights"]

@@ -23,7 +23,7 @@ def is_dot(node: Node) -> bool:
     if x.dtype not in (D.int8, D.uint8) or w.dtype is not D.int8 or not w.is_constant or not w.type.size:
         return False
     if node.prim is int_matmul:
-        return w.type.rank == 2 and node.params["b_zero"] == 0 and w.shape[1] >= FEWEST
+        return bool(w.type.rank == 2 and node.params["b_zero"] == 0 and w.shape[1] >= FEWEST)
     p = node.params
     return bool(
         x.type.rank == 4
