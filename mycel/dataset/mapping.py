@@ -135,6 +135,8 @@ class MapNode(Node):
         self.applied = Applied(self.operations, self.inputs, self.outputs, self._input_places, self._places)
         # Whether no function of the user's is called, so that threads may share the operations.
         self._in_library = all(map(_in_library, self.operations))
+        if self._in_library and all(op.vectorised for op in self.operations if isinstance(op, Transform)):
+            self.first_piece = 8
         if python_multiprocessing and self._in_library:
             no_effect("map", "python_multiprocessing", True, "transforms of the library run in threads")
 

@@ -61,6 +61,8 @@ class Node(MadeOf):
     _uses_workers = False
     # Whether rows must be made when they are asked for, not ahead.
     in_step = False
+    # How many rows it treats at once before it is known how long they take.
+    first_piece = 1
     # Whether it reads a list of datasets instead of one.
     _several = False
 

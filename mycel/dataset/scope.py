@@ -8,7 +8,6 @@ and ends its worker processes.
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -20,8 +19,7 @@ from mycel.base import locks
 from mycel.dataset.blocks import Block
 
 # The time that one piece of rows should take, in seconds.
-TARGET = 0.002
-_local = threading.local()
+TARGET = 0.004
 
 
 class Counter:
@@ -32,12 +30,13 @@ class Counter:
     most, `workers` how many it has, and `kind` what they are.
     """
 
-    __slots__ = ("name", "depth", "busy", "waiting", "rows", "size", "queue", "workers", "kind", "apart")
+    __slots__ = ("name", "depth", "busy", "waiting", "rows", "size", "queue", "workers", "kind", "apart", "asked")
 
     def __init__(self, name: str, depth: int) -> None:
         self.name = name
         self.depth = depth
-        self.busy = self.waiting = 0.0
+        # `asked` is how long those who read its blocks waited for them, its own work among it.
+        self.busy = self.waiting = self.asked = 0.0
         self.rows = self.size = self.queue = 0
         self.workers = 1
         self.kind = "inline"
@@ -70,13 +69,13 @@ def block_size(block: Block) -> int:
 class Pace:
     """How many rows to take at once, so that rows come out every few milliseconds.
 
-    It begins with one row and grows fourfold at most, towards as many as take `TARGET` seconds.
+    It begins with `rows` and grows fourfold at most, towards as many as take `TARGET` seconds.
     """
 
     __slots__ = ("_rows", "_each")
 
-    def __init__(self) -> None:
-        self._rows = 1
+    def __init__(self, rows: int = 1) -> None:
+        self._rows = rows
         self._each = 0.0
 
     def rows(self, most: int) -> int:
@@ -118,7 +117,8 @@ class Scope:
 
     def pace(self, node: Any) -> Pace:
         """Return the pace of a node, which later epochs go on with."""
-        return self._paces.setdefault(id(node), Pace())
+        found = self._paces.get(id(node))
+        return self._paces.setdefault(id(node), Pace(node.first_piece)) if found is None else found
 
     def kept(self, key: Any, make: Any) -> Any:
         """Return what `make` gives for this key, once; it is closed with the scope."""
@@ -163,24 +163,29 @@ class Scope:
     def counted(self, node: Any, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield the blocks of a node, counting them and the time that its own work takes."""
         counter = self.counter(node)
+        below = [self.counter(child) for child in node.children]
+        clock = time.perf_counter
+        block: Block | None
         try:
             while True:
-                outer = getattr(_local, "inner", 0.0)
-                _local.inner = 0.0
-                begin = time.perf_counter()
-                try:
-                    block = next(blocks, None)
-                finally:
-                    took = time.perf_counter() - begin
-                    within = _local.inner
-                    _local.inner = outer + took
+                # The time of children that run in this thread is not this node's own.
+                within = 0.0
+                for child in below:
+                    within -= child.asked
+                begin = clock()
+                block = next(blocks, None)
+                took = clock() - begin
+                counter.asked += took
+                for child in below:
+                    within += child.asked
                 if counter.apart:
                     counter.waiting += took - within
                 else:
                     counter.busy += took - within
                     counter.waiting += within
                     if block is not None:
-                        counter.gave(block)
+                        counter.rows += block.count
+                        counter.size += block_size(block)
                 if block is None:
                     return
                 yield block

@@ -19,7 +19,7 @@ from mycel.dataset.blocks import Block, Column, as_array, join
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
 from mycel.dataset.pipeline import Dataset
-from mycel.dataset.run import Run
+from mycel.dataset.run import LARGEST_BLOCK, Run
 from mycel.dataset.samplers import (
     BuiltinSampler,
     Indices,
@@ -30,7 +30,7 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     select_sampler,
 )
-from mycel.dataset.scope import Pace
+from mycel.dataset.scope import Pace, block_size
 from mycel.dataset.splitting import Places
 
 
@@ -179,6 +179,10 @@ class MappableDataset(Dataset):
         return self.with_sampler(SubsetRandomSampler(part.tolist()) if randomize else SubsetSampler(part.tolist()))
 
 
+# Bytes of rows in memory that are taken at once.
+_PIECE = 1 << 20
+
+
 class ArrayDataset(MappableDataset):
     """A source whose columns are arrays, or lists of arrays of different shapes."""
 
@@ -197,6 +201,23 @@ class ArrayDataset(MappableDataset):
         if column not in data:
             raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {list(data)}")
         return np.asarray(data[column])
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        order = self.sampler.draw(self._total(), run, self._labels)
+
+        def feed(pace: Pace) -> Iterator[Piece]:
+            # Copying rows is short work, for whichever thread is free: no thread of its own reads.
+            start, most = skip, 1
+            while start < len(order):
+                size = pace.rows(min(most, len(order) - start))
+                block = self._gather(order[start : start + size])
+                most = max(1, min(LARGEST_BLOCK, _PIECE * size // max(1, block_size(block))))
+                if run.scope is not None:
+                    run.scope.counter(self).gave(block)
+                yield block, start, size
+                start += size
+
+        return Plan(feed, light=True)
 
     def _gather(self, indices: Indices) -> Block:
         columns: list[Column] = []

@@ -1,0 +1,193 @@
+"""`python -m tests.faults.data COUNT [SEED]`: faults of pipelines, each COUNT times at random.
+
+Each fault is a function of a generator of random numbers that raises where something is wrong. A
+pipeline with workers (threads or processes) is disturbed: a worker is killed, a function raises,
+Ctrl-C arrives, the consumer stops, the program forks. It has to end, or to go on with the right
+rows, within `LIMIT` seconds, and to leave no thread, process or descriptor behind.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import mycel.dataset as ds
+from mycel.dataset import processes
+
+ROWS = 60
+LIMIT = 2.0
+STAGES = ("source", "map", "filter", "batch")
+KINDS = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError)
+
+
+class Trouble:
+    """What a stage does at one row; `kind` None does nothing."""
+
+    def __init__(self, stage="", kind=None, at=0, pause=0.0):
+        self.stage, self.kind, self.at, self.pause = stage, kind, at, pause
+
+    def __call__(self, stage, value):
+        if self.pause:
+            time.sleep(self.pause)
+        if stage == self.stage and value == self.at:
+            raise self.kind("from the user")
+
+
+class Source:
+    def __init__(self, trouble):
+        self.trouble = trouble
+
+    def __len__(self):
+        return ROWS
+
+    def __getitem__(self, number):
+        self.trouble("source", number)
+        return np.int64(number)
+
+
+def pipeline(trouble, workers, apart):
+    def changed(x):
+        trouble("map", int(x))
+        return x, np.full(1000, x)
+
+    def kept(x):
+        trouble("filter", int(x))
+        return True
+
+    def batched(xs, info):
+        for x in xs:
+            trouble("batch", int(x))
+        return (xs,)
+
+    options = {"num_parallel_workers": workers, "python_multiprocessing": apart}
+    data = ds.GeneratorDataset(Source(trouble), ["x"], shuffle=False, **options)
+    data = data.map(changed, "x", ["x", "y"], **options).filter(kept, "x", num_parallel_workers=workers)
+    return data.batch(4, per_batch_map=batched, input_columns=["x"], **options)
+
+
+def drawn(draw, trouble):
+    return pipeline(trouble, draw.choice((1, 2, 3)), draw.random() < 0.5)
+
+
+def read(iterator):
+    return [int(x) for xs, _ in iterator for x in xs]
+
+
+def left():
+    """What may not grow: threads and processes of pipelines, and open descriptors."""
+    gc.collect()
+    threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("mycel-"))
+    crews = [crew.name for crew in processes._crews if not crew.closed]
+    return threads, crews, len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def clean(before, begin):
+    """Wait for the end of what was left; raise where it takes longer than `LIMIT`."""
+    while left() != before:
+        if time.monotonic() - begin > LIMIT:
+            raise AssertionError(f"after {LIMIT} s there are {left()}, there were {before}")
+        time.sleep(0.01)
+
+
+def raises(draw):
+    trouble = Trouble(draw.choice(STAGES), draw.choice(KINDS), draw.randrange(ROWS))
+    iterator = drawn(draw, trouble).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    try:
+        read(iterator)
+    except BaseException as error:
+        text = f"{error} {error.__cause__}"
+        assert isinstance(error, (trouble.kind, RuntimeError)), error
+        assert "from the user" in text or "StopIteration" in text, error
+    else:
+        raise AssertionError("the error was lost")
+
+
+def kills_worker(draw):
+    iterator = pipeline(Trouble(pause=0.002), 2, True).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    found = [int(x) for x in next(iterator)[0]]
+    over = threading.Event()
+
+    def kill():
+        while not over.wait(0.2 * draw.random()):
+            pids = [pid for crew in processes._crews if not crew.closed for pid in crew.pids()]
+            if pids:
+                os.kill(draw.choice(pids), signal.SIGKILL)
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    found += read(iterator)
+    over.set()
+    thread.join()
+    assert found == list(range(ROWS)), found
+
+
+def interrupted(draw):
+    iterator = drawn(draw, Trouble(pause=0.002)).create_tuple_iterator(output_numpy=True)
+    next(iterator)
+    timer = threading.Timer(0.05 * draw.random(), os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        for _ in range(1000):
+            read(iterator)
+        raise AssertionError("the interrupt was lost")
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+    iterator.stop()
+
+
+def stops_early(draw):
+    iterator = drawn(draw, Trouble(pause=draw.choice((0.0, 0.001)))).create_tuple_iterator(output_numpy=True)
+    for _ in range(draw.randrange(ROWS // 4)):
+        next(iterator)
+    if draw.random() < 0.5:
+        iterator.stop()
+
+
+def forks(draw):
+    iterator = drawn(draw, Trouble(pause=0.001)).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    found = [int(x) for _ in range(draw.randrange(1, 4)) for x in next(iterator)[0]]
+    child = os.fork()
+    if not child:
+        # It leaves at once, with the parent's iterator still live in it.
+        os._exit(0 if len(iterator.get_col_names()) == 2 else 1)
+    found += read(iterator)
+    assert found == list(range(ROWS)) and os.waitpid(child, 0)[1] == 0
+
+
+FAULTS = {fault.__name__: fault for fault in (raises, kills_worker, interrupted, stops_early, forks)}
+
+
+def run(name, count, seed):
+    """Run one fault `count` times; return the longest time that cleaning up took."""
+    draw, longest = random.Random(f"{name} {seed}"), 0.0
+    # The fork server, which stays, has its descriptors open from here on.
+    read(pipeline(Trouble(), 2, True).create_tuple_iterator(num_epochs=1, output_numpy=True))
+    time.sleep(0.1)
+    before = left()
+    for number in range(count):
+        try:
+            FAULTS[name](draw)
+            begin = time.monotonic()
+            clean(before, begin)
+        except BaseException as error:
+            raise AssertionError(f"{name}, number {number} of seed {seed}: {error!r}") from error
+        longest = max(longest, time.monotonic() - begin)
+    return longest
+
+
+if __name__ == "__main__":
+    many, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    for fault in FAULTS:
+        begun = time.monotonic()
+        worst = run(fault, many, first)
+        took = time.monotonic() - begun
+        print(f"{fault}: {many} times (seed {first}) in {took:.0f} s, cleaned up within {worst:.2f} s", flush=True)
