@@ -1,4 +1,4 @@
-"""The command line: `mycel train`, `run`, `launch`, `profile`, `info` and `cache`.
+"""The command line: `mycel train`, `run`, `launch`, `build`, `profile`, `info` and `cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
 including a full disk (the error is one line), 130 after Ctrl-C.
@@ -81,13 +81,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
 
-    from mycel.cli import launch
+    from mycel.cli import build, launch
 
     launch.add_options(
         commands.add_parser(
             "launch", help="run a script in several processes that communicate: mycel launch -n 4 train.py"
         )
     )
+
+    library = commands.add_parser(
+        "build",
+        help="make a library of C for a machine: mycel build net:Net --input 1,28,28 --target cortex-m4 --out lib",
+    )
+    build.add_options(library)
+    library.set_defaults(command=build.command)
 
     profile = commands.add_parser("profile", help="run a script and show what took the time: mycel profile script.py")
     profile.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from mycel.base.atomic_files import replacing
+from mycel.engines.aot.account import Account, account_of
 from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
 from mycel.engines.aot.module import Value, write
@@ -26,7 +27,9 @@ class Library:
 
     `object` is the object file, `header` the text of its header. `arena_bytes` is the memory that a
     caller gives the function for the time of a call, `state_bytes` what it keeps in memory between
-    calls, and `constant_bytes` the weights that may stay in read-only memory.
+    calls, `initial_bytes` the values of that which are not 0 to begin with and so take flash, and
+    `constant_bytes` the weights that may stay in read-only memory. `account` says by line of the
+    program what memory and arithmetic a call takes.
     """
 
     name: str
@@ -38,6 +41,18 @@ class Library:
     arena_bytes: int
     state_bytes: int
     constant_bytes: int
+    initial_bytes: int
+    account: Account
+
+    @property
+    def ram_bytes(self) -> int:
+        """The memory that is written: arena and state. The stack, some 1 to 2 kB, comes to it."""
+        return self.arena_bytes + self.state_bytes
+
+    @property
+    def flash_bytes(self) -> int:
+        """The memory that is not lost without power: code, constants and first values."""
+        return self.code_bytes + self.constant_bytes + self.initial_bytes
 
     @property
     def code_bytes(self) -> int:
@@ -97,7 +112,9 @@ def library_of(
     constant += sum(array.nbytes for _, array in plan.lowered.constants.values())
     state = sum(v.array.nbytes for v in values if v.is_written)
     code = object_code(module, name, machine)
-    return Library(name, target, code, text, inputs, tuple(outputs), plan.arena_bytes, state, constant)
+    first = sum(v.array.nbytes for v in values if v.is_written and v.array.any())
+    account = account_of(plan, target)
+    return Library(name, target, code, text, inputs, tuple(outputs), plan.arena_bytes, state, constant, first, account)
 
 
 def _tensor(kind: Type) -> TensorType:

@@ -1,0 +1,103 @@
+"""`mycel build`: libraries of functions and files, what they take, and what does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mycel as ms
+from mycel import nn
+from mycel.cli import main
+from mycel.deploy.fitting import bytes_of
+
+MODULE = """
+import mycel as ms
+from mycel import nn, ops
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(1, 4, 3), nn.Dense(256, 10)
+
+    def construct(self, x):
+        return self.fc(ops.flatten(ops.relu(self.conv(x))))
+
+net = Net()
+update = nn.SGD(net.trainable_params(), 0.1)
+derive = ms.value_and_grad(lambda x: net(x).sum(), None, update.parameters)
+
+def step(x):
+    loss, gradients = derive(x)
+    update(gradients)
+    return loss
+
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "built_here.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "built_here", raising=False)
+    return tmp_path
+
+
+def build(*arguments: str) -> int:
+    return main(["build", *arguments, "--out", "lib"])
+
+
+def test_a_library_of_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--input", "1,1,8,8", "--target", "cortex-m4", "--name", "digits", "--ram", "2K", "--flash", "16K")
+    assert build("built_here:Net", *options) == 0
+    said = capsys.readouterr().out
+    assert "bytes of arena" in said and "built_here.py:11" in said and "at 100 MHz" in said
+    assert "products" in said and (folder / "lib" / "digits.o").read_bytes()[:4] == b"\x7fELF"
+    assert "int digits(const float *x, float *result, void *arena);" in (folder / "lib" / "digits.h").read_text()
+
+
+def test_a_library_of_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ms.export(nn.Dense(4, 2), ms.ops.ones((1, 4)), file_name="net.mindir", file_format="MINDIR")
+    assert build("net.mindir", "--target", "aarch64") == 0
+    assert "40 bytes of constants" in capsys.readouterr().out
+    assert build("net.mindir", "--target", "aarch64", "--input", "1,4") == 2
+
+
+def test_what_does_not_fit_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = ("built_here:step", "--input", "8,1,8,8", "--target", "cortex-m4")
+    assert build(*step, "--ram", "20K", "--flash", "1K") == 2
+    said = capsys.readouterr().err
+    assert "bytes of RAM are needed and there are 20,480" in said and "A batch of 4 fits" in said
+    assert "bytes of flash are needed and there are 1,024" in said and "of 8 bits" in said
+    assert not (folder / "lib").exists()
+    assert build(*step, "--ram", "1K") == 2
+    assert "The state alone is more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing", "--target", "cortex-m4"), "neither a file"),
+        (("missing.mindir", "--target", "cortex-m4"), "there is no file"),
+        (("built_here:absent", "--target", "cortex-m4"), "built_here has no absent"),
+        (("built_here:number", "--target", "cortex-m4"), "int, which is no Cell"),
+        (("built_here:Net", "--target", "pdp-11", "--input", "1,1,8,8"), "there is no target"),
+        (("built_here:Net", "--target", "cortex-m4", "--input", "1x1"), "give sizes as"),
+        (("built_here:Net", "--target", "cortex-m4", "--input", "1,1:text"), "there is no type"),
+        (("built_here:Net", "--target", "cortex-m4", "--ram", "many"), "no number of bytes"),
+        (("absent_module:Net", "--target", "cortex-m4"), "absent_module"),
+    ],
+)
+def test_wrong_arguments(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert build(*arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_numbers_of_bytes() -> None:
+    assert bytes_of("0") == 0 and bytes_of("16KiB") == 16384 and bytes_of("2GB") == 2 << 30
+    for text in ("", "-1", "1.5K", "K", "1T", "9" * 20):
+        with pytest.raises(ValueError, match="no number of bytes"):
+            bytes_of(text)
