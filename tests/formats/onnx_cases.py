@@ -23,6 +23,8 @@ import numpy as np
 
 import mycel as ms
 from mycel.core.tensor import Tensor
+from mycel.formats import onnx as ours
+from mycel.formats.onnx.operation import has_tensor
 
 
 def cases(kind: str = "node") -> list[Any]:
@@ -53,7 +55,7 @@ def _given(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind in "US":
         array = array.astype(object)
-    return ms.Tensor.from_numpy(array.copy()) if ms.formats.onnx.network.has_tensor(array.dtype) else array
+    return ms.Tensor.from_numpy(array.copy()) if has_tensor(array.dtype) else array
 
 
 def _array(value: Any) -> Any:
@@ -122,9 +124,9 @@ def arrays_of(case: Any) -> list[tuple[list[Any], list[Any]]]:
 def run(case: Any, compiled: bool = False) -> None:
     """Run a case; raises what goes wrong."""
     if case.model is not None:
-        net = ms.formats.onnx.loads(case.model.SerializeToString())
+        net = ours.loads(case.model.SerializeToString())
     else:
-        net = ms.formats.onnx.load(os.path.join(case.model_dir, "model.onnx"))
+        net = ours.load(os.path.join(case.model_dir, "model.onnx"))
     call = ms.jit(net.construct, fullgraph=True) if compiled else net
     for inputs, outputs in arrays_of(case):
         given = [_given(v) for v in inputs]
@@ -149,7 +151,7 @@ def run_light(model: str, result: str) -> None:
     import onnx
     from onnx import numpy_helper
 
-    net = ms.formats.onnx.load(model)
+    net = ours.load(model)
     with open(result, "rb") as file:
         wanted = numpy_helper.to_array(onnx.TensorProto.FromString(file.read()))
     declared = {v.name: v for v in onnx.load(model).graph.input}

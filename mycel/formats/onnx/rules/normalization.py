@@ -28,6 +28,7 @@ from mycel.formats.onnx.rules.shapes import axis_of
 from mycel.ir.dims import product
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
+from mycel.prims import normalization as N
 from mycel.prims import reduce as R
 from mycel.prims import window as W
 
@@ -42,9 +43,9 @@ def _stash(op: Operation, x: Tensor) -> Tensor:
 
 def standardized(x: Tensor, axes: tuple[int, ...], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return a tensor with mean 0 and variance 1 along axes, the mean and the inverse deviation."""
-    middle = mean(x, axes)
+    kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    middle, spread = (reshaped(v, kept) for v in apply(N.moments, x, axes=axes))
     apart = apply(E.sub, x, middle)
-    spread = mean(apply(E.mul, apart, apart), axes)
     inverse = apply(E.rsqrt, apply(E.add, spread, scalar(epsilon, x)))
     return apply(E.mul, apart, inverse), middle, inverse
 
@@ -73,11 +74,12 @@ def _batch_norm(op: Operation, x: Tensor, scale: Tensor, bias: Tensor, middle: T
     form = [1] * x.ndim
     form[min(1, x.ndim - 1)] = x.shape[min(1, x.ndim - 1)]
     if not op.get("training_mode", 0):
-        factor = apply(E.mul, scale_of(spread, epsilon), as_type(scale, spread.dtype))
-        offset = apply(E.sub, as_type(bias, spread.dtype), apply(E.mul, middle, factor))
+        line = form[1:]
         wide = as_type(x, spread.dtype)
-        found = apply(E.add, apply(E.mul, wide, reshaped(factor, form)), reshaped(offset, form))
-        return as_type(found, x.dtype)
+        apart = apply(E.sub, wide, reshaped(middle, line))
+        inverse = apply(E.rsqrt, apply(E.add, reshaped(spread, line), scalar(epsilon, spread)))
+        found = apply(E.mul, apply(E.mul, apart, inverse), reshaped(as_type(scale, wide.dtype), line))
+        return as_type(apply(E.add, found, reshaped(as_type(bias, wide.dtype), line)), x.dtype)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     wide = as_type(x, middle.dtype)
     made, now, _ = standardized(wide, axes, epsilon)
@@ -90,11 +92,6 @@ def _batch_norm(op: Operation, x: Tensor, scale: Tensor, bias: Tensor, middle: T
 
     found = apply(E.add, apply(E.mul, made, reshaped(as_type(scale, made.dtype), form)), reshaped(bias, form))
     return as_type(found, x.dtype), kept(middle, now), kept(spread, power)
-
-
-def scale_of(spread: Tensor, epsilon: float) -> Tensor:
-    """Return one by the root of a variance."""
-    return apply(E.rsqrt, apply(E.add, spread, scalar(epsilon, spread)))
 
 
 @rule("InstanceNormalization")
