@@ -1,10 +1,11 @@
-"""Networks as ONNX models (IR version 8, operator set 18), for programs that run those: `export`
+"""Networks as ONNX models (IR version 9, operator set 20), for programs that run those: `export`
 with ``file_format="ONNX"``.
 
 Each node of the staged graph becomes one or a few ONNX nodes (`_RULES`). A primitive without a rule
 is opened into its definition; one without a definition is an error that names it. Graphs that nodes
 call are inlined; `cond` becomes If and `while_loop` becomes Loop, whose graphs see the values
-around them. `mycel.train.onnx_writer` collects the nodes.
+around them. `mycel.train.onnx_patterns` finds what several nodes are together, as a normalisation,
+and `mycel.train.onnx_writer` collects the nodes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.train.graph_file import Model
+from mycel.train.onnx_patterns import matched, padding_of
 from mycel.train.onnx_writer import Writer, type_code
 
 __all__ = ["onnx_bytes"]
@@ -100,7 +102,7 @@ def onnx_bytes(model: Model) -> bytes:
         raise Unsupported(
             f"export: a call of the network changes {names}, which ONNX has no form for; use file_format='MINDIR'"
         )
-    content = Writer(model, _write_node).model()
+    content = Writer(model, _write_node, matched).model()
     if len(content) > _MOST_BYTES:
         raise Unsupported(
             f"export: the ONNX file would have {len(content)} bytes, and 2 GiB is the most; use file_format='MINDIR'"
@@ -155,24 +157,15 @@ def _need_number(node: Node, *kinds: str) -> None:
         raise Unsupported(f"export: the operation {node.op} of {kind.name} has no form in ONNX")
 
 
-def _select(w: Writer, node: Node, x: list[str]) -> str:
-    condition, zero, value = node.inputs
-    if (
-        condition.prim is E.le
-        and condition.inputs[0] is value
-        and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
-        and value.dtype.is_floating
-        and value.shape == node.shape
-    ):
-        return str(w.emit("Relu", [x[2]]))
-    return str(w.emit("Where", x))
-
-
 def _cast(w: Writer, node: Node, x: list[str], *, dtype: Any) -> str:
     return str(w.emit("Cast", x, to=type_code(node.type)))
 
 
 def _reshape(w: Writer, node: Node, x: list[str], *, shape: Any) -> str:
+    open_ = [i for i, d in enumerate(shape) if isinstance(d, Dim)]
+    if len(open_) == 1 and all(d > 0 for i, d in enumerate(shape) if i not in open_):
+        # The one size that is open is what the others leave.
+        return str(w.emit("Reshape", [x[0], w.integers([-1 if i in open_ else d for i, d in enumerate(shape)])]))
     return str(w.emit("Reshape", [x[0], w.shape(shape)], allowzero=1))
 
 
@@ -265,8 +258,8 @@ def _moments(w: Writer, node: Node, x: list[str], *, axes: Any) -> list[str]:
 
 
 def _padding(padding: Any) -> list[int]:
-    sizes = [low for low, _ in padding] + [high for _, high in padding]
-    if any(isinstance(p, Dim) or p < 0 for p in sizes):
+    sizes = padding_of(padding)
+    if sizes is None:
         raise Unsupported(f"export: the padding {padding} of a window has no form in ONNX")
     return sizes
 
@@ -416,7 +409,7 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "reverse": _reversed,
     "rsqrt": lambda w, node, x: w.emit("Reciprocal", [w.emit("Sqrt", x)]),
-    "select": _select,
+    "select": lambda w, node, x: w.emit("Where", x),
     "size": _size,
     "slice": _slice,
     "softmax": _softmax("Softmax"),

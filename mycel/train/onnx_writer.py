@@ -10,9 +10,9 @@ the network's result. `mycel.base.wire` encodes the messages.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from mycel.loops.programs import Program
 from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.train.graph_file import Model
 
-__all__ = ["NodeRule", "Writer", "type_code"]
+__all__ = ["Match", "NodeRule", "Writer", "type_code"]
 
-_OPSET = 18
+_OPSET, _IR_VERSION = 20, 9
 _TYPES = {
     "float32": 1,
     "uint8": 2,
@@ -86,16 +86,33 @@ def type_code(kind: Any) -> int:
     return _TYPES[name]
 
 
+class Match(NamedTuple):
+    """A node that is written together with nodes before it: the nodes that it takes, and what
+    writes it for their names and returns the name of its value, or the names of its values.
+    """
+
+    inputs: tuple[Node, ...]
+    write: Callable[[Writer, list[str]], Any]
+
+
+# (node, the nodes computed from each node) to how it is written with others, or None.
+Matcher = Callable[[Node, Mapping[Node, list[Node]]], Optional[Match]]
+
+
 class Writer:
     """The collector of a model's nodes; a method that makes nodes returns the name of their value.
 
     `rule` writes a node that is neither a constant nor an item of a tuple, and may give it back to
-    `opened`.
+    `opened`. `matcher` finds nodes that are one operator with others; what only such an operator
+    needs of them is not written.
     """
 
-    def __init__(self, model: Model, rule: NodeRule) -> None:
+    def __init__(self, model: Model, rule: NodeRule, matcher: Matcher) -> None:
         self.source = model
         self.rule = rule
+        self.matcher = matcher
+        self.reserved: set[str] = {s.name for s in model.states}
+        self.reserved |= {str(n.params.get("name", "input")) for n in model.graph.inputs}
         self.nodes: list[bytes] = []
         self.constants: dict[Any, str] = {}
         self.initializers: list[bytes] = []
@@ -135,7 +152,7 @@ class Writer:
         content = b"".join([field(1, n) for n in self.nodes]) + field(2, graph.name)
         content += b"".join([field(5, i) for i in self.initializers])
         content += b"".join([field(11, i) for i in inputs]) + b"".join([field(12, o) for o in outputs])
-        head = field(1, 8) + field(2, "mycel") + field(3, self.source.producer)
+        head = field(1, _IR_VERSION) + field(2, "mycel") + field(3, self.source.producer)
         return head + field(7, content) + field(8, field(1, "") + field(2, _OPSET))
 
     def results(self, form: Any) -> list[Node]:
@@ -158,6 +175,8 @@ class Writer:
 
     def fresh(self) -> str:
         self.count += 1
+        while f"v{self.count}" in self.reserved:
+            self.count += 1
         return f"v{self.count}"
 
     def emit(
@@ -180,7 +199,11 @@ class Writer:
         key = (str(array.dtype), array.shape, array.tobytes())
         if key not in self.constants:
             type_code(str(array.dtype))
-            self.constants[key] = f"c{len(self.constants)}"
+            number = len(self.constants)
+            while f"c{number}" in self.reserved:
+                number += 1
+            self.constants[key] = f"c{number}"
+            self.reserved.add(f"c{number}")
             self.initializers.append(_tensor(self.constants[key], array))
         return self.constants[key]
 
@@ -194,9 +217,30 @@ class Writer:
 
     def run(self, graph: Graph) -> list[str]:
         """Emit the nodes of a graph whose inputs have names, and return its outputs' names."""
-        for node in graph.nodes:
-            if node not in self.names:
+        nodes = graph.nodes
+        users: dict[Node, list[Node]] = {n: [] for n in (*graph.inputs, *nodes)}
+        for node in nodes:
+            for i in node.inputs:
+                users[i].append(node)
+        matches: dict[Node, Optional[Match]] = {}
+        wanted, needed = list(graph.outputs), set()
+        while wanted:
+            node = wanted.pop()
+            if node in self.names or node in needed:
+                continue
+            needed.add(node)
+            # An output is wanted by itself.
+            found = self.matcher(node, users) if node.prim is not None and not node.is_constant else None
+            matches[node] = found
+            wanted += node.inputs if found is None else found.inputs
+        for node in nodes:
+            if node not in needed or node in self.names:
+                continue
+            found = matches[node]
+            if found is None:
                 self.node(node)
+            else:
+                self.names[node] = found.write(self, [self.name(i) for i in found.inputs])
         return [self.name(o) for o in graph.outputs]
 
     def inlined(self, graph: Graph, operands: Sequence[str]) -> list[str]:

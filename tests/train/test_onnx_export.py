@@ -165,3 +165,99 @@ def test_what_has_no_form_is_named(tmp_path):
     with pytest.raises(Unsupported, match="ONNX files are not encrypted"):
         ms.export(ops.exp, x, file_name=tmp_path / "f", file_format="ONNX", enc_key=b"0123456789abcdef")
     assert not list(tmp_path.iterdir())
+
+
+def written(net, *inputs, path):
+    """The operators of an exported network, and what runs it."""
+    run_it = exported(net, *inputs, path=path)
+    nodes = onnx.load(str(path.with_suffix(".onnx"))).graph.node
+    return [n.op_type for n in nodes if n.op_type != "Identity"], run_it
+
+
+X4, X3, X2 = values(2, 4, 6, 6), values(5, 2, 4), values(3, 4)
+WHOLE = [
+    (lambda: nn.SequentialCell(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)), X4, ["Conv", "BatchNormalization"]),
+    (lambda: nn.Conv2d(4, 2, 3, has_bias=True, group=2), X4, ["Conv"]),
+    (lambda: nn.BatchNorm1d(4), X2, ["BatchNormalization"]),
+    (lambda: nn.LayerNorm((4,)), X3, ["LayerNormalization"]),
+    (lambda: nn.LayerNorm((2, 4), 1, 1), X3, ["LayerNormalization"]),
+    (lambda: nn.Dense(4, 3), X2, ["Gemm"]),
+    (lambda: nn.Dense(4, 3, has_bias=False), X2, ["Transpose", "MatMul"]),
+    (lambda: nn.Dense(4, 3), X3, ["Transpose", "MatMul", "Add"]),
+    (nn.ReLU, X2, ["Relu"]),
+    (nn.ReLU6, X2, ["Clip"]),
+    (lambda: lambda x: ops.clamp(x, -0.5, 0.5), X2, ["Clip"]),
+    (lambda: lambda x: ops.minimum(ops.maximum(x, ms.Tensor(-0.5)), ms.Tensor(0.25)), X2, ["Clip"]),
+    (lambda: nn.LeakyReLU(0.1), X2, ["LeakyRelu"]),
+    (nn.HSwish, X2, ["HardSwish"]),
+    (lambda: nn.GELU(approximate=False), X2, ["Gelu"]),
+    (lambda: nn.GELU(approximate=True), X2, ["Gelu"]),
+    (lambda: nn.AvgPool2d(2, 2), X4, ["AveragePool"]),
+    (lambda: nn.AdaptiveAvgPool2d(1), X4, ["GlobalAveragePool"]),
+    (lambda: lambda x: x.mean((1, 2)), X3, ["ReduceMean"]),
+]
+
+
+@pytest.mark.parametrize("make, x, wanted", WHOLE, ids=[f"{i}-{w[-1]}" for i, (_, _, w) in enumerate(WHOLE)])
+def test_what_is_one_operator_is_written_as_one(tmp_path, make, x, wanted):
+    net = make()
+    if isinstance(net, nn.Cell):
+        net.set_train(False)
+        for p in net.get_parameters():
+            shape, low = p.shape, 0.5 if "variance" in p.name else -1.0
+            p.set_data(ms.Tensor(np.random.default_rng(1).uniform(low, 1.5, shape).astype(np.float32)))
+    operators, run_it = written(net, ms.Tensor(x), path=tmp_path / "net")
+    assert operators == wanted
+    np.testing.assert_allclose(run_it(x)[0], net(ms.Tensor(x)).asnumpy(), atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layer, operator", [(nn.LSTM, "LSTM"), (nn.GRU, "GRU")])
+def test_recurrent_layers(tmp_path, layer, operator):
+    net = layer(4, 3, num_layers=2)
+    operators, run_it = written(net, ms.Tensor(X3), path=tmp_path / "net")
+    assert operators.count(operator) == 2 and not {"MatMul", "Loop"} & set(operators)
+    wanted, states = net(ms.Tensor(X3))
+    found = run_it(X3)
+    np.testing.assert_allclose(found[0], wanted.asnumpy(), atol=1e-6)
+    states = states if isinstance(states, tuple) else (states,)
+    for a, b in zip(found[1:], states):
+        np.testing.assert_allclose(a, b.asnumpy(), atol=1e-6)
+
+
+def test_what_looks_alike_is_left_as_it_is(tmp_path):
+    """Values that the whole does not give are written, and limits that differ are no limits."""
+
+    def both(x):
+        scaled = x * 0.5
+        return scaled, scaled * (ops.erf(x * 0.70710678) + 1)
+
+    operators, run_it = written(both, ms.Tensor(X2), path=tmp_path / "both")
+    assert operators == ["Mul", "Gelu"]
+    for a, b in zip(run_it(X2), both(ms.Tensor(X2))):
+        np.testing.assert_allclose(a, b.asnumpy(), atol=1e-6)
+    for number, net in enumerate(
+        (
+            lambda x: ops.where(x <= 0.5, ms.Tensor(0.0), x),
+            lambda x: (x * 0.5) * (ops.erf(x * 0.8) + 1),
+            lambda x: x.sum(-1) / 3,
+            lambda x: ops.where(x < 0, x * 0.1, x + 1),
+        )
+    ):
+        _, run_it = written(net, ms.Tensor(X2), path=tmp_path / f"net{number}")
+        np.testing.assert_allclose(run_it(X2)[0], net(ms.Tensor(X2)).asnumpy(), atol=1e-6)
+
+
+def test_names_of_parameters_that_look_like_ours(tmp_path):
+    class Named(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.v = ms.Parameter(ms.Tensor(values(4)), name="v1")
+            self.c = ms.Parameter(ms.Tensor(values(4, seed=1)), name="c0")
+
+        def construct(self, x):
+            return (x + self.v) * 3.0 + self.c * 5.0
+
+    net = Named()
+    np.testing.assert_allclose(
+        exported(net, ms.Tensor(X2), path=tmp_path / "n")(X2)[0], net(ms.Tensor(X2)).asnumpy(), atol=1e-5
+    )
