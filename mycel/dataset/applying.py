@@ -48,7 +48,7 @@ def as_columns(result: Any) -> tuple[Array, ...]:
 
 
 class Applied:
-    """Operations on some columns: `inputs` and `outputs` by name.
+    """The `operations` of a `map` on some columns: `inputs` and `outputs` by name.
 
     `input_places` says where the inputs are in a block, `places` where each column of the result is
     in outputs + block.

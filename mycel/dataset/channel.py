@@ -59,8 +59,8 @@ class Region:
 
     def close(self) -> None:
         """Give the memory back."""
-        self.map = None
-        os.close(self.descriptor)
+        descriptor, self.descriptor, self.map = self.descriptor, -1, None
+        os.close(descriptor)
 
 
 def pack(region: memoryview, buffers: list[memoryview], start: int = 0) -> None:
@@ -76,7 +76,11 @@ def packed_size(sizes: list[int]) -> int:
 
 
 class Channel:
-    """One end of the connection between a pipeline and a worker."""
+    """One end of the `connection` between a pipeline and a worker.
+
+    Arrays travel through the regions `sending` and `receiving`, or with `shares` False through the
+    connection, as all else.
+    """
 
     def __init__(self, connection: socket.socket, sending: Region, receiving: Region, shares: bool = True) -> None:
         self.connection = connection

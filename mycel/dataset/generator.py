@@ -65,7 +65,11 @@ class _Reading:
             raise self.failed(number, error) from error
 
     def read(self, numbers: Sequence[int], start: int, key: int, seeded: bool) -> Block:
-        """Read rows, of which the first has the place `start`; raise Broken where one fails."""
+        """Read the rows of these `numbers`, of which the first has the place `start`.
+
+        `key` and `seeded` are the key of the pass and node, and whether a seed was set. Raises
+        Broken where a row fails.
+        """
         stream, rows = Stream(0, seeded), []
         try:
             for place, number in enumerate(numbers, start):

@@ -144,7 +144,10 @@ def _in_child() -> None:
 
 
 class Worker:
-    """A process that does a job, of which `descriptor` is the memory; a fork needs `job` alone."""
+    """A process that does a job, of which `descriptor` is the memory; a fork needs `job` alone.
+
+    It imports `modules` first, and starts by `method`.
+    """
 
     def __init__(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
         # One after the other: a fork must not inherit the connection of a worker that starts.
@@ -154,12 +157,31 @@ class Worker:
     def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
         ours, theirs = socket.socketpair()
         receiving, sending, self.trace = memory(), memory(), memory()
+        try:
+            self._begin(ours, theirs, (receiving, sending, self.trace, descriptor), job, modules, method)
+        except BaseException:
+            for number in (receiving, sending, self.trace):
+                os.close(number)
+            ours.close()
+            raise
+        _alive.add(self)
+
+    def _begin(
+        self,
+        ours: socket.socket,
+        theirs: socket.socket,
+        memories: tuple[int, int, int, int],
+        job: Callable[..., Any],
+        modules: Sequence[str],
+        method: str,
+    ) -> None:
+        receiving, sending = memories[:2]
         shares = config.get_enable_shared_mem()
         self.channel = Channel(ours, Region(receiving), Region(sending), shares)
         self.owner = os.getpid()
         self.process: subprocess.Popen[bytes] | None = None
         self.method = method
-        given = (theirs.fileno(), receiving, sending, self.trace, descriptor)
+        given = (theirs.fileno(), *memories)
         options = {"path": sys.path, "folder": os.getcwd(), "modules": list(modules), "shares": shares}
         with theirs:
             if method == "fork":
@@ -176,7 +198,6 @@ class Worker:
                 self.pid = self.process.pid
             else:
                 self.pid = _server.ask(options, given)
-        _alive.add(self)
 
     def ask(self, arguments: tuple[Any, ...], name: str) -> Any:
         """Return what the job gives; raise Ended where the process dies, Broken for its errors."""
@@ -292,6 +313,7 @@ class Crew:
         self.method = config.get_multiprocessing_start_method()
         self.job = job
         self.closed = False
+        self._lock = locks.reentrant()
         self.owner = os.getpid()
         self.descriptor = -1
         if self.method != "fork":
@@ -315,18 +337,16 @@ class Crew:
         seat = self._free.get()
         try:
             for attempt in range(2):
-                if self.closed:
-                    raise RuntimeError("the iterator was stopped")
-                if seat.worker is None:
-                    seat.worker = Worker(self.job, self.descriptor, self.modules, self.method)
-                present = seat.worker
+                present = seat.worker or self._started(seat)
                 try:
                     return present.ask(arguments, self.name)
-                except Ended:
-                    if self.closed:
-                        raise RuntimeError("the iterator was stopped") from None
+                except (Ended, OSError):
+                    with self._lock:
+                        if self.closed:
+                            # Whoever closed the crew ends the process.
+                            raise RuntimeError("the iterator was stopped") from None
+                        seat.worker = None
                     how = present.death()
-                    seat.worker = None
                     present.end(0.0)
                 if not attempt:
                     logger.warning("%s: worker process %d %s. Its rows are done again", self.name, present.pid, how)
@@ -334,16 +354,39 @@ class Crew:
         finally:
             self._free.put(seat)
 
+    def _started(self, seat: _Seat) -> Worker:
+        """Start a worker, unless the crew is closed before or meanwhile."""
+        with self._lock:
+            if self.closed:
+                raise RuntimeError("the iterator was stopped")
+            descriptor = os.dup(self.descriptor) if self.descriptor >= 0 else -1
+        try:
+            made = Worker(self.job, descriptor, self.modules, self.method)
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+        if not self._seated(seat, made):
+            made.end(0.0)
+            raise RuntimeError("the iterator was stopped")
+        return made
+
+    def _seated(self, seat: _Seat, made: Worker) -> bool:
+        with self._lock:
+            if not self.closed:
+                seat.worker = made
+            return not self.closed
+
     def pids(self) -> list[int]:
         """Return the numbers of the processes."""
         return [seat.worker.pid for seat in self._seats if seat.worker is not None]
 
     def close(self) -> None:
         """End the processes."""
-        if self.closed:
-            return
-        self.closed = True
-        workers = [seat.worker for seat in self._seats if seat.worker is not None]
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            workers = [seat.worker for seat in self._seats if seat.worker is not None]
         for found in workers:
             found.release()
         end = time.monotonic() + _GRACE
