@@ -21,7 +21,11 @@ class Loaded:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        (address,) = machine().link(library.object, [library.name], {})
+        names = [
+            library.name,
+            *([f"{library.name}_save", f"{library.name}_load"] if "_save(" in library.header else []),
+        ]
+        address, *self.keeping = machine().link(library.object, names, {})
         count = len(library.inputs) + len(library.outputs) + 1
         self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
 

@@ -16,8 +16,8 @@ __all__ = ["object_code"]
 _WIDTHS = re.compile(r'"(prefer|min-legal)-vector-width"="\d+"')
 
 
-def object_code(module: Module, entry: str, target: Target, assembly: bool = False) -> bytes:
-    """Return the object of a `module` for a `target`; all that is seen from outside is `entry`.
+def object_code(module: Module, target: Target, assembly: bool = False) -> bytes:
+    """Return the object of a `module` for a `target`; its exports alone are seen from outside.
 
     With `assembly` it is the code in words.
     """
@@ -33,7 +33,7 @@ def object_code(module: Module, entry: str, target: Target, assembly: bool = Fal
     for text in module.kernels.values():
         whole.link_in(parsed(text.removeprefix(LOOPS_MARK)))
     for function in whole.functions:
-        if not function.is_declaration and function.name != entry:
+        if not function.is_declaration and function.name not in module.exports:
             function.linkage = "internal"
             if function.name in module.kernels:
                 function.add_function_attribute("alwaysinline")

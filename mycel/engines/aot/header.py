@@ -53,13 +53,40 @@ def check_name(name: str) -> None:
         raise ValueError(f"build: {name!r} is no name of a function in C; use letters, digits and _")
 
 
+_STORE = """
+/* The state between calls can be saved in a store: two slots of {guard}_SLOT_BYTES bytes or more, which begin
+   `stride` bytes apart. Its functions return 0 when they are done. A save writes the slot that is not the newest
+   whole one, in ascending order, so that a whole state is there whenever power is lost. Both return 0 when they are
+   done, 1 where no whole state can be read, 2 where the store fails on the way, 3 where `stride` is too small. */
+#define {guard}_SLOT_BYTES {slot}
+#ifndef MYCEL_STORE
+#define MYCEL_STORE
+struct mycel_store {{
+  void *context;
+  int (*read)(void *context, uint32_t offset, void *data, uint32_t size);
+  int (*write)(void *context, uint32_t offset, const void *data, uint32_t size);
+  uint32_t stride;
+}};
+#endif
+int {name}_save(const struct mycel_store *store);
+int {name}_load(const struct mycel_store *store);
+"""
+
+
 def header(
-    name: str, target: str, inputs: Sequence[Argument], outputs: Sequence[Argument], arena: int, align: int
+    name: str,
+    target: str,
+    inputs: Sequence[Argument],
+    outputs: Sequence[Argument],
+    arena: int,
+    align: int,
+    slot: int = 0,
 ) -> str:
     """Return the text of the header of a library.
 
     `name` is that of its function, `target` that of the machine, which the text says. The function
-    takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`.
+    takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`; its state takes `slot`
+    bytes of a store (0: it has none).
     """
     guard = name.upper()
     parameters = [f"const {a.c_type} *{a.name}" for a in inputs]
@@ -71,5 +98,8 @@ def header(
     lines += ["   writes " + (", ".join(a.text for a in outputs) or "nothing") + ", in row-major order."]
     lines += ["   No two of them may overlap. The arena holds nothing between calls.", "   Returns 0, or 1 where an "]
     lines[-1] += "index was out of range, and results are not to be used. */"
-    lines += [f"int {name}({', '.join(parameters)});", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
+    lines.append(f"int {name}({', '.join(parameters)});")
+    if slot:
+        lines.append(_STORE.format(name=name, guard=guard, slot=slot).rstrip())
+    lines += ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mycel.engines.aot.keeping import MOST, TRAILER, identity_of, keeping_text
 from mycel.engines.aot.plan import ALIGN, Plan
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest, Site
@@ -32,10 +33,16 @@ class Value:
 
 @dataclass
 class Module:
-    """The text of the function and its data, and the kernels by the names that it calls them."""
+    """The text of the function and its data, and the kernels by the names that it calls them.
+
+    `exports` are the names that are seen from outside. `slot_bytes` is what a state takes in a
+    store, 0 where the library has no functions for one.
+    """
 
     text: str = ""
     kernels: dict[str, str] = field(default_factory=dict)
+    exports: tuple[str, ...] = ()
+    slot_bytes: int = 0
 
 
 class _Writer:
@@ -198,7 +205,15 @@ class _Writer:
             text.append("  ret i32 0")
         text.append("}")
         named = {name: body.replace(f"@{NAME}(", f"@{name}(", 1) for body, name in self.kernels.items()}
-        return Module("\n".join(text), named)
+        made = Module("\n".join(text), named, (self.name,))
+        kept = [(place, v) for place, v in zip(self.places, self.values) if v.is_written and v.array.nbytes]
+        total = sum(v.array.nbytes for _, v in kept)
+        if kept and total < MOST and not plan.target.is_family("wasm"):
+            identity = identity_of(self.name, [f"{v.array.dtype}{v.array.shape}" for _, v in kept])
+            made.text += keeping_text(self.name, [(place, v.array.nbytes) for place, v in kept], identity)
+            made.exports += (f"{self.name}_save", f"{self.name}_load")
+            made.slot_bytes = total + TRAILER
+        return made
 
 
 def write(plan: Plan, given: int, values: Sequence[Value], name: str) -> Module:
