@@ -55,7 +55,7 @@ class Mesh:
 
     def count(self, axes: Sequence[str]) -> int:
         """Return how many devices lie along `axes`."""
-        return math.prod(self.sizes[self._axis(a)] for a in axes)
+        return math.prod([self.sizes[self._axis(a)] for a in axes])
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """Return the coordinates of a rank, one for each axis."""

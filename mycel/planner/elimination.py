@@ -22,10 +22,10 @@ import numpy as np
 
 from mycel.planner.model import Link, Problem, fixed
 
-__all__ = ["eliminated", "nearly", "refined"]
+__all__ = ["Rounds", "eliminated", "nearly", "refined"]
 
 Array = np.ndarray[Any, Any]
-ROUNDS = 2
+GAIN = 0.01  # share of the seconds that a round gains, or no other follows
 LARGEST = 1 << 20  # entries of a table
 Table = tuple[tuple[int, ...], Array]
 
@@ -91,35 +91,64 @@ def nearly(problem: Problem) -> list[int]:
     return found
 
 
-def refined(problem: Problem, choices: Sequence[int]) -> list[int]:
-    """Return an assignment that is no dearer: the best that agree with `choices` in part."""
-    made = list(choices)
-    near: list[set[int]] = [set() for _ in problem.items]
-    for link in problem.links:
-        for i in {link.source, *link.users}:
-            near[i].update((link.source, *link.users))
-    stayed = [0] * len(near)
-    counts = [i.count for i in problem.items]
-    scopes = _scopes(problem, counts)
-    before = problem.seconds(made)
-    for _ in range(ROUNDS):
-        weight = [len(n) * math.log(1 + i.count) / (1 + 3 * s) for n, i, s in zip(near, problem.items, stayed)]
-        ranked = sorted(range(len(near)), key=lambda i: (-weight[i], i))
+class Rounds:
+    """The items of a problem that stay in each round, so that the others can be eliminated.
+
+    What an item has stayed for counts against its staying again. Problems of equal items and links
+    have the same rounds, whatever these cost.
+    """
+
+    def __init__(self, problem: Problem, share: float = 1.0) -> None:
+        """Find the rounds of `problem`, with tables of a `share` of the most entries."""
+        self._most = max(1, int(LARGEST * share))
+        self._near: list[set[int]] = [set() for _ in problem.items]
+        for link in problem.links:
+            for i in {link.source, *link.users}:
+                self._near[i].update((link.source, *link.users))
+        self._counts = [i.count for i in problem.items]
+        self._scopes = _scopes(problem, self._counts)
+        self._stayed = [0] * len(self._near)
+        self._found: list[set[int]] = []
+
+    def still(self, number: int) -> set[int]:
+        """Return the items that stay in the round of a number."""
+        while len(self._found) <= number:
+            found = self._next()
+            for i in found:
+                self._stayed[i] += 1
+            self._found.append(found)
+        return self._found[number]
+
+    def _next(self) -> set[int]:
+        weight = [len(n) * math.log(1 + c) / (1 + 3 * s) for n, c, s in zip(self._near, self._counts, self._stayed)]
+        ranked = sorted(range(len(weight)), key=lambda i: (-weight[i], i))
         few, many = 0, len(ranked)
         while few < many:
             tried = (few + many) // 2
-            if _possible(counts, scopes, set(ranked[:tried])):
+            if _possible(self._counts, self._scopes, set(ranked[:tried]), self._most):
                 many = tried
             else:
                 few = tried + 1
-        still = set(ranked[:few])
-        found = eliminated(fixed(problem, [[made[i]] if i in still else None for i in range(len(made))]))
+        return set(ranked[:few])
+
+
+def refined(
+    problem: Problem, choices: Sequence[int], numbers: Sequence[int] = (0, 1), rounds: Optional[Rounds] = None
+) -> list[int]:
+    """Return an assignment that is no dearer: the best that agree with `choices` in part.
+
+    `numbers` are those of the rounds, which end when one gains little, and `rounds` has the rounds
+    of `problem` where they are known.
+    """
+    made, before = list(choices), problem.seconds(choices)
+    rounds = Rounds(problem) if rounds is None else rounds
+    for number in numbers:
+        still = rounds.still(number)
+        found = eliminated(fixed(problem, [[c] if i in still else None for i, c in enumerate(made)]))
         assert found is not None
-        made = [made[i] if i in still else c for i, c in enumerate(found)]
-        for i in still:
-            stayed[i] += 1
+        made = [c if i in still else n for i, (c, n) in enumerate(zip(made, found))]
         after = problem.seconds(made)
-        if after >= before * (1 - 1e-4):
+        if after >= before * (1 - GAIN):
             break
         before = after
     return made
@@ -130,14 +159,17 @@ def _scopes(problem: Problem, counts: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(sorted(i for i in {k.source, *k.users} if counts[i] > 1)) for k in problem.links]
 
 
-def _possible(counts: Sequence[int], scopes: Sequence[tuple[int, ...]], still: set[int]) -> bool:
-    """Return whether the items besides `still` can be eliminated."""
+def _possible(counts: Sequence[int], scopes: Sequence[tuple[int, ...]], still: set[int], most: int) -> bool:
+    """Return whether the items besides `still` can be eliminated with tables of `most` entries."""
     left = [[i for i in s if i not in still] for s in scopes]
-    return _order([1 if i in still else n for i, n in enumerate(counts)], left) is not None
+    return _order([1 if i in still else n for i, n in enumerate(counts)], left, most) is not None
 
 
-def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]]) -> Optional[list[int]]:
-    """Return an order of elimination, None where a table of each would be too large."""
+def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]], largest: int = 0) -> Optional[list[int]]:
+    """Return an order of elimination, None where a table of each would be too large.
+
+    `largest` is how many entries a table may have, by default those that it may have at all.
+    """
     near: list[set[int]] = [set() for _ in counts]
     for scope in scopes:
         for i in scope:
@@ -145,7 +177,7 @@ def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]]) -> Optional[l
     for i, one in enumerate(near):
         one.discard(i)
     # Logarithms of the sizes of tables; what is in `waiting` with another size is out of date.
-    own, most = [math.log2(n) for n in counts], math.log2(LARGEST) + 1e-6
+    own, most = [math.log2(n) for n in counts], math.log2(largest or LARGEST) + 1e-6
     sizes = [own[i] + sum([own[n] for n in one]) for i, one in enumerate(near)]
     waiting = [(size, i) for i, size in enumerate(sizes)]
     heapq.heapify(waiting)
@@ -173,6 +205,10 @@ def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]]) -> Optional[l
 
 def _table(link: Link, scope: tuple[int, ...], counts: Sequence[int]) -> Array:
     """Return what a link costs for the choices of its ends."""
+    user = link.users[0]
+    if len(scope) == 2 and len(link.users) == 1:
+        matrix = link.seconds[:, link.wants[0]]
+        return matrix if link.source < user else matrix.T
     shape = tuple(counts[i] for i in scope)
     grid = np.indices(shape)
     none = np.zeros(shape, int)

@@ -8,7 +8,8 @@ the batch.
 * "data": the batch is divided along all mesh axes.
 * "zero1": likewise, and states are divided along all mesh axes by their first axis that is long
   enough.
-* "zero3": likewise, parameters as well.
+* "zero2": likewise, and so is what a new parameter is computed with, from its gradient on.
+* "zero3": states and parameters are divided so.
 * "megatron": the batch is divided along all mesh axes but the last, and matrices along the last
   one, by their first and their second axis in turn (Shoeybi et al., 2019).
 """
@@ -27,15 +28,19 @@ from mycel.transforms.partition import Sharding, sharding
 __all__ = ["starts_of"]
 
 
-def starts_of(posed: Posed, replaced: Collection[int]) -> dict[str, dict[int, int]]:
-    """Return the named plans: for each input, by number, the number of its alternative.
+NAMES = ("whole", "data", "zero1", "zero2", "zero3", "megatron")
 
-    `replaced` are the inputs whose place outputs take.
+
+def starts_of(posed: Posed, aliases: Mapping[int, int]) -> dict[str, dict[int, int]]:
+    """Return the named plans: for inputs and some nodes, by number, the number of its alternative.
+
+    `aliases` maps outputs to the inputs whose place they take.
     """
     names = posed.mesh.names
+    replaced = set(aliases.values())
     weights = _weights(posed, replaced)
     inputs = range(len(posed.graph.inputs))
-    found: dict[str, dict[int, int]] = {k: {} for k in ("whole", "data", "zero1", "zero3", "megatron")}
+    found: dict[str, dict[int, int]] = {k: {} for k in NAMES}
     turn = 0
     for k in inputs:
         if len(posed.alternatives[k]) == 1:
@@ -43,20 +48,46 @@ def starts_of(posed: Posed, replaced: Collection[int]) -> dict[str, dict[int, in
         for one in found.values():
             one[k] = 0
         if k not in replaced:
-            for name in ("data", "zero1", "zero3"):
+            for name in ("data", "zero1", "zero2", "zero3"):
                 found[name][k] = _number(posed, k, names, (0,))
             found["megatron"][k] = _number(posed, k, names[:-1], (0,))
             continue
         axes = range(posed.graph.inputs[k].type.rank)
         found["zero3"][k] = _number(posed, k, names, axes)
         if k not in weights:
-            found["zero1"][k] = found["zero3"][k]
+            found["zero1"][k] = found["zero2"][k] = found["zero3"][k]
             del found["megatron"][k]
         elif len(axes) == 2:
             found["megatron"][k] = _number(posed, k, names[-1:], (turn,))
             turn = 1 - turn
         else:
             del found["megatron"][k]
+    found["zero2"].update(_updates(posed, aliases, found["zero3"]))
+    return found
+
+
+def _updates(posed: Posed, aliases: Mapping[int, int], divided: Mapping[int, int]) -> dict[int, int]:
+    """Return the nodes by which inputs are replaced, in the layouts of the inputs in `divided`.
+
+    They are the element-wise nodes of an input's shape, from its gradient to the output.
+    """
+    number = {n: k for k, n in enumerate(posed.nodes)}
+    found: dict[int, int] = {}
+    for output, k in aliases.items():
+        if not divided.get(k):
+            continue
+        layout, shape = posed.alternatives[k][divided[k]], posed.graph.inputs[k].type.shape
+        waiting = [posed.graph.outputs[output]]
+        while waiting:
+            node = waiting.pop()
+            if node.prim is None or not node.prim.elementwise or number[node] in found:
+                continue
+            if isinstance(node.type, TensorType) and node.type.shape == shape:
+                for a, given in enumerate(posed.given[number[node]]):
+                    if given[0] == layout:
+                        found[number[node]] = a
+                        waiting += node.inputs
+                        break
     return found
 
 

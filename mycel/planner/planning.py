@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
-from mycel.base import arguments, atomic_files
+from mycel.base import arguments, atomic_files, garbage
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
@@ -253,15 +253,21 @@ def plan(
     aliases = dict(aliases or {})
     if limit is not None:
         arguments.number("plan", "limit", limit, above=0)
-    posed = pose(graph, topology, inputs, outputs, aliases, float(topology.device.memory) if limit is None else limit)
-    starts = starts_of(posed, set(aliases.values()))
-    if share is not None:
-        found = share(lambda: search(posed.problem, mode, list(starts.values()), posed.ties).choices, _digest(posed))
-        return Plan(
-            posed, Answer(list(found), posed.problem.seconds(found), posed.problem.memory(found)[0], False), aliases
-        )
-    answer = search(posed.problem, mode, list(starts.values()), posed.ties)
-    return Plan(posed, answer, aliases, dict(zip(starts, answer.starts)))
+    most = float(topology.device.memory) if limit is None else limit
+    with garbage.left_alone():
+        posed = pose(graph, topology, inputs, outputs, aliases, most)
+        starts = starts_of(posed, aliases)
+
+        def answer() -> Answer:
+            with garbage.left_alone():
+                return search(posed.problem, mode, list(starts.values()), posed.ties)
+
+        if share is None:
+            found = answer()
+            return Plan(posed, found, aliases, dict(zip(starts, found.starts)))
+    choices = list(share(lambda: answer().choices, _digest(posed)))
+    shared = Answer(choices, posed.problem.seconds(choices), posed.problem.memory(choices)[0], False)
+    return Plan(posed, shared, aliases)
 
 
 def _digest(posed: Posed) -> int:

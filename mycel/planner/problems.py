@@ -16,8 +16,7 @@ Element-wise nodes follow their operand of the same shape: in large problems the
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -30,6 +29,7 @@ from mycel.ir.types import TensorType
 from mycel.planner.model import Hold, Item, Link, Problem
 from mycel.planner.moments import kernels_of
 from mycel.planner.topology import Topology
+from mycel.planner.ways import Ways, bytes_of
 from mycel.prims import elementwise as E
 from mycel.prims.base import CONSTANT, GET_ITEM, Cost
 from mycel.transforms.partition import (
@@ -39,17 +39,15 @@ from mycel.transforms.partition import (
     divisions_of,
     flowing,
     implied,
-    local_shape,
     part_of,
     route,
 )
 from mycel.transforms.partition.division import factors_at
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["Posed", "layouts_of", "pose", "seconds_of_route"]
+__all__ = ["Posed", "layouts_of", "pose"]
 
 Array = np.ndarray[Any, Any]
-FREE = ("slice", "mask")  # moves in which a rank sends nothing
 Value = tuple[Node, int]
 Asking = tuple[int, list[Sharding], int]  # an item, the layout that each alternative wants, when
 Table = tuple[Array, Array, tuple[Array, ...], tuple[Sharding, ...]]
@@ -105,34 +103,6 @@ def layouts_of(type: Any, mesh: Mesh) -> list[Sharding]:
     return list(found)
 
 
-def seconds_of_route(moves: Sequence[Move], type: TensorType, topology: Topology) -> float:
-    """Return the seconds of moves of a tensor of `type` over the links of a topology."""
-    total = 0.0
-    for move in moves:
-        if move.kind in FREE:
-            total += topology.device.seconds(0, 2 * _bytes(type, move.after))
-        else:
-            larger = max(_bytes(type, move.before), _bytes(type, move.after))
-            total += topology.seconds(move.kind, larger, move.mesh_axes)
-    return total
-
-
-def _count(layout: Sharding) -> int:
-    """Return how many ranks have each its own part."""
-    return math.prod([p.count for p in layout.parts])
-
-
-def _shares(move: Move) -> int:
-    """Return of how many even parts a move takes one, as `seconds_of_route` counts it."""
-    return _count(move.after) if move.kind in FREE else min(_count(move.before), _count(move.after))
-
-
-def _bytes(type: Any, layout: Sharding) -> int:
-    if not isinstance(type, TensorType):
-        return 0
-    return math.prod(local_shape(type.shape, layout)) * type.dtype.itemsize  # type: ignore[arg-type]
-
-
 def pose(
     graph: Graph,
     topology: Topology,
@@ -183,9 +153,7 @@ class _Posing:
         # Of each item and alternative: the layouts of operands, and of results.
         self.wanted: list[list[list[Sharding]]] = []
         self.given: list[list[list[Sharding]]] = []
-        self.ways: dict[Any, tuple[float, int]] = {}
-        self.forms: dict[Any, int] = {}
-        self.legs: dict[Any, list[tuple[str, tuple[str, ...], int]]] = {}
+        self.ways = Ways(topology)
         self.kinds: dict[Any, Any] = {}
         self.tables: dict[Any, Table] = {}
         self.columns: dict[Value, tuple[Sharding, ...]] = {}
@@ -313,7 +281,7 @@ class _Posing:
         types = node.type if isinstance(node.type, tuple) else (node.type,)
         known = self.kinds.get(key)
         if known is None:
-            held = np.array([sum(_bytes(t, s) for t, s in zip(types, g)) for g in self.given[k]], float) * stored
+            held = np.array([sum(bytes_of(t, s) for t, s in zip(types, g)) for g in self.given[k]], float) * stored
             lists = zip(divisions, self.wanted[k], held)
             seconds = np.array([self._seconds(node, d, w, h, reads) for d, w, h in lists])
             parts = tuple(tuple(self._divided(d, a) for a in self.mesh.names) for d in divisions)
@@ -340,7 +308,7 @@ class _Posing:
         """Return the seconds that a rank computes its part of a node."""
         if node.prim is None or node not in self.kernels.moment or node.prim.view:
             return 0.0
-        moved = written + sum(_bytes(i.type, s) for i, s, read in zip(node.inputs, wants, reads) if read)
+        moved = written + sum(bytes_of(i.type, s) for i, s, read in zip(node.inputs, wants, reads) if read)
         flops = 0.0
         if node.prim.work is not None:
             flops = float(node.prim.work(node, int))
@@ -352,59 +320,6 @@ class _Posing:
         if node.prim.cost is Cost.HEAVY and not node.prim.elementwise:
             return device.seconds(flops, moved, f"{node.op} {dtype}")
         return moved / device.bandwidth / device.efficiency
-
-    def _way(self, start: Sharding, end: Sharding, type: TensorType) -> tuple[float, int]:
-        """Return the seconds of a way and the bytes of the copy it makes."""
-        if start == end:
-            return 0.0, 0
-        moves = route(start, end, type, self.mesh)
-        return seconds_of_route(moves, type, self.topology), _bytes(type, end)
-
-    def _ways(self, starts: Iterable[Sharding], ends: Iterable[Sharding], type: TensorType) -> list[list[Any]]:
-        """Return `_way` from each layout to each.
-
-        Where two layouts divide evenly, the moves between them are the same for tensors of all
-        shapes, and each moves an even share of the bytes.
-        """
-        wanted, size, found = [(w, self._form(w)) for w in ends], _bytes(type, WHOLE), []
-        for start in starts:
-            form, row = self._form(start), []
-            for end, other in wanted:
-                even = form is not None and other is not None
-                key = (form, other, size) if even else (start, end, type)
-                known = self.ways.get(key)
-                if known is None:
-                    known = self._even_way(form, other, start, end, type) if even else self._way(start, end, type)
-                    self.ways[key] = known
-                row.append(known)
-            found.append(row)
-        return found
-
-    def _even_way(
-        self, form: Optional[int], other: Optional[int], start: Sharding, end: Sharding, type: TensorType
-    ) -> tuple[float, int]:
-        """Return `_way` from `start` to `end`, of the forms `form` and `other`, of a `type`."""
-        legs = self.legs.get((form, other))
-        if legs is None:
-            moves = () if start == end else route(start, end, type, self.mesh)
-            legs = self.legs[form, other] = [(m.kind, m.mesh_axes, _shares(m)) for m in moves]
-        size, seconds = _bytes(type, WHOLE), 0.0
-        for kind, axes, shares in legs:
-            if kind in FREE:
-                seconds += self.topology.device.seconds(0, 2 * size // shares)
-            else:
-                seconds += self.topology.seconds(kind, size // shares, axes)
-        return seconds, size // _count(end) if legs else 0
-
-    def _form(self, layout: Sharding) -> Optional[int]:
-        """Return the number of a layout's form: which mesh axes divide which tensor axes.
-
-        None where it does not divide evenly.
-        """
-        if not layout.is_even:
-            return None
-        key = (tuple([(p.axis, p.before, p.mesh_axes) for p in layout.parts]), layout.pending)
-        return self.forms.setdefault(key, len(self.forms))
 
     def _link(self, value: Value, asking: Sequence[Asking]) -> Optional[Link]:
         node, index = value
@@ -426,12 +341,16 @@ class _Posing:
 
     def _table(self, own: Sequence[Sharding], type: TensorType, asking: Sequence[Asking]) -> Table:
         """Return the seconds and bytes of all ways, and the column of each user's alternatives."""
-        layouts: dict[Sharding, int] = {}
-        columns = tuple(np.array([layouts.setdefault(w, len(layouts)) for w in wants]) for _, wants, _ in asking)
-        rows: dict[Sharding, int] = {}
-        row = np.array([rows.setdefault(s, len(rows)) for s in own])
-        found = np.array(self._ways(rows, layouts, type))
-        return found[row][:, :, 0], found[row][:, :, 1], columns, tuple(layouts)
+        form = self.ways.form
+        layouts: dict[int, tuple[int, Sharding]] = {}
+        columns = []
+        for _, wants, _ in asking:
+            columns.append(np.array([layouts.setdefault(form(w), (len(layouts), w))[0] for w in wants]))
+        rows: dict[int, tuple[int, Sharding]] = {}
+        row = np.array([rows.setdefault(form(s), (len(rows), s))[0] for s in own])
+        wanted = tuple([w for _, w in layouts.values()])
+        seconds, copies = self.ways.table([s for _, s in rows.values()], wanted, type)
+        return seconds[row], copies[row], tuple(columns), wanted
 
     def _ties(self) -> list[int]:
         """Return for each item the first of those that it chooses alike with."""

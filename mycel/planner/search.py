@@ -26,7 +26,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base import arguments
-from mycel.planner.elimination import eliminated, nearly, refined
+from mycel.planner.elimination import Rounds, eliminated, nearly, refined
 from mycel.planner.improving import improved
 from mycel.planner.integer import solve
 from mycel.planner.model import Problem, fixed
@@ -42,7 +42,8 @@ SMALL = 60  # items up to which a problem is solved exactly
 CLASSES = 12_000
 ROUGH = 600  # classes in which starts are completed
 SECONDS = 60.0
-PRICES = 6  # prices tried before one is found that suffices, and after
+PRICES = 5  # prices tried
+SHARE = 0.25  # of the largest tables, while prices are tried
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,10 @@ def _completed(
     for item, choice in start.items():
         allowed[classes_of[item]] = [choice]
     part = fixed(smaller, allowed)
-    for moments, price in [((), 0.0), prices] if prices else [((), 0.0)]:
-        one = _cheapest(_priced(part, moments, price), rough=True)
-        one = [c if k is None else k[c] for k, c in zip(allowed, one)]
-        made = [start.get(k, one[c]) for k, c in enumerate(classes_of)]
-        made = improved(problem, made, list(start))
-        if problem.fits(made):
-            return made
-    return None
+    one = _cheapest(_priced(part, *prices) if prices else part, rough=True)
+    one = [c if k is None else k[c] for k, c in zip(allowed, one)]
+    made = improved(problem, [start.get(k, one[c]) for k, c in enumerate(classes_of)], list(start))
+    return made if problem.fits(made) else None
 
 
 def _answer(problem: Problem, choices: list[int], exact: bool) -> Answer:
@@ -211,41 +208,40 @@ def _apart(problem: Problem) -> Problem:
 def _within(problem: Problem) -> tuple[list[int], Optional[Prices]]:
     """Return a good assignment that fits, and the prices of bytes by which it was found, if any.
 
-    Where none was found, return one that does not fit.
+    Where none was found, return the one that holds the least. From one price to the next an
+    assignment is changed by rounds of `refined`, which see how whole chains of items change.
     """
     choices = _cheapest(problem)
     if problem.fits(choices):
         return choices, None
     assert problem.limit is not None
-    moments = [problem.memory(choices)[1]]
-    least, low, price = choices, 0.0, problem.seconds(choices) / problem.limit
-    best: Optional[list[int]] = None
-    for _ in range(PRICES):
-        choices = _cheapest(_priced(problem, moments, price))
-        if problem.fits(choices):
-            best = choices
-            break
-        least = min(least, choices, key=lambda c: problem.memory(c)[0])
-        moment = problem.memory(choices)[1]
-        if moment not in moments:
-            moments.append(moment)
-        low, price = price, price * 8
-    high = price
-    for _ in range(PRICES if best is not None else 0):
-        price = (low * high) ** 0.5 if low else high / 8
-        choices = _cheapest(_priced(problem, moments, price))
-        if problem.fits(choices):
+    rounds, held = Rounds(problem, SHARE), problem.memory(choices)
+    moments, least, best = [held[1]], (held[0], choices), None
+    low, high, price = 0.0, np.inf, problem.seconds(choices) / max(problem.limit, 1.0)
+    for number in range(PRICES):
+        start = choices if best is None else best
+        made = refined(_priced(problem, moments, price), start, [number % 2], rounds)
+        held = problem.memory(made)
+        least = min(least, (held[0], made), key=lambda h: h[0])
+        if problem.fits(made):
             high = price
-            best = min(best or choices, choices, key=problem.seconds)
+            best = made if best is None else min(best, made, key=problem.seconds)
         else:
             low = price
+            if held[1] not in moments:
+                moments.append(held[1])
+            if best is None:
+                choices = made
         if high < 1.4 * low:
             break
-    return (least if best is None else best), (tuple(moments), high)
+        price = price * 8 if best is None else (low * high) ** 0.5 if low else high / 8
+    return (least[1] if best is None else best), (tuple(moments), min(high, price))
 
 
 def _priced(problem: Problem, moments: Sequence[int], price: float) -> Problem:
     """Return the problem in which a byte at each of `moments` costs `price` seconds."""
+    if not moments:
+        return problem
     items = []
     for item in problem.items:
         seconds = np.array(item.seconds, float)

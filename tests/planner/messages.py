@@ -49,7 +49,7 @@ def slow(mesh: Mesh) -> Topology:
 def plans(graph: Graph, tied: Mapping[int, int], topology: Topology) -> dict[str, Plan]:
     """Return the found plan and the named ones, completed by search."""
     posed = pose(graph, topology, aliases=tied)
-    starts = starts_of(posed, set(tied.values()))
+    starts = starts_of(posed, tied)
     made = {"free": Plan(posed, search(posed.problem, starts=list(starts.values()), ties=posed.ties), tied)}
     for name, start in starts.items():
         allowed: list[Any] = [[start[k]] if k in start else None for k in range(len(posed.nodes))]

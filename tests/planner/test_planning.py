@@ -12,6 +12,7 @@ from mycel.planner.named import starts_of
 from mycel.planner.planning import Plan, load_plan, plan
 from mycel.planner.problems import pose
 from mycel.planner.search import Answer, search
+from mycel.planner.work import nbytes_of
 from mycel.transforms.partition import partition, shard, sharding, whole
 from mycel.transport import threads
 from tests.planner.exhaustive import FLAT, PLANE, best, compared
@@ -104,14 +105,44 @@ def test_plans_are_never_worse_than_named_ones(batch, width, share):
     limit = None if share is None else share * 4 * width * width * 4 + 40 * batch * width
     found = plan(graph, topology, aliases=aliases, limit=limit or 1e12)
     posed = found.posed
-    for name, start in starts_of(posed, set(aliases.values())).items():
+    for name, start in starts_of(posed, aliases).items():
         seconds = solved(posed, start)
         assert seconds is None or found.seconds <= seconds * (1 + 1e-6), name
     # Large searches keep the promise too.
-    large = search(
-        posed.problem, starts=list(starts_of(posed, set(aliases.values())).values()), ties=posed.ties, small=0
-    )
+    large = search(posed.problem, starts=list(starts_of(posed, aliases).values()), ties=posed.ties, small=0)
     assert found.seconds * (1 - 1e-6) <= large.seconds <= found.seconds * 1.05
+
+
+def test_plans_have_names():
+    graph, aliases = training_step(16, 64)
+    posed = pose(graph, toy(Mesh((2, 2), ("data", "model"))), aliases=aliases)
+    found = starts_of(posed, aliases)
+    assert list(found) == ["whole", "data", "zero1", "zero2", "zero3", "megatron"]
+    inputs = len(graph.inputs)
+    assert {k: a for k, a in found["zero2"].items() if k < inputs} == found["zero1"]
+    # The moments and the new parameters: their sums, differences and products.
+    updates = {k: a for k, a in found["zero2"].items() if k >= inputs}
+    assert sorted(posed.nodes[k].op for k in updates) == ["add", "add", "mul", "mul", "mul", "mul", "sub", "sub"]
+    state = posed.alternatives[4][found["zero2"][4]]
+    assert state.parts and all(posed.given[k][a][0] == state for k, a in updates.items())
+
+
+@pytest.mark.parametrize("batch, width", [(256, 64), (16, 256)])
+def test_no_plan_within_a_limit_is_faster_than_the_one_without(batch, width):
+    graph, aliases = training_step(batch, width, layers=4)
+    topology = toy(Mesh((2, 2), ("data", "model")))
+    everything = sum(nbytes_of(n.type) for n in (*graph.inputs, *graph.nodes))
+    free = pose(graph, topology, aliases=aliases, limit=everything)
+    named = list(starts_of(free, aliases).values())
+    fastest = search(free.problem, starts=named, ties=free.ties, small=0)
+    for share in (0.99, 0.9):
+        posed = pose(graph, topology, aliases=aliases, limit=fastest.bytes * share)
+        try:
+            answer = search(posed.problem, starts=named, ties=posed.ties, small=0)
+        except ValueError as error:
+            assert "no plan holds at most" in str(error)
+            continue
+        assert posed.problem.fits(answer.choices) and answer.seconds >= fastest.seconds * (1 - 1e-9)
 
 
 def test_much_data_is_divided_and_large_weights_are():

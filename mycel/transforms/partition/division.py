@@ -131,16 +131,16 @@ def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
     factors = factors_at(node)
     result: dict[Sharding, None] = {}
     for choice in itertools.product(range(-1, len(factors)), repeat=len(mesh.names)):
-        division: Optional[Sharding] = Sharding()
-        for k, factor in enumerate(factors):
-            axes = tuple(a for a, c in zip(mesh.names, choice) if c == k)
-            size = int(factor.size)
+        division: Optional[Sharding] = WHOLE
+        for k in sorted({c for c in choice if c >= 0}):
+            axes = tuple([a for a, c in zip(mesh.names, choice) if c == k])
+            size = int(factors[k].size)
             for part in part_of(mesh, k, axes, size) if mesh.count(axes) <= size else ():
                 if division is not None and allowed(node, factors, part, division):
                     division = Sharding((*division.parts, part))
                 else:
                     division = None
-            if axes and mesh.count(axes) > size:
+            if mesh.count(axes) > size:
                 division = None
         if division is not None:
             result[division] = None
@@ -157,21 +157,22 @@ def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Shardi
         results = [Sharding((), division.pending) if division.pending else WHOLE] * len(result_types(node))
         return [WHOLE] * len(node.inputs), results
     factors = factors_at(node)
-    operands = [_placed(division, [f.operands[k] for f in factors]) for k in range(len(node.inputs))]
+    divided = [(p, factors[p.axis]) for p in division.parts]
+    operands = [_placed([(p, f.operands[k]) for p, f in divided]) for k in range(len(node.inputs))]
     results = []
     for k in range(len(result_types(node))):
-        places = [f.results[k] for f in factors]
         pending = dict(division.pending)
-        for p in division.parts:
-            if places[p.axis] is None and factors[p.axis].combine:
-                pending |= {a: factors[p.axis].combine for a in p.mesh_axes}
-        results.append(Sharding(_placed(division, places).parts, tuple(pending.items())))
+        for p, f in divided:
+            if f.results[k] is None and f.combine:
+                pending |= {a: f.combine for a in p.mesh_axes}
+        placed = _placed([(p, f.results[k]) for p, f in divided])
+        results.append(Sharding(placed.parts, tuple(pending.items())) if pending else placed)
     return operands, results
 
 
-def _placed(division: Sharding, places: Sequence[Optional[Place]]) -> Sharding:
-    found = [(p, places[p.axis]) for p in division.parts]
-    return Sharding(tuple(tensor_part(p, place) for p, place in found if place is not None))
+def _placed(found: Sequence[tuple[Part, Optional[Place]]]) -> Sharding:
+    parts = tuple([tensor_part(p, place) for p, place in found if place is not None])
+    return Sharding(parts) if parts else WHOLE
 
 
 # The node of a rank.
@@ -261,7 +262,8 @@ def _guarded(x: Node, k: int, node: Node, factors: Sequence[Factor], division: S
             if not factor.combine or all(r is not None for r in factor.results):
                 continue
             fill = _neutral(factor.combine, x.dtype)
-        x = masked(x, tensor_part(p, place), _placed(division, [f.operands[k] for f in factors]), fill, mesh)
+        divided = [(q, factors[q.axis].operands[k]) for q in division.parts]
+        x = masked(x, tensor_part(p, place), _placed(divided), fill, mesh)
     return x
 
 

@@ -79,8 +79,12 @@ class Sharding:
     mesh_axes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
-        if not self.parts and not self.pending:
-            return
+        if not self.pending and len(self.parts) < 2:
+            # Nothing to put in order, and nothing that could overlap.
+            names = self.parts[0].mesh_axes if self.parts else ()
+            if len(names) < 2:
+                object.__setattr__(self, "mesh_axes", names)
+                return
         object.__setattr__(self, "parts", tuple(sorted(self.parts)))
         object.__setattr__(self, "pending", tuple(sorted(self.pending)))
         object.__setattr__(self, "mesh_axes", tuple([a for p in self.parts for a in p.mesh_axes]))
@@ -226,4 +230,7 @@ def part_along(layout: Sharding, mesh_axis: str) -> Optional[Part]:
 
 def elements(shape: Sequence[int], layout: Sharding) -> int:
     """Return how many elements a rank has."""
-    return math.prod(local_shape(shape, layout))
+    total = math.prod(shape)
+    for p in layout.parts:
+        total = total // p.size * p.length
+    return total
