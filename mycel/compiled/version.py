@@ -17,6 +17,7 @@ from typing import Any, Optional
 from mycel.base import config
 from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import plan
+from mycel.base.references import ONE_OWNER
 from mycel.compiled.arguments import Arguments
 from mycel.compiled.deep_stack import deep_stack
 from mycel.core.context import Context
@@ -135,7 +136,7 @@ class Version:
         refer to them for a while.
         """
         for i, t in enumerate(self.kept or ()):
-            if keep or sys.getrefcount(t) <= _OURS:
+            if keep or sys.getrefcount(t) <= ONE_OWNER:
                 self.ways[i] = partial(_same, t)
 
     def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
@@ -282,7 +283,6 @@ class Version:
         return self.program
 
 
-_OURS = 3  # the list, the variable and the argument
 _with_program: weakref.WeakSet[Version] = weakref.WeakSet()
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
+from mycel.base.references import ONE_OWNER
 from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, routes, views
 from mycel.core.fused import fused
@@ -301,7 +302,6 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
 
 
 _LARGE = 1 << 16
-_ALONE = 3  # the tensor, a variable and an argument
 
 
 def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
@@ -312,7 +312,7 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
     caller then makes a new value of the whole tensor, which raises the errors.
     """
     buffer = tensor._buf
-    if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
+    if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > ONE_OWNER or not buffers.is_own(buffer):
         return False
     if buffers.is_shared(buffer):
         return False

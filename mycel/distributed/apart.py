@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from mycel.base.references import ONE_OWNER
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -238,16 +239,13 @@ def keep_piece(tensor: Tensor, place: Hashable, piece: Any, program: Any) -> Non
     if kind not in (*_CLASSES, *_CLASSES.values()) or held(tensor) is not None:
         return
     buffer = _BUFFER.__get__(tensor)
-    if sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer) or buffers.is_shared(buffer):
+    if sys.getrefcount(buffer) > ONE_OWNER or not buffers.is_own(buffer) or buffers.is_shared(buffer):
         return
     if kind in _CLASSES:
         tensor.__dict__["_pieces"] = {}
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     pieces = tensor.__dict__["_pieces"]
     pieces[place] = (piece, weakref.ref(program, lambda _: pieces.pop(place, None)))
-
-
-_ALONE = 3  # the tensor, a variable and an argument
 
 
 class GivenParts(list[Any]):

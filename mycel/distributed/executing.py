@@ -18,6 +18,7 @@ import numpy as np
 
 from mycel.core.tensor import Tensor
 from mycel.distributed.apart import Held, gathered, held, hold, keep_piece, kept_piece
+from mycel.distributed.layouts import one_part
 from mycel.distributed.sharing import agree
 from mycel.engines import base, buffers
 from mycel.engines.select import compile_graph, engine
@@ -68,7 +69,7 @@ class Executor(ABC):
 
     def given_count(self, axes: Sequence[str]) -> int:
         """Return how many of the parts along mesh axes a call gives."""
-        return 1
+        return one_part(axes)
 
     def piece(self, tensor: Tensor, layout: Sharding, reader: Any = None) -> Any:
         """Return the piece of a tensor's value in a layout.

@@ -24,6 +24,7 @@ from mycel.distributed.executing import Entry, Executor, executor_for
 from mycel.distributed.layouts import Layouts
 from mycel.distributed.pipelined import Piped, Pipeline, settings_for
 from mycel.engines.failures import out_of_memory
+from mycel.engines.select import engine
 from mycel.frontend.micro_batches import cut_into
 from mycel.ir.graph import Graph
 from mycel.transport.place import transport
@@ -134,9 +135,15 @@ class Distributed:
         """Return the program for arguments like these, without running it."""
         executor = self._executor()
         if executor.available < self.size:
+            mend = "start as many with `mycel launch -n`"
+            if self.pipeline is not None and engine().device_count() >= self.size:
+                mend = (
+                    f"a pipeline does not run on the {engine().device_count()} devices of several processes together: "
+                    f"start {self.size} processes with `mycel launch -n`, of which each computes on one of its "
+                    "devices, or one process with as many devices"
+                )
             raise CompileError(
-                f"{self.__name__} is divided among {self.size} ranks, but there are {executor.available}; start as "
-                "many with `mycel launch -n`"
+                f"{self.__name__} is divided among {self.size} ranks, but there are {executor.available}; {mend}"
             )
         return self._of(executor, args, kwargs)
 
@@ -151,14 +158,12 @@ class Distributed:
     def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[Divided, Piped]:
         whole = self._whole(executor, args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
-            key = tuple([describe(v, []) for v in (*whole[0], *whole[1].items())])
+            tensors: list[Tensor] = []
+            key = (len(whole[0]), *whole[1], *[describe(v, tensors) for v in (*whole[0], *whole[1].values())])
             jit = self._compiled.get(key)
             if jit is None:
                 jit = self._compiled[key] = Jit(self.__wrapped__, fullgraph=True)
             version = self._version(jit, whole)
-            tensors: list[Tensor] = []
-            for value in (*whole[0], *whole[1].values()):
-                describe(value, tensors)
             sizes = sizes_of(version, tensors)
             place = (id(version), *sizes.items())
             if place not in self._divided:

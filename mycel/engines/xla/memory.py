@@ -19,6 +19,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base import locks
+from mycel.base.references import ONE_OWNER
 from mycel.engines import buffers
 from mycel.engines.base import MemoryAccount
 from mycel.engines.xla.binding import device, jax, jnp
@@ -129,10 +130,8 @@ class Held(buffers.Elsewhere):
 
     def is_shared(self) -> bool:
         with _lock:
-            return self.host is not None and sys.getrefcount(self.host) > _ALONE
-
-
-_ALONE = 2  # the attribute and an argument
+            host = self.host
+            return host is not None and sys.getrefcount(host) > ONE_OWNER
 
 
 def placed(array: np.ndarray[Any, Any]) -> Any:
