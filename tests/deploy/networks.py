@@ -10,7 +10,7 @@ import numpy as np
 import mycel as ms
 from mycel import nn, ops
 
-__all__ = ["PROGRAMS", "LeNet", "images", "training_step"]
+__all__ = ["PROGRAMS", "LeNet", "dense", "images", "training_step"]
 
 
 class LeNet(nn.Cell):
@@ -47,6 +47,23 @@ class Recurrent(nn.Cell):
         return self.layer(x)[0]
 
 
+def dense(*sizes: int) -> nn.Cell:
+    """Return layers from each size to the next."""
+    return nn.SequentialCell(*[c for n, m in zip(sizes, sizes[1:]) for c in (nn.Dense(n, m), nn.ReLU())])
+
+
+def padded(channels: int) -> nn.Cell:
+    """Return convolutions with padding, strides and channels apart."""
+    return nn.SequentialCell(
+        nn.Conv2d(2, channels, 3, stride=2, has_bias=True),
+        nn.ReLU(),
+        nn.Conv2d(channels, channels, 3, group=channels),
+        nn.Conv2d(channels, channels, 5, pad_mode="pad", padding=2, dilation=1),
+        nn.Conv2d(channels, 3, (3, 2), pad_mode="pad", padding=(0, 2, 3, 1), dilation=(2, 1)),
+        nn.AvgPool2d(3, 2, pad_mode="same"),
+    )
+
+
 def _looped(x: Any) -> Any:
     k = ops.full((), 0, dtype=ms.int32)
     while k < 5:
@@ -66,6 +83,9 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
         lambda: nn.SequentialCell(nn.Conv2d(4, 4, 3, group=4), nn.BatchNorm2d(4), nn.ReLU6(), nn.Conv2d(4, 6, 1)),
         (images(2, 4, 9, 7),),
     ),
+    "padded": (lambda: padded(4), (images(2, 2, 9, 11),)),
+    "alike": (lambda: dense(16, 16, 16, 16, 16), (images(3, 16),)),
+    "widths": (lambda: dense(8, 16, 24, 32, 40, 9), (images(2, 8),)),
     "transposed": (lambda: nn.Conv2dTranspose(3, 4, 3, stride=2), (images(1, 3, 5, 5),)),
     "attention": (Attention, (ms.Tensor([[3, 1, 10, 0], [2, 2, 7, 5]], ms.int32),)),
     "recurrent": (Recurrent, (images(2, 4, 5),)),

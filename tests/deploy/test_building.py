@@ -16,7 +16,7 @@ from mycel.deploy import build, targets
 from mycel.engines import buffers
 from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded
-from tests.deploy.networks import PROGRAMS, images, training_step
+from tests.deploy.networks import PROGRAMS, dense, images, training_step
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 HERE = "x86-64-v2"
@@ -55,6 +55,16 @@ def test_training_takes_little_memory() -> None:
     library = build(training_step(), x, y, target="cortex-m4", name="train")
     # The first convolution's result with its mask, the pooled maxima and their places: no less.
     assert library.arena_bytes <= 98_304
+
+
+def test_layers_alike_share_their_code() -> None:
+    for target in ("x86-64-v2", "cortex-m4"):
+        few, many = (build(dense(*[16] * n), images(1, 16), target=target, name="alike").code_bytes for n in (4, 12))
+        assert many - few < 8 * 60
+    # Where sizes differ as well, small processors still have one function.
+    sizes = range(8, 8 + 3 * 12, 3)
+    code = [build(dense(*sizes[:n]), images(1, 8), target="cortex-m4", name="widths").code_bytes for n in (6, 12)]
+    assert code[1] - code[0] < 6 * 120
 
 
 def test_random_numbers_go_on_from_call_to_call() -> None:

@@ -2,7 +2,8 @@
 
 Kernels are functions that take words, as in this machine's programs: addresses, sizes and strides.
 Here all sizes are known, so the words are written on the stack just before the call, the kernel is
-made part of the function, and LLVM sees constants.
+made part of the function, and LLVM sees constants. Steps that share a kernel call one function
+instead, which takes what differs between them (`sharing`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from mycel.engines.aot.keeping import MOST, TRAILER, identity_of, keeping_text
 from mycel.engines.aot.plan import ALIGN, Plan
+from mycel.engines.aot.sharing import Shared, shared_kernels
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest, Site
 from mycel.engines.native.lowering.steps import Copy, Nested, Step
@@ -55,6 +58,8 @@ class _Writer:
         self.slots: list[str] = []
         self.body: list[str] = []
         self.kernels: dict[str, str] = {}
+        self.shared = shared_kernels(plan)
+        self.functions: list[str] = []
         self.constants: dict[int, str] = {}
         self.sites: list[Site] = []
         self.count = 0
@@ -121,23 +126,56 @@ class _Writer:
         self.body.append(f"  call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def kernel(self, kernel: Kernel) -> None:
+        contents = [self.content(kind, value) for kind, value in kernel.words]
+        extent = self.plan.number(kernel.extent)
+        shared = self.shared.get(id(kernel))
+        if shared is None:
+            self.slots, self.body = self.call(kernel, contents, f"i64 {extent}", self.slots, self.body)
+            return
+        if not shared.name:
+            shared.name = f"{self.name}_shared_{len(self.functions)}"
+            self.functions.append(self.function(shared, kernel, contents, extent))
+        given = [contents[k] for k in shared.parameters] + ([f"i64 {extent}"] if shared.extent else [])
+        self.body.append(f"  call void @{shared.name}({', '.join(given)})")
+
+    def content(self, kind: str, value: Any) -> str:
+        """Return what a kernel gets as a word, with its type."""
+        if kind == "pointer":
+            return f"ptr {self.address(value)}"
+        if kind == "site":
+            return f"ptr {self.site(value)}"
+        if kind in ("status", "listen"):
+            return f"ptr @{self.name}_{kind}"
+        return f"i64 {value if type(value) is int else self.plan.number(value)}"
+
+    def call(
+        self, kernel: Kernel, contents: Sequence[str], extent: str, slots: list[str], body: list[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return the slots and the body of a function with the call of a kernel behind them.
+
+        `contents` are the kernel's words, `extent` is the end of its range.
+        """
         name = self.kernels.setdefault(kernel.text, f"{self.name}_kernel_{len(self.kernels)}")
         words = self.fresh()
-        self.slots.append(f"  {words} = alloca [{max(len(kernel.words), 1)} x i64], align 8")
-        for k, (kind, value) in enumerate(kernel.words):
-            if kind == "pointer":
-                content = f"ptr {self.address(value)}"
-            elif kind == "site":
-                content = f"ptr {self.site(value)}"
-            elif kind == "status":
-                content = f"ptr @{self.name}_status"
-            elif kind == "listen":
-                content = f"ptr @{self.name}_listen"
-            else:
-                content = f"i64 {value if type(value) is int else self.plan.number(value)}"
+        slots = [*slots, f"  {words} = alloca [{max(len(contents), 1)} x i64], align 8"]
+        for k, content in enumerate(contents):
             place = self.fresh()
-            self.body += [f"  {place} = getelementptr i64, ptr {words}, i64 {k}", f"  store {content}, ptr {place}"]
-        self.body.append(f"  call void @{name}(ptr {words}, i64 0, i64 {self.plan.number(kernel.extent)})")
+            body += [f"  {place} = getelementptr i64, ptr {words}, i64 {k}", f"  store {content}, ptr {place}"]
+        body.append(f"  call void @{name}(ptr {words}, i64 0, {extent})")
+        return slots, body
+
+    def function(self, shared: Shared, kernel: Kernel, contents: Sequence[str], extent: int) -> str:
+        """Return the function that steps with one kernel call."""
+        mine, parameters = list(contents), []
+        for k in shared.parameters:
+            kind = contents[k].split()[0]
+            mine[k] = f"{kind} %given{k}"
+            parameters.append(mine[k])
+        if shared.extent:
+            parameters.append("i64 %extent")
+        slots, body = self.call(kernel, mine, "i64 %extent" if shared.extent else f"i64 {extent}", [], [])
+        head = f"define internal void @{shared.name}({', '.join(parameters)}) noinline nounwind {{"
+        return "\n".join([head, "entry:", *slots, *body, "  ret void", "}"])
 
     def site(self, site: Site) -> str:
         self.sites.append(site)
@@ -188,6 +226,7 @@ class _Writer:
             "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
             *[f"declare void @{n}(ptr, i64, i64)" for n in self.kernels.values()],
             f"define internal i1 @{self.name}_listen(ptr %status) {{\n  ret i1 false\n}}",
+            *self.functions,
             f"define i32 @{self.name}({', '.join(parameters)}) nounwind {{",
             "entry:",
             *self.slots,

@@ -1,0 +1,61 @@
+"""Which steps share a function, so that equal code is there once.
+
+Kernels do not depend on sizes: layers of one structure have one text. Where their sizes agree as
+well, they call one function that takes addresses, which costs a call. Where sizes differ, a
+function takes these too, and LLVM sees fewer constants: microcontrollers, which have little memory
+for code, do so from `MANY` sizes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mycel.engines.aot.plan import Plan
+from mycel.engines.native.kernels.codegen import OBJECTS, Kernel
+
+__all__ = ["Shared", "shared_kernels"]
+
+MANY = 4
+
+
+@dataclass
+class Shared:
+    """A function of several steps: which of the kernel's words are its parameters.
+
+    `extent` says whether the end of the kernel's range is one, too. The function's name is given
+    when it is written.
+    """
+
+    parameters: tuple[int, ...]
+    extent: bool
+    name: str = ""
+
+
+def shared_kernels(plan: Plan) -> dict[int, Shared]:
+    """Return the functions of kernels that are shared, by the identity of the kernel."""
+    texts: dict[str, dict[tuple[int, ...], list[Kernel]]] = {}
+    for kernel in plan.code.values():
+        texts.setdefault(kernel.text, {}).setdefault(_sizes(plan, kernel), []).append(kernel)
+    found: dict[int, Shared] = {}
+    for forms in texts.values():
+        groups = list(forms.values())
+        if len(groups) >= MANY and not plan.target.copies:
+            groups = [[kernel for group in groups for kernel in group]]
+        for group in groups:
+            if len(group) > 1:
+                found.update(dict.fromkeys(map(id, group), _shared(plan, group)))
+    return found
+
+
+def _sizes(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
+    """Return the numbers among a kernel's words, and the end of its range."""
+    return (*[plan.number(value) for kind, value in kernel.words if kind == "int"], plan.number(kernel.extent))
+
+
+def _shared(plan: Plan, group: Sequence[Kernel]) -> Shared:
+    sizes = [[plan.number(v) if kind == "int" else 0 for kind, v in kernel.words] for kernel in group]
+    differ = [k for k, values in enumerate(zip(*sizes)) if len(set(values)) > 1]
+    objects = [k for k, (kind, _) in enumerate(group[0].words) if kind in OBJECTS]
+    extents = {plan.number(kernel.extent) for kernel in group}
+    return Shared(tuple(sorted({*differ, *objects})), len(extents) > 1)
