@@ -15,12 +15,14 @@ from types import ModuleType
 
 from mycel.base.log import logger
 from mycel.compat.finder import Finder
+from mycel.compat.golden_finder import GOLDEN, GoldenFinder
 from mycel.compat.paths import API_VERSION, ROOT
 from mycel.core.tensor import Tensor
 
 __all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
 
 _finder = Finder()
+_golden = GoldenFinder()
 _HOME = Tensor.__module__
 _replaced: dict[str, ModuleType] = {}
 
@@ -32,7 +34,8 @@ def install() -> None:
     modules of MindSpore that were imported already are set aside until `uninstall`. Until then the
     class of tensors is shown under MindSpore's path. As with MindSpore, protobuf runs in Python
     unless the environment says otherwise: libraries bring messages that it reads in no other way.
-    `mindspore.__version__` is the release whose interface Mycel follows.
+    `mindspore.__version__` is the release whose interface Mycel follows. ``import mindspore_gs``
+    gives the golden stick's interface to Mycel's quantisation.
 
     >>> from mycel import compat
     >>> compat.install()
@@ -47,7 +50,7 @@ def install() -> None:
     os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
     Tensor.__module__ = f"{ROOT}.common.tensor"
     real = importlib.machinery.PathFinder.find_spec(ROOT)
-    sys.meta_path.insert(0, _finder)
+    sys.meta_path[:0] = [_finder, _golden]
     if real is not None or _replaced:
         where = real.origin if real is not None else "imported already"
         logger.debug(
@@ -65,6 +68,7 @@ def uninstall() -> None:
     if not is_installed():
         return
     sys.meta_path.remove(_finder)
+    sys.meta_path.remove(_golden)
     Tensor.__module__ = _HOME
     _take()
     sys.modules.update(_replaced)
@@ -77,6 +81,6 @@ def is_installed() -> bool:
 
 
 def _take() -> dict[str, ModuleType]:
-    """Remove all modules of `mindspore` from the imported ones, and return them."""
-    names = [name for name in sys.modules if name == ROOT or name.startswith(ROOT + ".")]
+    """Remove all modules of `mindspore` and `mindspore_gs` from the imported ones; return them."""
+    names = [name for name in sys.modules if name.partition(".")[0] in (ROOT, GOLDEN)]
     return {name: sys.modules.pop(name) for name in names}

@@ -162,8 +162,7 @@ MODULES_FIRST: dict[str, tuple[str, ...]] = {"common": ("initializer",)}
 
 ABSENT: dict[str, str] = {
     "lite": "models run on devices through mycel itself",
-    "train.quant": "quantisation-aware training is not available in this release",
-    "compression": "quantisation-aware training is not available in this release",
+    "compression": "networks are quantised by mycel.quantisation, by mindspore_gs, and by mindspore.train.quant",
 }
 
 

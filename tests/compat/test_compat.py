@@ -232,7 +232,7 @@ def test_an_installed_mindspore_steps_back(
         ("import mindspore.lite", r"Mycel does not have mindspore\.lite; models run on devices through mycel itself"),
         ("from mindspore import lite", r"Mycel does not have mindspore\.lite"),
         ("from mindspore.lite import Context", r"Mycel does not have mindspore\.lite"),
-        ("from mindspore.train.quant import quant", r"Mycel does not have mindspore\.train\.quant"),
+        ("from mindspore.compression.quant import x", r"Mycel does not have mindspore\.compression; networks are"),
     ],
 )
 def test_imports_of_what_is_missing(line: str, message: str) -> None:

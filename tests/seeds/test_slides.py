@@ -172,9 +172,10 @@ def test_graph_kernels_can_be_switched_on(tmp_path: Path) -> None:
     assert names.context.get_context("enable_graph_kernel") is True
 
 
-def test_quantisation_says_that_it_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(ImportError, match=r"Mycel does not have mindspore\.train\.quant"):
-        run(printed("quantisation"), tmp_path)
+def test_networks_round_while_they_are_trained(tmp_path: Path) -> None:
+    before = "from mindspore import nn\nnet = nn.SequentialCell(nn.Dense(2, 2), nn.ReLU())"
+    names = run(completed(printed("quantisation"), before=before), tmp_path)
+    assert type(names.net[0]).__name__ == "RoundedLayer" and names.net[0].weights.bits == 8
 
 
 # Automatic parallelism

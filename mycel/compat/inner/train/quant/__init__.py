@@ -1,0 +1,1 @@
+"""`mindspore.train.quant`, of MindSpore's first releases."""
