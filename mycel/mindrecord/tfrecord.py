@@ -9,16 +9,21 @@ is a Protocol Buffers message: field 1 holds `Features`, whose field 1 is a map 
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, Union
 
 import numpy as np
 
 from mycel.base.decompression import PIECE, Inflated
 from mycel.base.wire import fields, integers
+from mycel.engines.routines import are_on
+from mycel.mindrecord.example_index import find_records
 
+# How many files stay open for reading records by their places.
+_OPEN = 16
 Values = Union[list[bytes], np.ndarray[Any, np.dtype[Any]]]
 
 
@@ -112,6 +117,11 @@ def record_spans(path: str) -> list[tuple[int, int]]:
     with open(path, "rb") as handle:
         total = os.fstat(handle.fileno()).st_size
         at = 0
+        if are_on() and total:
+            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                spans, at = find_records(np.frombuffer(whole, np.uint8), _TABLE)
+            handle.seek(at)
+        # What is not in the form of records, of which there is an error.
         while at < total:
             head = handle.read(12)
             size = _size(path, len(spans), head)
@@ -121,6 +131,49 @@ def record_spans(path: str) -> list[tuple[int, int]]:
             at += 16 + size
             handle.seek(at)
     return spans
+
+
+class _Opened:
+    """A file that is closed with its last reader."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, path: str) -> None:
+        self.number = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        number, self.number = getattr(self, "number", -1), -1
+        if number >= 0:
+            os.close(number)
+
+
+class Places:
+    """Records by their places in files, which are opened when they are first read.
+
+    Any thread may read, as no position of a file is used; at most `_OPEN` files stay open.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths)
+        self._files: dict[int, _Opened] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Places, (self.paths,)
+
+    def read(self, file: int, start: int, size: int) -> bytes:
+        """Return the `size` bytes from `start` on of a file, by its number."""
+        handle = self._files.get(file)
+        if handle is None:
+            while len(self._files) >= _OPEN:
+                self._files.pop(next(iter(self._files.copy())), None)
+            handle = self._files[file] = _Opened(self.paths[file])
+        content = os.pread(handle.number, size, start)
+        while len(content) < size:
+            more = os.pread(handle.number, size - len(content), start + len(content))
+            if not more:
+                raise ValueError(f"{self.paths[file]!r} has become shorter: it ends within a record")
+            content += more
+        return content
 
 
 def _bytes(value: int | bytes) -> bytes:

@@ -326,7 +326,7 @@ class TFRecordDataset(MappableDataset):
         cache: Any = None,
         compression_type: str | None = None,
     ) -> None:
-        from mycel.mindrecord.tfrecord import read_records, record_spans
+        from mycel.mindrecord.tfrecord import Places, read_records, record_spans
 
         super().__init__(num_parallel_workers, cache=cache)
         kind = "TFRecordDataset"
@@ -349,6 +349,7 @@ class TFRecordDataset(MappableDataset):
         self.dataset_files = files
         # Records are kept as places in files, or as contents where files are compressed.
         self._records: list[Any] = []
+        self._places = Places(files)
         sizes = []
         for number, path in enumerate(files):
             found: list[Any]
@@ -384,10 +385,7 @@ class TFRecordDataset(MappableDataset):
         record = self._records[number]
         if isinstance(record, bytes):
             return dict(parse_example(record))
-        file, start, size = record
-        with open(self.dataset_files[file], "rb") as handle:
-            handle.seek(start)
-            return dict(parse_example(handle.read(size)))
+        return dict(parse_example(self._places.read(*record)))
 
     def _columns(self) -> list[str]:
         return [column["name"] for column in self._wanted]
@@ -413,7 +411,32 @@ class TFRecordDataset(MappableDataset):
         return self.dataset_files[min(int(np.searchsorted(ends, number, side="right")), len(self.dataset_files) - 1)]
 
     def _gather(self, indices: Indices) -> Block:
+        columns = self._together([self._records[index] for index in indices.tolist()])
+        if columns is not None:
+            return Block(columns, len(indices))
         return Block.from_rows([self._row(int(index)) for index in indices])
+
+    def _together(self, records: list[Any]) -> list[Column] | None:
+        """Return the columns of several records, or None where they are to be parsed one by one."""
+        from mycel.mindrecord.example_index import parse_rows
+
+        if any("shape" in column or column.get("type") == "string" for column in self._wanted):
+            return None
+        try:
+            contents = [r if isinstance(r, bytes) else self._places.read(*r) for r in records]
+            columns = parse_rows(contents, self._columns())
+        except (OSError, ValueError):
+            # Reading record by record, the error names the file.
+            return None
+        for number, column in enumerate(self._wanted):
+            kind = column.get("type")
+            if columns is not None and kind is not None:
+                found = columns[number]
+                first = found if isinstance(found, np.ndarray) else found[0]
+                if first.dtype == np.uint8 and kind != "uint8":
+                    return None
+                columns[number] = found.astype(kind) if found is first else [row.astype(kind) for row in found]
+        return columns
 
 
 def _feature_array(name: str, values: Any, kind: str | None, shape: list[int] | None) -> Array:

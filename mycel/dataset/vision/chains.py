@@ -153,6 +153,8 @@ class Chain:
         while end < len(kinds) and (end == 0 or _moves(operations[end])) and kinds[end] in _MOVES:
             end += 1
         self.moves = list(enumerate(operations))[begin:end]
+        # By the number of channels, which is at most `MOST_CHANNELS`.
+        self._known: dict[int, tuple[str, tuple[Array | None, bool]]] = {}
         self.values = [operation for operation in operations[end:] if isinstance(operation, Transform)]
 
     def apply(self, columns: Sequence[Column], count: int, keys: Keys | None) -> list[Column] | None:
@@ -190,6 +192,14 @@ class Chain:
         if row.ndim != 3 or not writes(row, row.shape[2]):
             raise _Left
         return Part.of(row)
+
+    def known_table(self, channels: int) -> tuple[Array | None, bool]:
+        """Return the table for so many channels, made anew where an operation was changed."""
+        now = repr([vars(operation) for operation in self.values])
+        before = self._known.get(channels)
+        if before is None or before[0] != now:
+            before = self._known[channels] = now, self.table(channels)
+        return before[1]
 
     def table(self, channels: int) -> tuple[Array | None, bool]:
         """Return what becomes of each value of each channel, and whether channels come first."""
@@ -235,10 +245,9 @@ class _Rows:
     def write(self, number: int, part: Part) -> None:
         part = _decoded(part)
         channels = part.source.shape[2]
-        found = self.tables.get(channels)
-        if found is None:
-            found = self.tables[channels] = self.chain.table(channels)
-        table, planes = found
+        if channels not in self.tables:
+            self.tables[channels] = self.chain.known_table(channels)
+        table, planes = self.tables[channels]
         shape = (channels, *part.shape) if planes else (*part.shape, channels)
         dtype = np.dtype(np.uint8) if table is None else table.dtype
         if not number:
