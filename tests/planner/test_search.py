@@ -1,5 +1,7 @@
 """The search against all assignments, on random problems without tensors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,21 @@ def random_problem(seed: int, items: int = 7, memory: bool = True) -> Problem:
             held = rng.integers(0, 5, table.shape).astype(float) if memory and rng.random() < 0.4 else None
             links.append(Link(i, tuple(users), wants, table, held, 1, 3))
     return Problem(tuple(made), tuple(links), float(rng.integers(10, 40)) if memory else None)
+
+
+@pytest.mark.parametrize("largest", [1 << 22, 20])
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_oracle_leaves_no_assignment_out(memory, largest, monkeypatch):
+    """With joined tables and with many apart it finds the best of all assignments, one by one."""
+    monkeypatch.setattr("tests.planner.exhaustive.LARGEST", largest)
+    for seed in range(20):
+        problem = random_problem(seed, items=5, memory=memory)
+        everything = itertools.product(*(range(i.count) for i in problem.items))
+        least = min((problem.seconds(c) for c in everything if problem.fits(c)), default=np.inf)
+        seconds, choices = best(problem)
+        assert seconds == pytest.approx(least, abs=1e-9) and (choices is None) == (least == np.inf)
+        assert choices is None or problem.seconds(choices) == pytest.approx(least, abs=1e-9)
+        assert best(problem, least - 1e-6)[1] is None
 
 
 @pytest.mark.parametrize("memory", [False, True])
