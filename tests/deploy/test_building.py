@@ -88,12 +88,22 @@ def test_an_index_out_of_range_is_told() -> None:
     assert loaded(x).sum() == 8
 
 
+# What object files begin with, where they are not ELF.
+FORMATS = {
+    "wasm32": b"\0asm",
+    "ios-arm64": b"\xcf\xfa\xed\xfe",
+    "macos-arm64": b"\xcf\xfa\xed\xfe",
+    "windows-arm64": b"\x64\xaa",
+    "windows-x86-64": b"\x64\x86",
+}
+
+
 @pytest.mark.parametrize("target", targets())
 def test_every_target_has_an_object(target: str, tmp_path: Path) -> None:
     library = build(nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.ReLU()), images(1, 1, 6, 6), target=target, name="small")
     library.write(tmp_path / "lib")
     raw = (tmp_path / "lib" / "small.o").read_bytes()
-    assert raw == library.object and raw.startswith(b"\0asm" if target == "wasm32" else b"\x7fELF")
+    assert raw == library.object and raw.startswith(FORMATS.get(target, b"\x7fELF"))
     header = (tmp_path / "lib" / "small.h").read_text()
     assert f"#define SMALL_ARENA_BYTES {library.arena_bytes}\n" in header
     assert "int small(const float *" in header and "float *result, void *arena);" in header

@@ -26,7 +26,7 @@ def _other(
     triple: str, cpu: str, features: str, width: int, copies: bool = True, stack: int = 4096, **layout: str
 ) -> Target:
     present = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
-    bits = 64 if triple.startswith(("aarch64", "riscv64")) else 32
+    bits = 64 if triple.startswith(("aarch64", "arm64", "riscv64")) else 32
     facts: dict[str, Any] = {"copies": copies, "index_bits": bits, "stack": stack, **layout}
     return Target(triple, cpu, features, present, width, threads=False, scalar=width == PAIR, **facts)
 
@@ -42,13 +42,20 @@ _TARGETS: dict[str, Target] = {
     "x86-64-v3": _x86("x86-64-v3", 32),
     "x86-64-v4": _x86("x86-64-v4", 64),
     "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16),
+    "android-arm64": _other("aarch64-linux-android24", "cortex-a53", "+neon", 16),
+    "ios-arm64": _other("arm64-apple-ios14", "apple-a12", "+neon", 16),
+    "macos-arm64": _other("arm64-apple-macosx11", "apple-m1", "+neon", 16),
+    "windows-arm64": _other("aarch64-pc-windows-msvc", "generic", "+neon", 16),
+    "windows-x86-64": _x86("x86-64-v2", 16, "pc-windows-msvc"),
     "armv7-a": _other(f"armv7-{_LINUX}eabihf", "cortex-a7", "+neon,+vfp4", 16),
     "cortex-m0plus": _cortex_m("thumbv6m", "cortex-m0plus", 8, hard=False),
+    "cortex-m23": _cortex_m("thumbv8m.base", "cortex-m23", 8, hard=False),
     "cortex-m3": _cortex_m("thumbv7m", "cortex-m3", 8, hard=False),
     "cortex-m4": _cortex_m("thumbv7em", "cortex-m4", 8),
     "cortex-m7": _cortex_m("thumbv7em", "cortex-m7", 8),
     "cortex-m33": _cortex_m("thumbv8m.main", "cortex-m33", 8),
     "cortex-m55": _cortex_m("thumbv8.1m.main", "cortex-m55", 16, "+mve.fp"),
+    "cortex-m85": _cortex_m("thumbv8.1m.main", "cortex-m85", 16, "+mve.fp"),
     "riscv32": _other(
         "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, False, 1024, reloc="static", abi="ilp32f"
     ),
