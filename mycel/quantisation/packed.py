@@ -26,7 +26,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.nn.layer.basic import Dense
 from mycel.prims.quantisation import int_matmul, quantize
-from mycel.quantisation.weights import gptq
+from mycel.quantisation.rounding import gptq
 from mycel.transforms.quantise.scales import steps_of, weight_scale
 
 __all__ = ["PackedDense", "Packing", "packed"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 import numpy as np
@@ -24,9 +24,12 @@ from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import fake_quant
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.observing import METHODS, Observer
+from mycel.quantisation.rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
+from mycel.transforms.quantise.equalisation import equalised
 from mycel.transforms.quantise.folding import fold_normalisations
+from mycel.transforms.quantise.freezing import array_of
 from mycel.transforms.quantise.insertion import inserted, points, weights_of
 from mycel.transforms.quantise.lowering import lowered
 from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
@@ -35,6 +38,7 @@ __all__ = ["Refused", "quantise"]
 
 Array = np.ndarray[Any, Any]
 ROUNDINGS = ("single", "double")
+WEIGHTS = ("nearest", "adaround", "gptq")
 _RUNS = 15
 
 
@@ -61,6 +65,9 @@ def quantise(
     symmetric: bool = False,
     rounding: str = "single",
     integer_ends: bool = False,
+    equalise: bool = False,
+    weights: str = "nearest",
+    correct_biases: bool = False,
     measure: Optional[Callable[[Any], float]] = None,
     at_least: Optional[float] = None,
     faster_than: Optional[float] = None,
@@ -78,6 +85,10 @@ def quantise(
     * `symmetric`: whether values have the zero point 0, as weights always do.
     * `rounding`: "single", or "double" for the bits of TFLite's kernels.
     * `integer_ends`: whether inputs and outputs are integers as well (`Quantised.quantised_input`).
+    * `equalise`: whether channels of neighbouring layers are scaled to use steps equally well.
+    * `weights`: how weights are rounded: to the "nearest" step, or so that results on `data` change
+      least, by "adaround" or "gptq"; layers of several groups always to the nearest.
+    * `correct_biases`: whether biases take back what rounding weights changes in the mean.
     * `measure`: a function of a network that gives how good it is, of which more is better, and
       `at_least` what is asked of it.
     * `faster_than`: how many times as fast as `net` the result must be on the first batch, when
@@ -95,13 +106,15 @@ def quantise(
     (True, [])
     """
     given = Choice(bits, weight_bits or bits, method, percentile, per_channel, symmetric, rounding, integer_ends)
+    given = replace(given, weights=weights, correct_biases=correct_biases)
     given.check()
+    arguments.flag("quantise", "equalise", equalise)
     if at_least is not None and measure is None:
         raise ValueError("quantise: at_least asks for a measure; give the function that measures")
     batches = Batches(data)
     model = float_model(net, batches.examples())
     graph = fold_normalisations(model.graph)
-    model.graph = graph
+    model.graph = equalised(graph) if equalise else graph
     made = finished(model, batches, given)
     check_result(net, made, batches, measure, at_least, faster_than)
     return made
@@ -119,6 +132,8 @@ class Choice:
     symmetric: bool = False
     rounding: str = "single"
     integer_ends: bool = False
+    weights: str = "nearest"
+    correct_biases: bool = False
 
     def check(self) -> None:
         """Raise ValueError or TypeError for arguments that mean nothing."""
@@ -128,9 +143,10 @@ class Choice:
                 raise ValueError(f"quantise: {name} must be an int from 2 to 8, not {value!r}")
         arguments.one_of("quantise", "method", self.method, METHODS)
         arguments.one_of("quantise", "rounding", self.rounding, ROUNDINGS)
+        arguments.one_of("quantise", "weights", self.weights, WEIGHTS)
         if not 50.0 < self.percentile <= 100.0:
             raise ValueError(f"quantise: percentile must be above 50 and at most 100, not {self.percentile!r}")
-        for name in ("per_channel", "symmetric", "integer_ends"):
+        for name in ("per_channel", "symmetric", "integer_ends", "correct_biases"):
             if type(getattr(self, name)) is not bool:
                 raise TypeError(f"quantise: {name} must be a bool, not {getattr(self, name)!r}")
 
@@ -201,14 +217,36 @@ def _scale(node: Node, seen: Observer, given: Choice) -> Scale:
 
 def finished(model: Model, batches: Batches, given: Choice) -> Quantised:
     """Return the quantised network of a model of floats whose graph is folded."""
+    chosen = rounded_weights(model, batches, given)
+    if given.correct_biases and chosen:
+        model.graph, images = corrected(model, chosen, batches)
+        chosen = {images[n]: found for n, found in chosen.items()}
     graph: Graph = model.graph
     scales = observed(model, points(graph), batches, given)
+    return lowered_network(model, inserted(graph, scales, lambda node, array: chosen[node]), given)
 
-    def weight(node: Node, array: Array) -> tuple[Array, Scale]:
+
+def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node, tuple[Array, Scale]]:
+    """Return the weights and scales of the layers of `model`, rounded as `given` on `batches`."""
+    known = hessians(model, batches) if given.weights != "nearest" else {}
+    found: dict[Node, tuple[Array, Scale]] = {}
+    for node in weights_of(model.graph):
+        array = array_of(node.inputs[1])
+        if array is None:
+            # Layers of a network that was trained with rounding.
+            continue
         axis = (0 if node.prim is conv else -1) if given.per_channel else None
-        return array, weight_scale(array, axis, given.weight_bits)
-
-    return lowered_network(model, inserted(graph, scales, weight), given)
+        scale = weight_scale(array, axis, given.weight_bits)
+        if node in known:
+            matrix = as_matrix(array, node)
+            if given.weights == "adaround":
+                array = from_matrix(adaround(matrix, known[node], scale), array, node)
+            else:
+                size = np.broadcast_to(scale.size.reshape(1, -1), (1, matrix.shape[1]))
+                steps, _ = gptq(matrix, known[node], given.weight_bits, len(matrix), size)
+                array = from_matrix(steps * size, array, node)
+        found[node] = array.astype(np.float32), scale
+    return found
 
 
 def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
@@ -217,7 +255,7 @@ def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
     floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]
     bits = [bits_of(n.inputs[1]) for n in weights_of(rounded)]
     report = Report(constant_bytes(small.graph), constant_bytes(model.graph), floats, bits)
-    simulated = LoadedGraph(_with(model, rounded))
+    simulated = LoadedGraph(replace(model, graph=rounded))
     return Quantised(model, small, simulated, report)
 
 
@@ -226,12 +264,6 @@ def bits_of(weight: Node) -> int:
     if weight.prim is not fake_quant:
         return 32
     return int(weight.params["high"] - weight.params["low"]).bit_length()
-
-
-def _with(model: Model, graph: Graph) -> Model:
-    from dataclasses import replace
-
-    return replace(model, graph=graph)
 
 
 def check_result(

@@ -99,7 +99,10 @@ def _pairs(*given: Pair) -> tuple[list[bool], list[bool]]:
 
 
 class _Change:
-    """The replacement of layers; `freeze` is None where normalisations are not folded."""
+    """The replacement of layers, whose `weights` and `values` are rounded as these say.
+
+    `per_channel` is that of weights; `freeze` is None where normalisations are not folded.
+    """
 
     def __init__(self, weights: Rounding, values: Rounding, per_channel: bool, freeze: Optional[int]) -> None:
         self.weights, self.values, self.per_channel, self.freeze = weights, values, per_channel, freeze

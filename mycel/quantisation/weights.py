@@ -4,10 +4,6 @@
 scale for each channel, or in products for each group of inputs of each channel, and become floats
 where they are read; steps of 4 bits or fewer lie two in a byte. With ``values="dynamic"`` values
 are rounded too, each row by its own largest magnitude, and products are sums of integers.
-
-GPTQ (Frantar et al., 2023) rounds the weights of one input after the other. What rounding one of
-them changes in the results is taken back by the inputs that are left, by the inverse of H = X'X
-over the data, of which the Cholesky factor has all that is needed.
 """
 
 from __future__ import annotations
@@ -30,6 +26,7 @@ from mycel.prims.quantisation import dequantize, int_matmul, quantize
 from mycel.prims.reduce import reduce_max
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.post_training import Batches
+from mycel.quantisation.rounding import gptq
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
 from mycel.transforms.quantise.folding import fold_normalisations
@@ -38,12 +35,11 @@ from mycel.transforms.quantise.insertion import weights_of
 from mycel.transforms.quantise.lowering import Lowered
 from mycel.transforms.quantise.scales import steps_of, weight_scale
 
-__all__ = ["gptq", "quantise_weights"]
+__all__ = ["quantise_weights"]
 
 Array = np.ndarray[Any, Any]
 METHODS = ("nearest", "gptq")
 VALUES = ("float", "dynamic")
-DAMPING = 0.01
 
 
 def quantise_weights(
@@ -119,32 +115,10 @@ def _hessians(model: Model, linear: list[Node], batches: Batches) -> dict[Node, 
     return found
 
 
-def gptq(weight: Array, hessian: Array, bits: int, group_size: int) -> tuple[Array, Array]:
-    """Return the steps of weights (inputs, outputs) and the scales (groups, outputs).
-
-    `hessian` is X'X of the inputs, of which `group_size` have a scale together, in `bits` bits.
-    Inputs that are always 0 have weights 0.
-    """
-    w, h = weight.astype(np.float64).copy(), hessian.copy()
-    still = np.diag(h) == 0
-    h[still, still] = 1.0
-    w[still] = 0.0
-    h += np.eye(len(h)) * DAMPING * np.mean(np.diag(h))
-    factor = np.linalg.cholesky(np.linalg.inv(h)).T
-    steps, scales = np.zeros(w.shape, np.int8), []
-    for k in range(len(w)):
-        if k % group_size == 0:
-            scale = weight_scale(w[k : k + group_size], -1, bits)
-            scales.append(scale.size.reshape(-1))
-        steps[k] = steps_of(w[k][None], scale)[0]
-        error = (w[k] - steps[k] * scales[-1].astype(np.float64)) / factor[k, k]
-        w[k + 1 :] -= np.outer(factor[k, k + 1 :], error)
-    return steps, np.stack(scales)
-
-
 class _Change:
-    """The replacement of operations by those with weights of few bits; the fields are arguments of
-    `quantise_weights`.
+    """The replacement of operations by those with weights of few bits.
+
+    `bits`, `group` and `values` are arguments of `quantise_weights`; `hessians` are there for GPTQ.
     """
 
     def __init__(self, bits: int, group: Optional[int], values: str, hessians: dict[Node, Array]) -> None:

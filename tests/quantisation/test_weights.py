@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel.quantisation import quantise_weights
-from mycel.quantisation.weights import gptq
+from mycel.quantisation.rounding import gptq
 
 RNG = np.random.default_rng(0)
 
