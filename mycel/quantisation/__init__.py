@@ -1,9 +1,20 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
 from mycel.quantisation.layers import fake_quant
+from mycel.quantisation.mixed import Mixed, mixed_bits
 from mycel.quantisation.network import Quantised, Report
 from mycel.quantisation.post_training import Refused, quantise
 from mycel.quantisation.training import quantisation_aware
 from mycel.quantisation.weights import quantise_weights
 
-__all__ = ["Quantised", "Refused", "Report", "fake_quant", "quantisation_aware", "quantise", "quantise_weights"]
+__all__ = [
+    "Mixed",
+    "Quantised",
+    "Refused",
+    "Report",
+    "fake_quant",
+    "mixed_bits",
+    "quantisation_aware",
+    "quantise",
+    "quantise_weights",
+]

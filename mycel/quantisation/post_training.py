@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def quantise(
     data: Any,
     *,
     bits: int = 8,
-    weight_bits: Optional[int] = None,
+    weight_bits: Union[int, Sequence[int], None] = None,
     method: str = "minmax",
     percentile: float = 99.99,
     per_channel: bool = True,
@@ -78,7 +78,8 @@ def quantise(
     * `data`: batches like those of use, on which ranges of values are observed: a tensor or array,
       a list of batches, or a dataset. A batch is a tensor, or a tuple of all arguments. Sizes of
       batches stay open.
-    * `bits`: those of values, from 2 to 8; `weight_bits`: those of weights (None: the same).
+    * `bits`: those of values, from 2 to 8; `weight_bits`: those of weights (None: the same;
+      several: those of each layer, as `mixed_bits` gives).
     * `method`: how a range follows from what is observed: "minmax", "percentile" (`percentile` is
       the share that is kept), "mse" or "kl".
     * `per_channel`: whether each channel of weights has a scale of its own.
@@ -105,7 +106,8 @@ def quantise(
     >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.03), small.report.floats
     (True, [])
     """
-    given = Choice(bits, weight_bits or bits, method, percentile, per_channel, symmetric, rounding, integer_ends)
+    wanted = bits if weight_bits is None else tuple(weight_bits) if isinstance(weight_bits, Sequence) else weight_bits
+    given = Choice(bits, wanted, method, percentile, per_channel, symmetric, rounding, integer_ends)
     given = replace(given, weights=weights, correct_biases=correct_biases)
     given.check()
     arguments.flag("quantise", "equalise", equalise)
@@ -125,7 +127,7 @@ class Choice:
     """What was asked of a quantised network; the fields are arguments of `quantise`."""
 
     bits: int = 8
-    weight_bits: int = 8
+    weight_bits: Union[int, tuple[int, ...]] = 8
     method: str = "minmax"
     percentile: float = 99.99
     per_channel: bool = True
@@ -137,8 +139,8 @@ class Choice:
 
     def check(self) -> None:
         """Raise ValueError or TypeError for arguments that mean nothing."""
-        for name in ("bits", "weight_bits"):
-            value = getattr(self, name)
+        several = self.weight_bits if isinstance(self.weight_bits, tuple) else (self.weight_bits,)
+        for name, value in (("bits", self.bits), *[("weight_bits", b) for b in several]):
             if type(value) is not int or not 2 <= value <= 8:
                 raise ValueError(f"quantise: {name} must be an int from 2 to 8, not {value!r}")
         arguments.one_of("quantise", "method", self.method, METHODS)
@@ -230,20 +232,23 @@ def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node,
     """Return the weights and scales of the layers of `model`, rounded as `given` on `batches`."""
     known = hessians(model, batches) if given.weights != "nearest" else {}
     found: dict[Node, tuple[Array, Scale]] = {}
-    for node in weights_of(model.graph):
+    # Layers of a network that was trained with rounding have theirs.
+    layers = [n for n in weights_of(model.graph) if array_of(n.inputs[1]) is not None]
+    several = given.weight_bits if isinstance(given.weight_bits, tuple) else (given.weight_bits,) * len(layers)
+    if len(several) != len(layers):
+        raise ValueError(f"quantise: weight_bits has {len(several)} numbers, and the network {len(layers)} layers")
+    for node, bits in zip(layers, several):
         array = array_of(node.inputs[1])
-        if array is None:
-            # Layers of a network that was trained with rounding.
-            continue
+        assert array is not None
         axis = (0 if node.prim is conv else -1) if given.per_channel else None
-        scale = weight_scale(array, axis, given.weight_bits)
+        scale = weight_scale(array, axis, bits)
         if node in known:
             matrix = as_matrix(array, node)
             if given.weights == "adaround":
                 array = from_matrix(adaround(matrix, known[node], scale), array, node)
             else:
                 size = np.broadcast_to(scale.size.reshape(1, -1), (1, matrix.shape[1]))
-                steps, _ = gptq(matrix, known[node], given.weight_bits, len(matrix), size)
+                steps, _ = gptq(matrix, known[node], bits, len(matrix), size)
                 array = from_matrix(steps * size, array, node)
         found[node] = array.astype(np.float32), scale
     return found
