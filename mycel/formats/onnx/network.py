@@ -59,6 +59,11 @@ class OnnxNetwork(Cell):
         return [name for name, _ in self._inputs]
 
     @property
+    def declared(self) -> list[tuple[str, Optional[M.Type]]]:
+        """The inputs with the types that the model declares for them."""
+        return list(self._inputs)
+
+    @property
     def output_names(self) -> list[str]:
         """The names of the outputs, in order."""
         return list(self.program.outputs)

@@ -339,7 +339,7 @@ def broadcast(x: Tensor, shape: Iterable[Any]) -> Tensor:
 
 
 def sliced(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Tensor:
-    """Return the entries `start` to below `stop` of an axis, every `step`-th of them."""
+    """Return the entries `start` to below `stop` of an `axis` of `x`, every `step`-th of them."""
     axis %= x.ndim
     shape = x.shape
     return apply(
@@ -352,7 +352,7 @@ def sliced(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Tensor
 
 
 def pad(x: Tensor, low: Sequence[Any], high: Sequence[Any], value: Any = 0) -> Tensor:
-    """Return a tensor with `value` around it; negative amounts cut off."""
+    """Return `x` with `low` and `high` entries of `value` around it; negative amounts cut off."""
     if all(isinstance(p, int) and p == 0 for p in (*low, *high)):
         return x
     fill = value if isinstance(value, Tensor) else scalar(value, x)

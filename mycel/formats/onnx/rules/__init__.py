@@ -6,6 +6,7 @@ from mycel.formats.onnx.rules import attention as attention
 from mycel.formats.onnx.rules import casts as casts
 from mycel.formats.onnx.rules import control as control
 from mycel.formats.onnx.rules import elementwise as elementwise
+from mycel.formats.onnx.rules import images as images
 from mycel.formats.onnx.rules import normalization as normalization
 from mycel.formats.onnx.rules import products as products
 from mycel.formats.onnx.rules import quantization as quantization
@@ -13,6 +14,7 @@ from mycel.formats.onnx.rules import random as random
 from mycel.formats.onnx.rules import recurrent as recurrent
 from mycel.formats.onnx.rules import reductions as reductions
 from mycel.formats.onnx.rules import shapes as shapes
+from mycel.formats.onnx.rules import signals as signals
 from mycel.formats.onnx.rules import sizes as sizes
 from mycel.formats.onnx.rules import text as text
 from mycel.formats.onnx.rules import windows as windows

@@ -32,7 +32,9 @@ def _cast_like(op: Operation, x: Any, like: Any) -> Any:
 
 
 def converted(op: Operation, x: Any, kind: Any, saturate: bool = True) -> Any:
-    """Return a value with elements of another type of NumPy's.
+    """Return the value `x`, for the node `op`, with elements of another `kind` of NumPy's.
+
+    With `saturate` what is too large becomes the largest number.
 
     What tensors have no elements of becomes an array; a conversion from or to such a type asks a
     tensor for its value.
@@ -44,10 +46,10 @@ def converted(op: Operation, x: Any, kind: Any, saturate: bool = True) -> Any:
         return as_type(x, kind)
     if isinstance(x, np.ndarray) and x.dtype.kind == "O" and x.size and not isinstance(x.flat[0], str):
         return x if kind in (np.int64, np.int32) else converted(op, tensor(x), kind, saturate)
-    return _array_converted(array(x), kind, saturate)
+    return _array_converted(array(x), kind, saturate, op.get("round_mode", "up"))
 
 
-def _array_converted(x: Array, kind: Any, saturate: bool) -> Any:
+def _array_converted(x: Array, kind: Any, saturate: bool, rounding: str) -> Any:
     if kind.kind == "O":
         return _texts(x)
     if x.dtype.kind == "O":
@@ -57,7 +59,7 @@ def _array_converted(x: Array, kind: Any, saturate: bool) -> Any:
         if name in _FLOATS.split():
             return _float8(x, kind, saturate)
         if name.startswith("float8_e8m0"):
-            return _powers(x, kind, saturate)
+            return _powers(x, kind, rounding)
         if name.startswith("float") and not has_tensor(kind):
             wide = x.astype(np.float32)
             most = float(finfo(kind).max)
@@ -111,8 +113,13 @@ def _float8(x: Array, kind: Any, saturate: bool) -> Any:
     return np.where(np.isnan(wide), wide, wide.clip(-most, most)).astype(kind)
 
 
-def _powers(x: Array, kind: Any, saturate: bool) -> Any:
+def _powers(x: Array, kind: Any, rounding: str) -> Any:
     """Return the nearest powers of two, of which the smallest stands for 0 and below."""
     wide = x.astype(np.float32)
     least = np.float32(2.0**-127)
-    return np.where(wide < least, least, wide).astype(kind)
+    wide = np.where(wide < least, least, wide)
+    if rounding != "nearest":
+        part, power = np.frexp(wide)
+        up = (part > 0.5) & (rounding == "up")
+        wide = np.where(np.isfinite(wide), np.ldexp(np.float32(1), power - 1 + up), wide)
+    return wide.astype(kind)

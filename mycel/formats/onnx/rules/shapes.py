@@ -199,7 +199,7 @@ def _pad(op: Operation, x: Tensor, pads: Array, value: Any = None, axes: Any = N
 
 
 def padded(op: Operation, x: Tensor, low: Any, high: Any, mode: str, fill: Tensor) -> Tensor:
-    """Return a tensor with more or, for negative amounts, fewer entries at its ends.
+    """Return `x`, for the node `op`, with more or, for negative amounts, fewer entries at its ends.
 
     `low` and `high` are amounts by axis; `mode` says what is added, `fill` the constant.
     """

@@ -134,8 +134,8 @@ def _conv_transpose(op: Operation, x: Tensor, w: Tensor, bias: Any = None) -> Te
         a, b = pads[i], pads[rank + i]
         if wanted or mode in ("SAME_UPPER", "SAME_LOWER"):
             total = full + extra[i] - (wanted[-rank:][i] if wanted else n * s)
-            a = total // 2 if mode != "SAME_UPPER" else total - total // 2
-            a = total - total // 2 if mode == "SAME_LOWER" else total // 2
+            # What is missing is added at the end.
+            a = 0 if total < 0 else total // 2 if mode == "SAME_UPPER" else total - total // 2
             b = total - a
         whole.append(full)
         low.append(-a)
