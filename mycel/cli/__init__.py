@@ -1,4 +1,5 @@
-"""The command line: `mycel train`, `run`, `launch`, `build`, `profile`, `info` and `cache`.
+"""The command line: `mycel train`, `run`, `launch`, `build`, `convert`, `profile`,
+`info` and `cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
 including a full disk (the error is one line), 130 after Ctrl-C.
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
 
-    from mycel.cli import build, launch
+    from mycel.cli import build, convert, launch
 
     launch.add_options(
         commands.add_parser(
@@ -95,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_options(library)
     library.set_defaults(command=build.command)
+
+    other = commands.add_parser("convert", help="write a network in another format: mycel convert net.onnx net.mindir")
+    convert.add_options(other)
+    other.set_defaults(command=convert.command)
 
     profile = commands.add_parser("profile", help="run a script and show what took the time: mycel profile script.py")
     profile.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")

@@ -6,6 +6,7 @@ as any other. Reading executes nothing, and believes no length before the bytes 
 
 from __future__ import annotations
 
+from mycel.formats.converting import convert as convert
 from mycel.formats.loading import load as load
 
-__all__ = ["load"]
+__all__ = ["convert", "load"]

@@ -376,7 +376,7 @@ def _leaky_relu(node: Node, users: Users) -> Optional[Match]:
 
 
 def _attention(node: Node, users: Users) -> Optional[Match]:
-    """The products and the softmax of an attention whose statistics nobody asks for."""
+    """Match an attention whose statistics nobody asks for: its products and its softmax."""
     params = node.params
     q, k, v, *masks = node.inputs
     words = params["operands"]
@@ -406,7 +406,7 @@ _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2)}
 
 
 def _recurrence(node: Node, users: Users) -> Optional[Match]:
-    """A recurrent layer in one direction, whose input is one product."""
+    """Match a recurrent layer in one direction, whose input is one product."""
     mode, masked = node.params["mode"], node.params["masked"]
     steps, again, bias, first, *rest = node.inputs
     if masked or mode not in _GATES or steps.prim is not L.matmul or not node.inputs[0].dtype.is_floating:
