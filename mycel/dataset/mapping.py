@@ -148,9 +148,16 @@ class MapNode(Node):
             return super()._count()
         return self.children[0]._count()
 
+    def _may_share(self, run: Run) -> bool:
+        """Return whether the rows may be made ahead of each other."""
+        return run.ahead and not self.callbacks and config.get_error_samples_mode() is ErrorSamplesMode.RETURN
+
     def _workers(self, run: Run) -> int:
         """Return how many workers were asked for; 0 where rows are made in the thread that asks."""
-        if not run.ahead or self.callbacks or config.get_error_samples_mode() is not ErrorSamplesMode.RETURN:
+        if not self._may_share(run):
+            if run.ahead and (self.num_parallel_workers or 1) > 1:
+                why = "rows that callbacks see, or that may be left out, are made one by one"
+                no_effect("map", "num_parallel_workers", self.num_parallel_workers, why)
             return 0
         if self._apart:
             return self._asked(run) or config.get_num_parallel_workers()
@@ -164,7 +171,7 @@ class MapNode(Node):
 
     def _plan(self, run: Run, skip: int) -> Plan:
         workers = self._workers(run)
-        free = run.ahead and not self.callbacks and self._in_library
+        free = self._may_share(run) and self._in_library
         if not workers and not free:
             return super()._plan(run, skip)
         assert run.scope is not None
@@ -185,11 +192,12 @@ class MapNode(Node):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         mode = config.get_error_samples_mode()
+        workers = self._workers(run)
         if mode is not ErrorSamplesMode.RETURN:
             return drop(self._one_by_one(run, 0, mode), skip)
         if self.callbacks and not run.probes:
             return self._one_by_one(run, skip, mode)
-        if self._workers(run) or (run.ahead and self._in_library):
+        if workers or (run.ahead and self._in_library):
             plan = self._plan(run, skip)
             if plan.is_shared:
                 return self._flow(plan, run)

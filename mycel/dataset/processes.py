@@ -36,7 +36,7 @@ from mycel.dataset.notices import no_effect
 from mycel.dataset.scope import Scope
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
-_GRACE = 0.5
+_GRACE = 0.3
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
@@ -380,17 +380,24 @@ class Crew:
         """Return the numbers of the processes."""
         return [seat.worker.pid for seat in self._seats if seat.worker is not None]
 
-    def close(self) -> None:
-        """End the processes."""
+    def release(self) -> None:
+        """Let the processes end, without waiting for them."""
         with self._lock:
-            if self.closed:
-                return
             self.closed = True
             workers = [seat.worker for seat in self._seats if seat.worker is not None]
         for found in workers:
             found.release()
+
+    def close(self) -> None:
+        """End the processes."""
+        self.release()
+        with self._lock:
+            workers = [seat.worker for seat in self._seats if seat.worker is not None]
+            for seat in self._seats:
+                seat.worker = None
+            descriptor, self.descriptor = self.descriptor, -1
         end = time.monotonic() + _GRACE
         for found in workers:
             found.end(max(0.0, end - time.monotonic()))
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)

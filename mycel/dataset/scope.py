@@ -157,6 +157,9 @@ class Scope:
             self._kept.clear()
         for flow in flows:
             flow.cancel()
+        # All are told before any is waited for.
+        for item in kept:
+            item.release()
         for item in kept:
             item.close()
 

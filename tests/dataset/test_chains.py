@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import mycel.dataset as ds
+from mycel.dataset import config
 
 from .chains import answers
 
@@ -38,6 +39,13 @@ def test_chains(number: int) -> None:
     assert "build" not in found, (program, found)
     unlike = _unlike(wanted, found)
     assert not unlike, (program, {name: (wanted[name], found[name]) for name in unlike})
+
+
+@pytest.mark.parametrize("number", range(0, len(STORED), 5))
+def test_chains_with_workers_give_the_same(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "_workers_were_set", True)
+    monkeypatch.setitem(config._settings, "num_parallel_workers", 2 + number % 3)
+    test_chains(number)
 
 
 def test_chains_reach_every_operation() -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.faults.data COUNT [SEED]`: faults of pipelines, each COUNT times at random.
+"""`python -m tests.faults.data COUNT [SEED [FAULT ...]]`: faults of pipelines, COUNT times each.
 
 Each fault is a function of a generator of random numbers that raises where something is wrong. A
 pipeline with workers (threads or processes) is disturbed: a worker is killed, a function raises,
@@ -186,7 +186,7 @@ def run(name, count, seed):
 
 if __name__ == "__main__":
     many, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    for fault in FAULTS:
+    for fault in sys.argv[3:] or FAULTS:
         begun = time.monotonic()
         worst = run(fault, many, first)
         took = time.monotonic() - begun
