@@ -207,6 +207,17 @@ class Reader:
             wanted -= block.count
         return join(parts) if parts else None
 
+    def some(self, most: int) -> Block | None:
+        """Return the next rows that are there, `most` or fewer, or None after the end."""
+        left = self.left if self.left is not None else next(self.blocks, None)
+        self.left = None
+        return None if left is None else self._first(left, most)
+
+    def _first(self, block: Block, most: int) -> Block:
+        if block.count > most:
+            self.left = block.slice(most, block.count)
+        return block.slice(0, most)
+
 
 def drop(blocks: Iterable[Block], count: int) -> Iterator[Block]:
     """Yield the blocks without their first `count` rows."""

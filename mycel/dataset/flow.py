@@ -35,7 +35,7 @@ Piece = tuple[Any, int, int]
 Work = Callable[[Any, int], Any]
 
 # Bytes of rows that wait for the rows before them.
-MOST_BYTES = 256 << 20
+MOST_BYTES = 128 << 20
 _LAST_WAIT = 2.0
 
 
@@ -114,7 +114,7 @@ class Flow:
         self.pace = pace
         self.light = plan.light
         self.count = max(1, plan.workers)
-        self.window = max(16, 4 * self.count)
+        self.window = max(64, 8 * self.count)
         self.feed = plan.feed(pace)
         self.slots: deque[_Slot] = deque()
         self.number = self.idle = self.held = self.average = 0

@@ -38,16 +38,19 @@ class ZipNode(Node):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         readers = [Reader(child._blocks(run, skip)) for child in self.children]
         while True:
-            parts: list[Block] = []
-            for reader in readers:
-                part = reader.read(run.block)
+            first = readers[0].some(run.block)
+            if first is None:
+                return
+            parts = [first]
+            for reader in readers[1:]:
+                part = reader.read(first.count)
                 if part is None:
                     return
                 parts.append(part)
             count = min(part.count for part in parts)
             columns: list[Column] = [c for part in parts for c in part.slice(0, count).columns]
             yield Block(columns, count)
-            if count < run.block:
+            if count < first.count:
                 return
 
     def _is_endless(self) -> bool:

@@ -39,7 +39,7 @@ class ShuffleNode(Node):
         first = reader.read(self.buffer_size)
         if first is None:
             return
-        upcoming = reader.read(run.block)
+        upcoming = reader.some(run.block)
         if upcoming is None:
             order = random.permutation(first.count)
             for start in range(0, first.count, run.block):
@@ -55,7 +55,7 @@ class ShuffleNode(Node):
                 out.append(buffer[place])
                 buffer[place] = tuple(a.copy() for a in row)
             yield Block.from_rows(out)
-            upcoming = reader.read(run.block)
+            upcoming = reader.some(run.block)
         rest = random.permutation(len(buffer)).tolist()
         for start in range(0, len(rest), run.block):
             yield Block.from_rows([buffer[i] for i in rest[start : start + run.block]])
