@@ -114,6 +114,18 @@ def test_orders_of_colours(monkeypatch):
     compare(monkeypatch, transforms, images(("uint8", "float32")))
 
 
+def test_hue_saturation_and_value(monkeypatch):
+    rng = np.random.default_rng(3)
+    colours = rng.random((9, 40, 3))
+    colours[0], colours[1, :, 1], colours[2, :, 0] = 0.5, colours[1, :, 0], 0
+    wild = rng.normal(size=(5, 6, 3)) * 40
+    wild[1] = np.nan
+    found = [colours, colours.astype(np.float32), np.round(colours, 1), np.round(colours), wild, wild[3:]]
+    compare(monkeypatch, [vision.HsvToRgb(True)], found)
+    compare(monkeypatch, [vision.RgbToHsv(True)], found[:4])
+    compare(monkeypatch, [vision.HsvToRgb(), vision.RgbToHsv()], [image.transpose(2, 0, 1) for image in found[:4]])
+
+
 def test_every_hue(monkeypatch):
     grid = np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3), -1).astype(np.uint8).reshape(52, -1, 3)
     compare(monkeypatch, [vision.AdjustHue(factor) for factor in (0.17, -0.4)], [grid])

@@ -53,7 +53,6 @@ from mycel.dataset.vision.enhance import (
     AutoContrast,
     Equalize,
     GaussianBlur,
-    HsvToRgb,
     RandomAdjustSharpness,
     RandomAutoContrast,
     RandomColor,
@@ -62,7 +61,6 @@ from mycel.dataset.vision.enhance import (
     RandomPosterize,
     RandomSharpness,
     RandomSolarize,
-    RgbToHsv,
 )
 from mycel.dataset.vision.enums import Border, ImageReadMode, Inter
 from mycel.dataset.vision.erasing import CutOut, Erase, RandomErasing
@@ -91,6 +89,7 @@ from mycel.dataset.vision.geometry import (
     ResizedCrop,
     VerticalFlip,
 )
+from mycel.dataset.vision.hsv import HsvToRgb, RgbToHsv
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize

@@ -31,6 +31,7 @@ from mycel.dataset.vision.color import (
 )
 from mycel.dataset.vision.enums import Border
 from mycel.dataset.vision.geometry import beyond
+from mycel.dataset.vision.hsv import hsv_to_rgb
 from mycel.dataset.vision.nests import colouring, filtering
 from mycel.dataset.vision.warp import interval
 
@@ -95,72 +96,6 @@ class AdjustGamma(ImageTransform):
         check_uint8(self, array)
         table = to_uint8(np.trunc((256 - 1e-3) * self.gain * (np.arange(256) / 255) ** self.gamma))
         return looked_up(array, table)
-
-
-def rgb_to_hsv(image: Array) -> Array:
-    """Return hue, saturation and value, from 0 to 1, of colours [..., 3] from 0 to 1."""
-    high, low = image.max(-1), image.min(-1)
-    span = high - low
-    safe = np.where(span == 0, 1, span)
-    r, g, b = ((high - image[..., c]) / safe for c in range(3))
-    hue = np.where(image[..., 0] == high, b - g, np.where(image[..., 1] == high, 2 + r - b, 4 + g - r)) / 6 % 1
-    saturation = span / np.where(high == 0, 1, high)
-    return np.stack([np.where(span == 0, 0, hue), saturation, high], -1)
-
-
-def hsv_to_rgb(image: Array) -> Array:
-    """Return the colours [..., 3] from 0 to 1 of hue, saturation and value."""
-    hue, saturation, value = image[..., 0], image[..., 1], image[..., 2]
-    sector = np.floor(hue * 6)
-    rest = hue * 6 - sector
-    p, q, t = value * (1 - saturation), value * (1 - saturation * rest), value * (1 - saturation * (1 - rest))
-    choice = (sector % 6).astype(np.int64)
-    orders = ((value, t, p), (q, value, p), (p, value, t), (p, q, value), (t, p, value), (value, p, q))
-    return np.stack([np.choose(choice, [order[c] for order in orders]) for c in range(3)], -1)
-
-
-class _ColourSpace(ImageTransform):
-    in_python = True
-    vectorised = False
-
-    def __init__(self, is_hwc: bool = False) -> None:
-        if not isinstance(is_hwc, bool):
-            raise TypeError(f"{type(self).__name__}: is_hwc must be a bool, got {is_hwc!r}")
-        self.is_hwc = is_hwc
-
-    def _apply(self, image: Array) -> Array:
-        raise NotImplementedError(f"{type(self).__name__} must define _apply")
-
-    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-        return False
-
-    def compute(self, array: Array, lead: int) -> Array:
-        axis = -1 if self.is_hwc else -3
-        if array.ndim not in (3, 4) or array.shape[axis] != 3:
-            form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
-            raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
-        moved = np.moveaxis(array.astype(np.float64), axis, -1)
-        return np.ascontiguousarray(np.moveaxis(self._apply(moved), -1, axis))
-
-
-class RgbToHsv(_ColourSpace):
-    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1.
-
-    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
-    """
-
-    def _apply(self, image: Array) -> Array:
-        return rgb_to_hsv(image)
-
-
-class HsvToRgb(_ColourSpace):
-    """Colours, float64 from 0 to 1, of hue, saturation and value.
-
-    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
-    """
-
-    def _apply(self, image: Array) -> Array:
-        return hsv_to_rgb(image)
 
 
 class AdjustHue(ImageTransform):

@@ -18,6 +18,7 @@ from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import ImageTransform, by_routine, check_border, parse_fill, parse_padding, parse_size
 from mycel.dataset.vision.enums import Border, Inter
+from mycel.dataset.vision.nests import resizing
 from mycel.dataset.vision.resize import resize
 from mycel.dataset.vision.taking import Part, mirror, write
 
@@ -143,12 +144,10 @@ def _continued(array: Array, sides: tuple[int, int, int, int], mode: Border) -> 
     height, width = array.shape[:2]
     rows, columns = beyond(height, top, bottom, mode), beyond(width, left, right, mode)
     result = np.empty((len(rows), len(columns), *array.shape[2:]), array.dtype)
-    middle = result[top : top + height]
-    middle[:, left : left + width] = array
-    middle[:, :left] = array[:, columns[:left]]
-    middle[:, left + width :] = array[:, columns[left + width :]]
-    result[:top] = middle[rows[:top]]
-    result[top + height :] = middle[rows[top + height :]]
+    # Elements are moved as bytes.
+    each = array.itemsize * (array.shape[2] if array.ndim == 3 else 1)
+    source, into = (a.reshape(-1).view(np.uint8) for a in (np.ascontiguousarray(array), result))
+    resizing.continued(source, each * width, rows, columns, len(rows), len(columns), left, width, each, into)
     return result
 
 

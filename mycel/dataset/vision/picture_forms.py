@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.vision import color, composition, enhance, erasing, geometry, pictures, resize, warp
+from mycel.dataset.vision import color, composition, enhance, erasing, geometry, hsv, pictures, resize, warp
 from mycel.dataset.vision.base import ImageTransform, picture_forms
 
 if TYPE_CHECKING:
@@ -120,5 +120,5 @@ def _of_arrays(transform: ImageTransform, picture: Picture) -> Any:
     raise TypeError(f"{type(transform).__name__}: takes an array, not a picture; use it after ToTensor or ToNumpy")
 
 
-for _kind in (enhance.RgbToHsv, enhance.HsvToRgb, composition.LinearTransformation):
+for _kind in (hsv.RgbToHsv, hsv.HsvToRgb, composition.LinearTransformation):
     _form(_kind)(_of_arrays)

@@ -5,6 +5,7 @@ from mycel.engines.routines.words import (
     Bytes,
     Const,
     Double,
+    Doubles,
     Elements,
     Floats,
     Int,
@@ -13,6 +14,7 @@ from mycel.engines.routines.words import (
     f64,
     floor,
     i32,
+    i64,
     least,
     most,
     rint,
@@ -181,3 +183,38 @@ def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, 
         result[3 * i] = _choice(k, full, falling, low, low, rising, full)
         result[3 * i + 1] = _choice(k, rising, full, full, falling, low, low)
         result[3 * i + 2] = _choice(k, low, low, rising, full, full, falling)
+
+
+@routine
+def to_hsv(source: Doubles, count: Int, result: Doubles) -> None:
+    """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`."""
+    for i in range(count):
+        red, green, blue = source[3 * i], source[3 * i + 1], source[3 * i + 2]
+        high = most(red, most(green, blue))
+        span = high - least(red, least(green, blue))
+        safe = span if span != 0.0 else f64(1)
+        r, g, b = (high - red) / safe, (high - green) / safe, (high - blue) / safe
+        turn = (b - g if red == high else 2.0 + r - b if green == high else 4.0 + g - r) / 6.0
+        # Hues are from -1/6 to 1.
+        hue = turn + 1.0 if turn < 0.0 else turn
+        result[3 * i] = hue if span != 0.0 else f64(0)
+        result[3 * i + 1] = span / (high if high != 0.0 else f64(1))
+        result[3 * i + 2] = high
+
+
+def _chosen(k: Int, a: Double, b: Double, c: Double, d: Double, e: Double, f: Double) -> Double:
+    return b if k == 1 else c if k == 2 else d if k == 3 else e if k == 4 else f if k == 5 else a
+
+
+@routine
+def from_hsv(source: Doubles, count: Int, result: Doubles) -> None:
+    """Write the colours of `count` hues, saturations and values of `source` to `result`."""
+    for i in range(count):
+        turn, s, v = source[3 * i] * 6.0, source[3 * i + 1], source[3 * i + 2]
+        sector = floor(turn)
+        rest = turn - sector
+        p, q, t = v * (1.0 - s), v * (1.0 - s * rest), v * (1.0 - s * (1.0 - rest))
+        k = i64(sector) % 6
+        result[3 * i] = _chosen(k, v, q, p, p, t, v)
+        result[3 * i + 1] = _chosen(k, t, v, v, q, p, p)
+        result[3 * i + 2] = _chosen(k, p, p, t, v, v, q)

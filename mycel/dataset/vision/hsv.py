@@ -1,0 +1,96 @@
+"""Conversions between colours and hue, saturation and value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.nests import colouring
+from mycel.engines.routines import are_on
+
+# Numbers up to which sectors of hues are integers; those that are not numbers are not below it.
+_LARGE = 1e15
+
+
+def rgb_to_hsv(image: Array) -> Array:
+    """Return hue, saturation and value, from 0 to 1, of colours [..., 3] from 0 to 1."""
+    high, low = image.max(-1), image.min(-1)
+    span = high - low
+    safe = np.where(span == 0, 1, span)
+    r, g, b = ((high - image[..., c]) / safe for c in range(3))
+    hue = np.where(image[..., 0] == high, b - g, np.where(image[..., 1] == high, 2 + r - b, 4 + g - r)) / 6 % 1
+    saturation = span / np.where(high == 0, 1, high)
+    return np.stack([np.where(span == 0, 0, hue), saturation, high], -1)
+
+
+def hsv_to_rgb(image: Array) -> Array:
+    """Return the colours [..., 3] from 0 to 1 of hue, saturation and value."""
+    hue, saturation, value = image[..., 0], image[..., 1], image[..., 2]
+    sector = np.floor(hue * 6)
+    rest = hue * 6 - sector
+    p, q, t = value * (1 - saturation), value * (1 - saturation * rest), value * (1 - saturation * (1 - rest))
+    choice = (sector % 6).astype(np.int64)
+    orders = ((value, t, p), (q, value, p), (p, value, t), (p, q, value), (t, p, value), (value, p, q))
+    return np.stack([np.choose(choice, [order[c] for order in orders]) for c in range(3)], -1)
+
+
+class _ColourSpace(ImageTransform):
+    in_python = True
+    vectorised = False
+
+    def __init__(self, is_hwc: bool = False) -> None:
+        if not isinstance(is_hwc, bool):
+            raise TypeError(f"{type(self).__name__}: is_hwc must be a bool, got {is_hwc!r}")
+        self.is_hwc = is_hwc
+
+    def _apply(self, image: Array) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} must define _apply")
+
+    def _loop(self, colours: Array, count: int, result: Array) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _loop")
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return False
+
+    def compute(self, array: Array, lead: int) -> Array:
+        axis = -1 if self.is_hwc else -3
+        if array.ndim not in (3, 4) or array.shape[axis] != 3:
+            form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
+            raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
+        moved = np.moveaxis(array.astype(np.float64), axis, -1)
+        if array.size and are_on() and np.abs(array).max() < _LARGE:
+            colours = np.ascontiguousarray(moved)
+            result = np.empty(colours.shape)
+            self._loop(colours, result.size // 3, result)
+        else:
+            result = self._apply(moved)
+        return np.ascontiguousarray(np.moveaxis(result, -1, axis))
+
+
+class RgbToHsv(_ColourSpace):
+    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1.
+
+    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
+    """
+
+    def _apply(self, image: Array) -> Array:
+        return rgb_to_hsv(image)
+
+    def _loop(self, colours: Array, count: int, result: Array) -> None:
+        colouring.to_hsv(colours, count, result)
+
+
+class HsvToRgb(_ColourSpace):
+    """Colours, float64 from 0 to 1, of hue, saturation and value.
+
+    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
+    """
+
+    def _apply(self, image: Array) -> Array:
+        return hsv_to_rgb(image)
+
+    def _loop(self, colours: Array, count: int, result: Array) -> None:
+        colouring.from_hsv(colours, count, result)
