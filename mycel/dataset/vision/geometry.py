@@ -146,8 +146,9 @@ def _continued(array: Array, sides: tuple[int, int, int, int], mode: Border) -> 
     result = np.empty((len(rows), len(columns), *array.shape[2:]), array.dtype)
     # Elements are moved as bytes.
     each = array.itemsize * (array.shape[2] if array.ndim == 3 else 1)
+    fixed = each if each <= 4 else 0
     source, into = (a.reshape(-1).view(np.uint8) for a in (np.ascontiguousarray(array), result))
-    resizing.continued(source, each * width, rows, columns, len(rows), len(columns), left, width, each, into)
+    resizing.continued(source, each * width, rows, columns, len(rows), len(columns), left, width, each, fixed, into)
     return result
 
 

@@ -193,22 +193,26 @@ def continued(
     left: Int,
     middle: Int,
     each: Int,
+    fixed: Const,
     result: Bytes,
 ) -> None:
     """Put an image into a larger one, whose other pixels are some of its own.
 
-    * `source`, `pitch`, `each`: the image, and how many bytes a row and a pixel have.
+    * `source`, `pitch`, `each`: the image, and how many bytes a row and a pixel have; `fixed` is
+      the latter, too, where it is small, else 0.
     * `rows`, `columns`, `height`, `width`: the row and column of the image for each of the result.
     * `left`, `middle`: how many columns come before those of the image, and how many it has.
     * `result`: the result.
     """
+    if fixed != 0:
+        each = fixed
     for y in range(height):
         row, into = rows[y] * pitch, y * width * each
         for x in range(left):
-            for i in range(each):
+            for i in range(each if fixed == 0 else fixed):
                 result[into + x * each + i] = source[row + columns[x] * each + i]
         for j in range(middle * each):
             result[into + left * each + j] = source[row + j]
         for z in range(left + middle, width):
-            for k in range(each):
+            for k in range(each if fixed == 0 else fixed):
                 result[into + z * each + k] = source[row + columns[z] * each + k]

@@ -93,6 +93,15 @@ def _edge(
     return within(total >> 15, 0, 255)
 
 
+def _picked(source: Bytes, at: Int, channels: Const, fill: Bytes, result: Bytes, into: Int) -> None:
+    if at < 0:
+        for c in range(channels):
+            result[into + c] = fill[c]
+    else:
+        for n in range(channels):
+            result[into + n] = source[at + n]
+
+
 @routine
 def affine(
     source: Bytes,
@@ -119,23 +128,24 @@ def affine(
     * `rows`, `columns`, `line`, `result`: the result's size, memory for a row, and the result.
     """
     room = rows * columns * channels
+    # A last pixel has none behind it that might be read or written with it.
+    end = height * width * channels - (1 if channels == 3 else 0)
     for y in range(rows):
         if taps == 1:
             for i in range(columns):
                 c, r = (down[y] + along[i]) >> shift, (down[rows + y] + along[columns + i]) >> shift
                 inside = c >= 0 and c < width and r >= 0 and r < height
                 line[i] = (r * width + c) * channels if inside else -1
-            for j in range(columns):
-                at, into = i64(line[j]), (y * columns + j) * channels
-                if at < 0:
-                    for n in range(channels):
-                        result[into + n] = fill[n]
-                elif channels == 3 and at + 4 <= height * width * 3 and into + 4 <= room:
-                    for q in range(4):
+            quick = columns - (1 if y == rows - 1 else 0)
+            for j in range(quick):
+                at, into = line[j], (y * columns + j) * channels
+                if at >= 0 and at + channels <= end:
+                    for q in range(4 if channels == 3 else channels):
                         result[into + q] = source[at + q]
                 else:
-                    for n in range(channels):
-                        result[into + n] = source[at + n]
+                    _picked(source, at, channels, fill, result, into)
+            for k in range(quick, columns):
+                _picked(source, line[k], channels, fill, result, (y * columns + k) * channels)
         else:
             for x in range(columns):
                 column = (down[y] + along[x]) >> shift
