@@ -66,9 +66,8 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is outside
     of training. The suffix is added to a `file_name` without it. `enc_key` and `enc_mode` encrypt a
     "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
-    ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `load` does not: for
-    networks of fixed sizes made of products, convolutions and pools of two dimensions,
-    normalisations, reductions and element-wise operations (`mindspore_export`).
+    ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `mycel.load` as well
+    (`mindspore_export`).
 
     Raises CompileError if the network is not one graph, Unsupported if it has no form in the file,
     ValueError and TypeError for arguments that do not fit.

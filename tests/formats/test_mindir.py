@@ -47,6 +47,16 @@ def test_a_file_of_mindspore_gives_what_it_gives_there(name, tmp_path):
             np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_read_is_written_for_mindspore_again(name, tmp_path):
+    net = loaded(name, tmp_path)
+    inputs, (wanted, _) = values_of(name)
+    path = str(tmp_path / "again")
+    ms.export(net, *inputs, file_name=path, file_format="MINDIR", for_mindspore=True)
+    for got, want in zip(flatten(ms.load(f"{path}.mindir")(*inputs))[0], wanted):
+        np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-4, atol=1e-5)
+
+
 def test_ten_networks_are_there():
     assert len(NAMES) >= 10
 

@@ -48,6 +48,10 @@ def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
     return operations.LSTM(**given)(x, h, c, w)
 
 
+def _to_tensor(attributes: Mapping[str, Any], x: Any, kind: Any = None) -> Any:
+    return _cast(attributes, x, 43 if kind is None else kind)
+
+
 def _round(attributes: Mapping[str, Any], x: Any, decimals: Any = 0) -> Any:
     return ops.round(x, decimals=decimals)
 
@@ -64,7 +68,10 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "LSTM": _lstm,
     "MakeTuple": _make_tuple,
     "Round": _round,
+    "make_list": _make_list,
+    "make_tuple": _make_tuple,
     "MakeList": _make_list,
+    "ScalarToTensor": _to_tensor,
     "TensorMove": _first,
     "TupleGetItem": _get,
     "ListGetItem": _get,
