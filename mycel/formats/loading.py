@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Optional
 
 from mycel.cells.cell import Cell
-from mycel.formats import mindir
+from mycel.formats import mindir, tflite
 from mycel.train.encryption import is_encrypted
 from mycel.train.graph_file import MAGIC
 from mycel.train.mindir import load as load_own
@@ -18,8 +19,8 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
     """Return the network in a file as a Cell; `nn.GraphCell` takes this Cell, too.
 
     A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's; an ".onnx" file is an
-    ONNX model (`mycel.formats.onnx.load`). `dec_key` and `dec_mode`
-    are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError for a file
+    ONNX model (`mycel.formats.onnx.load`), and a ".tflite" file TensorFlow Lite's. `dec_key` and
+    `dec_mode` are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError for a file
     that is missing, damaged or of another format, and Unsupported, naming the operator, for a
     network that Mycel cannot compute.
 
@@ -29,22 +30,27 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
     >>> ms.load(path)(ms.Tensor([3.0])).asnumpy()
     array([9.], dtype=float32)
     """
-    path = os.fspath(file_name) if isinstance(file_name, (str, os.PathLike)) else ""
-    if str(path).endswith(".onnx"):
-        # The rules of some two hundred operators.
-        from mycel.formats import onnx
-
-        for name in kwargs:
-            raise TypeError(f"load: unknown argument {name!r} for an ONNX model")
-        return onnx.load(path)
-    if path and _is_theirs(path):
+    reader = _reader(os.fspath(file_name)) if isinstance(file_name, (str, os.PathLike)) else None
+    if reader is not None:
         for name in kwargs:
             if name not in ("dec_key", "dec_mode"):
                 raise TypeError(f"load: unknown argument {name!r}")
         if kwargs.get("dec_key") is not None:
-            raise ValueError(f"load: {path} is not encrypted; leave dec_key out")
-        return mindir.load(file_name)
+            raise ValueError(f"load: {os.fspath(file_name)} is not encrypted; leave dec_key out")
+        return reader(file_name)
     return load_own(file_name, **kwargs)
+
+
+def _reader(path: Any) -> Optional[Callable[[Any], Cell]]:
+    """Return what reads a file that is not Mycel's own."""
+    if str(path).endswith(".onnx"):
+        # The rules of some two hundred operators.
+        from mycel.formats import onnx
+
+        return onnx.load
+    if str(path).endswith(".tflite") and os.path.isfile(path):
+        return tflite.load
+    return mindir.load if _is_theirs(path) else None
 
 
 def _is_theirs(path: Any) -> bool:

@@ -1,0 +1,151 @@
+"""The tables in TensorFlow Lite's files, as records.
+
+A file is a FlatBuffer with the identifier TFL3: operators by codes, buffers of bytes, and graphs of
+tensors, of which operators take some and give others. A tensor with a buffer is a constant; one
+with scales is quantised: it stands for ``(value - zero point) * scale``, for each place along an
+axis where there are several.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.base.flatbuffers import FlatBufferError, Table, root
+
+__all__ = ["Graph", "Operator", "TFLiteError", "Tensor", "graph_of"]
+
+_KINDS = {
+    0: "float32",
+    1: "float16",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    6: "bool",
+    7: "int16",
+    9: "int8",
+    10: "float64",
+    15: "uint32",
+    16: "uint16",
+}
+
+
+class TFLiteError(ValueError):
+    """The error for a file that is no TensorFlow Lite model."""
+
+
+@dataclass
+class Tensor:
+    """A value: its name, sizes, element type, bytes if it is a constant, and quantisation."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    content: Optional[bytes]
+    scales: tuple[float, ...]
+    zeros: tuple[int, ...]
+    axis: int
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether its integers stand for real numbers."""
+        return bool(self.scales) and self.kind in ("int8", "uint8", "int16", "int32")
+
+    def array(self) -> NDArray[Any]:
+        """Return the values of a constant; raise TFLiteError where bytes and shape do not agree."""
+        content = self.content or b""
+        kind = np.dtype(self.kind)
+        if any(d < 0 for d in self.shape) or len(content) != math.prod(self.shape) * kind.itemsize:
+            raise TFLiteError(
+                f"tensor {self.name!r} has {len(content)} bytes, not those of {self.kind}{list(self.shape)}"
+            )
+        if self.kind == "bool":
+            return np.asarray(np.frombuffer(content, np.uint8) != 0).reshape(self.shape)
+        return np.array(np.frombuffer(content, kind)).reshape(self.shape)
+
+
+@dataclass
+class Operator:
+    """The application of an operator, by its code, to tensors by number; -1 is none."""
+
+    code: int
+    custom: str
+    inputs: list[int]
+    outputs: list[int]
+    options: Optional[Table]
+
+    def option(self, field: int, form: str = "<b", default: int = 0) -> int:
+        """Return a number among the options."""
+        return default if self.options is None else self.options.number(field, form, default)
+
+
+@dataclass
+class Graph:
+    """The main graph of a file."""
+
+    tensors: list[Tensor]
+    operators: list[Operator]
+    inputs: list[int]
+    outputs: list[int]
+
+
+def graph_of(content: bytes) -> Graph:
+    """Return the graph in a file's content; raise TFLiteError for anything else."""
+    if content[4:8] != b"TFL3":
+        raise TFLiteError("it is no TensorFlow Lite model: its identifier is not TFL3")
+    try:
+        return _graph(root(content))
+    except FlatBufferError as error:
+        raise TFLiteError(f"it is damaged: {error}") from None
+
+
+def _graph(model: Table) -> Graph:
+    codes = [(max(c.number(0, "<b"), c.number(3)), c.text(1)) for c in model.tables(1)]
+    graphs = model.tables(2)
+    if len(graphs) != 1:
+        raise TFLiteError(f"it has {len(graphs)} graphs, and one is supported")
+    buffers = model.tables(4)
+    (graph,) = graphs
+    tensors = [_tensor(t, buffers) for t in graph.tables(0)]
+    operators = []
+    for o in graph.tables(3):
+        index = o.number(0, "<I")
+        if index >= len(codes):
+            raise TFLiteError(f"an operator has the code number {index} of {len(codes)}")
+        operators.append(Operator(*codes[index], o.numbers(1), o.numbers(2), o.table(4)))
+    made = Graph(tensors, operators, graph.numbers(1), graph.numbers(2))
+    for numbers in (made.inputs, made.outputs, *(p for o in operators for p in (o.inputs, o.outputs))):
+        if any(not -1 <= n < len(tensors) for n in numbers):
+            raise TFLiteError(f"a tensor is named by the number {max(numbers)} of {len(tensors)}")
+    return made
+
+
+def _tensor(table: Table, buffers: list[Table]) -> Tensor:
+    kind, number, name = table.number(1, "<b"), table.number(2, "<I"), table.text(3)
+    if kind not in _KINDS:
+        raise TFLiteError(f"tensor {name!r} has elements of type {kind}, which is not supported")
+    if number >= len(buffers):
+        raise TFLiteError(f"tensor {name!r} has the buffer {number} of {len(buffers)}")
+    if buffers[number].number(1, "<Q") > 1:
+        raise TFLiteError(f"tensor {name!r} lies behind the model, which is not supported")
+    content = buffers[number].data(0)
+    if table.table(6) is not None:
+        raise TFLiteError(f"tensor {name!r} is sparse, which is not supported")
+    found, shape = table.table(4), tuple(table.numbers(0))
+    scales: tuple[float, ...] = ()
+    zeros: tuple[int, ...] = ()
+    axis = 0
+    if found is not None:
+        scales, zeros = tuple(found.numbers(2, "f")), tuple(found.numbers(3, "q"))
+        axis = found.number(6)
+        if len(zeros) not in (0, len(scales)) or not all(math.isfinite(s) and s > 0 for s in scales):
+            raise TFLiteError(f"tensor {name!r} has a quantisation of {len(scales)} scales, {len(zeros)} zero points")
+        if len(scales) > 1 and not (0 <= axis < len(shape) and shape[axis] == len(scales)):
+            raise TFLiteError(f"tensor {name!r} has {len(scales)} scales along axis {axis} of {list(shape)}")
+        zeros = zeros or (0,) * len(scales)
+    empty = math.prod(max(d, 0) for d in shape) == 0
+    return Tensor(name, shape, _KINDS[kind], content if content or empty and number else None, scales, zeros, axis)
