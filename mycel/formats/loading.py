@@ -20,9 +20,9 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
 
     A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's; an ".onnx" file is an
     ONNX model (`mycel.formats.onnx.load`), and a ".tflite" file TensorFlow Lite's. `dec_key` and
-    `dec_mode` are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError for a file
-    that is missing, damaged or of another format, and Unsupported, naming the operator, for a
-    network that Mycel cannot compute.
+    `dec_mode` are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError
+    for a file that is missing, damaged or of another format, and Unsupported, naming the operator,
+    for a network that Mycel cannot compute.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
