@@ -122,7 +122,8 @@ def _searched(problem: Problem, way: _Way) -> Answer:
     best = min(fitting, key=problem.seconds)
     if way.polish:
         # What was found without a start has not been improved yet.
-        best = min([improved(problem, c) for c in (fitting[0], best)], key=problem.seconds)
+        kept = [best] if best is fitting[0] else [fitting[0], best]
+        best = min([improved(problem, c) for c in kept], key=problem.seconds)
     answer = replace(
         _answer(problem, best, False), starts=tuple([None if c is None else problem.seconds(c) for c in named])
     )
