@@ -73,7 +73,9 @@ OPTIONS: dict[str, Option] = {
     "memory_optimize_level": Option(
         None, "buffers are always planned by liveness", _TEXT, ("O0", "O1"), wrong=ValueError
     ),
-    "memory_offload": Option(None, "there is one memory", _TEXT, ("ON", "OFF"), wrong=ValueError),
+    "memory_offload": Option(
+        None, "values stay in the memory of the engine, mostly the host's", _TEXT, ("ON", "OFF"), wrong=ValueError
+    ),
     "enable_dump": Option(False, "there is no Ascend device to dump from", _BOOL),
     "save_dump_path": Option(None, "there is no Ascend device to dump from", _TEXT),
     "env_config_path": Option("", "there is no Ascend runtime", _TEXT, file=True),

@@ -15,6 +15,7 @@ from typing import Any, Optional, TypeVar, Union
 
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.notes import asked_for_host
 from mycel.core.precision import Precision
 from mycel.core.tensor import Tensor
 from mycel.ir.strategies import Strategy, divisions, note_unused, plan_of
@@ -239,7 +240,8 @@ class CellExtras:
         self._cast_to = None if kind is None else Precision(kind)
 
     def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
-        """Do nothing: values kept for the backward pass are in the host's memory already.
+        """Do nothing: values kept for the backward pass are in the memory of the engine, which says
+        so once; mostly that is the host's.
 
         `register_saved_tensors_hooks` can put them elsewhere. Raises ValueError for a
         `backward_prefetch` that is neither "Auto" nor an integer of at least 0.
@@ -250,6 +252,7 @@ class CellExtras:
             raise ValueError(
                 f'offload: backward_prefetch must be "Auto" or an integer from 0 on, not {backward_prefetch!r}'
             )
+        asked_for_host("Cell.offload")
 
     # Marks for clusters.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.base import arguments
-from mycel.base.notes import without_effect
+from mycel.base.notes import asked_for_host
 from mycel.common.markers import jit_class as ms_class
 from mycel.compiled.jit import jit as ms_function
 
@@ -44,8 +44,8 @@ _offload: dict[str, Any] = dict(_OFFLOAD)
 def set_offload_context(offload_config: dict[str, Any]) -> None:
     """Set where parameters are kept that a device has no room for, which has no effect.
 
-    There is one memory. Raises TypeError unless the settings are a dict of values of their types,
-    ValueError for a setting that there is not.
+    Values stay in the memory of the engine, which says so once. Raises TypeError unless the
+    settings are a dict of values of their types, ValueError for a setting that there is not.
 
     >>> set_offload_context({"hbm_ratio": 0.5})
     >>> get_offload_context()["hbm_ratio"]
@@ -57,7 +57,7 @@ def set_offload_context(offload_config: dict[str, Any]) -> None:
             raise ValueError(f"{function}: there is no setting {name!r}; the names are {', '.join(_OFFLOAD)}")
         kind = type(_OFFLOAD[name])
         arguments.instance(function, name, value, (int, float) if kind is float else kind)
-        without_effect(f"{function}({name}=...)", "there is one memory")
+        asked_for_host(f"{function}({name}=...)")
     _offload.update(offload_config)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.notes import asked_for_host
 from mycel.core import eager, views
 from mycel.core.parameter_marks import Mark, fusion, is_flag, sizes, whole_number
 from mycel.core.tensor import Tensor
@@ -105,6 +106,8 @@ class Parameter(Tensor):
         arguments.instance("Parameter", "storage_format", storage_format, str)
         if device is not None and device not in ("CPU", "Remote"):
             raise arguments.wrong_value("Parameter", "device", "None, 'CPU' or 'Remote'", device)
+        if device is not None:
+            asked_for_host(f"Parameter(device={device!r})")
         self.requires_grad = requires_grad
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer

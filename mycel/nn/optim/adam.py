@@ -20,6 +20,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.notes import asked_for_host
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.nn.optim.optimizer import Optimizer
@@ -95,6 +96,8 @@ class Adam(Optimizer):
             raise ValueError(f"{name}: use_amsgrad does not go with use_nesterov, use_lazy or use_offload")
         self.beta1, self.beta2, self.eps = _checked(name, beta1, beta2, eps)
         self.use_nesterov, self.use_amsgrad, self.use_locking = use_nesterov, use_amsgrad, use_locking
+        if kwargs.get("use_offload"):
+            asked_for_host(f"{name}(use_offload=True)")
         self.use_lazy, self.use_offload = kwargs.get("use_lazy", False), kwargs.get("use_offload", False)
         self.beta1_power, self.beta2_power = _power("beta1_power"), _power("beta2_power")
         self.moment1 = self.states("moment1")
@@ -147,6 +150,8 @@ class _DenseAdam(Adam):
     `weight_decay` and `loss_scale` are those of `Adam`.
     """
 
+    _wants_host = False
+
     def __init__(
         self,
         params: Any,
@@ -160,6 +165,8 @@ class _DenseAdam(Adam):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
+        if self._wants_host:
+            asked_for_host(type(self).__name__)
 
 
 class LazyAdam(_DenseAdam):
@@ -173,14 +180,16 @@ class LazyAdam(_DenseAdam):
 
 
 class AdamOffload(_DenseAdam):
-    """Adam whose step is computed on the host; it is `Adam`, with its arguments, since everything
-    is computed there.
+    """Adam whose step is computed on the host; it is `Adam`, with its arguments, and computes where
+    the engine does, which says so once. Mostly that is the host.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
     >>> _ = ms.nn.AdamOffload([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
     array([0.5], dtype=float32)
     """
+
+    _wants_host = True
 
 
 class _Decoupled(Optimizer):
