@@ -74,7 +74,7 @@ OPTIONS: dict[str, Option] = {
         None, "buffers are always planned by liveness", _TEXT, ("O0", "O1"), wrong=ValueError
     ),
     "memory_offload": Option(
-        None, "values stay in the memory of the engine, mostly the host's", _TEXT, ("ON", "OFF"), wrong=ValueError
+        None, "values stay in the engine's memory, mostly the host's", _TEXT, ("ON", "OFF"), wrong=ValueError
     ),
     "enable_dump": Option(False, "there is no Ascend device to dump from", _BOOL),
     "save_dump_path": Option(None, "there is no Ascend device to dump from", _TEXT),
