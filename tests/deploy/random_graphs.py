@@ -105,7 +105,7 @@ def runner(target: str, folder: Path) -> Run:
         compiler, emulator = EMULATED[target]
         library.write(folder)
         (folder / "main.c").write_text(_program(library))
-        subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o"], cwd=folder, check=True)
+        subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o", "-lm"], cwd=folder, check=True)
         return _ran([emulator, "./f"], library, arrays, folder)
 
     if target in EMULATED:
