@@ -16,12 +16,13 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor
 from mycel.ir.graph import Graph, Node
 from mycel.prims import elementwise as E
 from mycel.prims.conv import conv
 from mycel.prims.normalization import softmax
-from mycel.prims.quantisation import fake_quant
+from mycel.prims.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.observing import METHODS, Observer
 from mycel.quantisation.rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
@@ -171,6 +172,8 @@ class Batches:
         row = batch if isinstance(batch, (tuple, list)) else (batch,)
         if not all(isinstance(v, (Tensor, np.ndarray)) for v in row):
             raise TypeError(f"quantise: a batch must be a tensor or a tuple of them, not {batch!r:.80}")
+        if any(v.ndim and not v.shape[0] for v in row):
+            raise ValueError("quantise: a batch has no rows; leave it out")
         return tuple(v if isinstance(v, Tensor) else Tensor.from_numpy(np.ascontiguousarray(v)) for v in row)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
@@ -258,6 +261,12 @@ def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
     """Return the network of integers of a graph of rounded values."""
     small = lowered(rounded, given.rounding, given.integer_ends)
     floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]
+    if not any(n.prim in (quantize, int_conv, int_matmul, requantize) for n in small.graph.nodes):
+        reasons = f": {'; '.join(floats)}" if floats else ""
+        raise Unsupported(
+            "quantise: nothing of the network is computed with integers; convolutions, products, sums, averages and "
+            f"what follows them are, in float32{reasons}"
+        )
     bits = [bits_of(n.inputs[1]) for n in weights_of(rounded)]
     report = Report(constant_bytes(small.graph), constant_bytes(model.graph), floats, bits)
     simulated = LoadedGraph(replace(model, graph=rounded))

@@ -9,6 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
+from mycel.base.errors import Unsupported
 from mycel.deploy import build
 from mycel.quantisation import Refused, quantise
 from tests.quantisation.digits import IMAGES, accuracy, trained
@@ -141,9 +142,30 @@ def test_what_cannot_be_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             quantise(net, x, **arguments)
+    with pytest.raises(ValueError, match="a batch has no rows"):
+        quantise(net, x[:0])
+    with pytest.raises(Unsupported, match="it is of float64; networks of float32 become integers"):
+        quantise(nn.Dense(4, 2, dtype=ms.float64), x.astype(np.float64))
+    with pytest.raises(Unsupported, match="nothing of the network is computed with integers"):
+        quantise(nn.ReLU(), x)
     with pytest.raises(ValueError, match="data has no batch"):
         quantise(net, [])
     with pytest.raises(TypeError, match="a batch must be a tensor"):
         quantise(net, [3])
     with pytest.raises(ValueError, match="infinity or NaN"):
         quantise(net, np.full((2, 4), np.nan, np.float32))
+
+
+def test_what_stays_in_floats_is_listed() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype(np.float32)
+    made = quantise(nn.SequentialCell(nn.Dense(4, 4), Sequence()), x)
+    assert len(made.report.floats) == 1 and "no arithmetic of steps" in made.report.floats[0]
+
+
+class Sequence(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRU(4, 3, batch_first=True)
+
+    def construct(self, x: Any) -> Any:
+        return self.cell(x)[0]

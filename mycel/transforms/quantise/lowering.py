@@ -16,12 +16,14 @@ import numpy as np
 
 from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, at, input_node
+from mycel.ir.types import TensorType
 from mycel.prims import shape as S
 from mycel.prims.base import constant
 from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
+from mycel.prims.recurrence import recurrence
 from mycel.transforms.quantise import arithmetic as A
 from mycel.transforms.quantise.arithmetic import Steps, Total
 from mycel.transforms.quantise.freezing import array_of, literal
@@ -96,8 +98,16 @@ class _Lowering:
                 outputs.append(self.value(node))
         self.result.graph = Graph(self.inputs, outputs, self.graph.name)
         for node in self.result.graph.nodes:
-            if node.prim in (conv, matmul) and node.dtype is float32:
-                self.result.floats.append((node, "an operand has no scale, or its sums may not fit in 32 bits"))
+            types = node.type if isinstance(node.type, tuple) else (node.type,)
+            if node.prim is None or not any(isinstance(t, TensorType) and t.dtype.is_floating for t in types):
+                continue
+            if node.prim in (conv, matmul):
+                reason = "an operand has no scale, or its sums may not fit in 32 bits"
+                if node.dtype is not float32:
+                    reason = f"it is of {node.dtype.name}; networks of float32 become integers"
+                self.result.floats.append((node, reason))
+            elif node.prim.work is not None or node.prim is recurrence:
+                self.result.floats.append((node, "no arithmetic of steps"))
         return self.result
 
     def value(self, node: Node) -> Node:
