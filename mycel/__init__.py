@@ -192,6 +192,7 @@ _RUNTIME = (
 )
 _OTHERS = {
     "mycel.formats.loading": "load",
+    "mycel.train.diverging": "diverge",
     "mycel.train.mindir": "load_mindir save_mindir",
     "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
     "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",

@@ -185,6 +185,7 @@ from mycel.train import save_checkpoint as save_checkpoint
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform
 from mycel.train.distributed_checkpoints import transform_checkpoint_by_rank as transform_checkpoint_by_rank
 from mycel.train.distributed_checkpoints import transform_checkpoints as transform_checkpoints
+from mycel.train.diverging import diverge as diverge
 from mycel.train.mindir import load_mindir as load_mindir
 from mycel.train.mindir import save_mindir as save_mindir
 from mycel.train.strategies import merge_pipeline_strategys as merge_pipeline_strategys
