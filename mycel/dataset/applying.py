@@ -201,6 +201,6 @@ def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: K
         return None
     try:
         return [operation.apply_block(block, keys)]
-    except (ValueError, TypeError, IndexError):
+    except Exception:
         # Row by row, the same error comes with the number of its row.
         return None
