@@ -47,6 +47,10 @@ def as_columns(result: Any) -> tuple[Array, ...]:
     return tuple([as_array(value) for value in as_values(result)])
 
 
+# Bytes of a row for which calling a routine takes as long as the work of an operation on blocks.
+_SMALL = 1 << 13
+
+
 class Applied:
     """The `operations` of a `map` on some columns: `inputs` and `outputs` by name.
 
@@ -91,7 +95,7 @@ class Applied:
         while left:
             number, operation = left.pop()
             if isinstance(operation, Chain):
-                found = operation.apply(columns, block.count, keys)
+                found = None if _better_stacked(operation, columns) else operation.apply(columns, block.count, keys)
                 if found is None:
                     left += reversed(list(enumerate(operation.operations, number)))
                 else:
@@ -181,6 +185,14 @@ def _as_it_takes(operation: Callable[..., Any], columns: list[Column]) -> list[C
         [as_array(value) if is_picture(value) else value for value in column] if isinstance(column, list) else column
         for column in columns
     ]
+
+
+def _better_stacked(chain: Chain, columns: Sequence[Column]) -> bool:
+    """Return whether operations on whole blocks take less time than a routine for each row."""
+    if len(columns) != 1 or not isinstance(columns[0], np.ndarray) or len(columns[0]) < 8:
+        return False
+    small = columns[0].nbytes <= _SMALL * len(columns[0])
+    return small and all(getattr(operation, "vectorised", False) for operation in chain.operations)
 
 
 def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
