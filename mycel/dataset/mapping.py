@@ -136,7 +136,7 @@ class MapNode(Node):
         # Whether no function of the user's is called, so that threads may share the operations.
         self._in_library = all(map(_in_library, self.operations))
         if self._in_library and all(op.vectorised for op in self.operations if isinstance(op, Transform)):
-            self.first_piece = 8
+            self.first_piece = 32
         if python_multiprocessing and self._in_library:
             no_effect("map", "python_multiprocessing", True, "transforms of the library run in threads")
 
