@@ -273,3 +273,13 @@ def test_names_of_mindspore() -> None:
         compat.uninstall()
     assert package.Vocab is T.Vocab and ds.text is T
     assert transforms.BertTokenizer is T.BertTokenizer and utils.to_str is T.to_str and utils.Vocab is T.Vocab
+
+
+def test_blanks_are_those_of_unicode():
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    from mycel.dataset.text.characters import is_space
+
+    blanks = [place for place, character in enumerate(every) if is_space(character)]
+    ends = zip([-1, *blanks], [*blanks, len(every)])
+    expected = [(first + 1, last) for first, last in ends if first + 1 < last]
+    assert T.WhitespaceTokenizer().spans(every) == expected

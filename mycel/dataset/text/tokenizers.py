@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.text.base import Span, TextTransform, Tokenizer, check_type
 from mycel.dataset.text.characters import is_space, script
+
+# Python counts four separators as blanks that Unicode's White_Space does not have.
+_WORDS = re.compile(r"(?:\S|[\x1c-\x1f])+")
 
 
 class WhitespaceTokenizer(Tokenizer):
@@ -25,7 +29,7 @@ class WhitespaceTokenizer(Tokenizer):
     """
 
     def spans(self, text: str) -> list[Span]:
-        return [span for span, blank in _runs(text, is_space) if not blank]
+        return [word.span() for word in _WORDS.finditer(text)]
 
 
 class UnicodeCharTokenizer(Tokenizer):
@@ -56,7 +60,8 @@ class UnicodeScriptTokenizer(Tokenizer):
         self.keep_whitespace = keep_whitespace
 
     def spans(self, text: str) -> list[Span]:
-        runs = _runs(text, lambda character: (script(character), is_space(character)))
+        kinds = {character: (script(character), is_space(character)) for character in set(text)}
+        runs = _runs(text, kinds.__getitem__)
         return [span for span, (_, blank) in runs if self.keep_whitespace or not blank]
 
 
@@ -64,7 +69,7 @@ def _runs(text: str, key: Callable[[str], Any]) -> Iterable[tuple[Span, Any]]:
     """Return the longest runs of characters with equal keys, and their keys."""
     start = 0
     for value, group in groupby(text, key):
-        end = start + sum(1 for _ in group)
+        end = start + len(list(group))
         yield (start, end), value
         start = end
 
