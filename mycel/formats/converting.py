@@ -18,7 +18,7 @@ from mycel.base.errors import Unsupported
 from mycel.base.tree import flatten
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.formats import onnx
+from mycel.formats import onnx, tflite
 from mycel.formats.loading import load
 from mycel.formats.mindir.messages import TENSOR_KINDS
 from mycel.formats.mindir.network import MindIRGraph
@@ -97,9 +97,15 @@ def _counted(net: Any) -> Mapping[str, int]:
     return counts
 
 
+def _tflite_inputs(net: Any) -> list[Input]:
+    given = [net.graph.tensors[number] for number in net.graph.inputs]
+    return [Input(t.name, from_any(t.kind), tuple(None if d < 0 else d for d in t.shape)) for t in given]
+
+
 READERS: dict[str, Reader] = {
     ".mindir": Reader(load, _mindir_inputs, _counted),
     ".onnx": Reader(onnx.load, _onnx_inputs, lambda net: net.mapped),
+    ".tflite": Reader(tflite.load, _tflite_inputs, lambda net: net.mapped),
 }
 # The formats that are written, as `export` names them.
 WRITERS: dict[str, str] = {".mindir": "MINDIR", ".onnx": "ONNX"}

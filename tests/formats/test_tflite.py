@@ -10,6 +10,7 @@ from mycel import nn
 from mycel.base.errors import Unsupported
 from mycel.base.flatbuffers import FlatBufferError, root
 from mycel.base.tree import flatten
+from mycel.formats.converting import convert
 from mycel.formats.tflite.schema import TFLiteError, graph_of
 
 SAMPLES = Path(__file__).parent.parent / "data" / "tflite"
@@ -78,3 +79,8 @@ def test_offsets_stay_inside_of_the_buffer():
         root(b"\xff\xff\xff\x7fTFL3")
     with pytest.raises(FlatBufferError, match="points to byte"):
         root(b"")
+
+
+def test_it_is_converted_with_a_report(tmp_path):
+    report = convert(str(SAMPLES / "residual_int8.tflite"), str(tmp_path / "a.mindir"))
+    assert report.read["CONV_2D"] == 2 and report.difference == 0

@@ -31,7 +31,7 @@ def load(file_name: Any) -> TFLiteGraph:
     """Return the network in a TensorFlow Lite file as a Cell.
 
     Raises TFLiteError for a file that is no such model or damaged, and Unsupported, naming the
-    operator by its code, for one that Mycel cannot compute.
+    operator, for one that Mycel cannot compute.
     """
     path = os.fspath(file_name)
     with open(path, "rb") as file:
@@ -69,11 +69,10 @@ class TFLiteGraph(Cell):
                 self.known[number] = Tensor.from_numpy(np.asarray(_real_values(info, array)))
         for o in graph.operators:
             if o.code not in RULES:
-                word = f" ({o.custom})" if o.custom else ""
-                raise Unsupported(f"load: the operator with code {o.code}{word} of TensorFlow Lite is not supported")
+                raise Unsupported(f"load: the operator {o.name} of TensorFlow Lite is not supported")
             for k in CONSTANTS.get(o.code, ()):
                 if k < len(o.inputs) and o.inputs[k] >= 0 and o.inputs[k] not in self.known:
-                    raise Unsupported(f"load: input {k} of the operator with code {o.code} must be a constant")
+                    raise Unsupported(f"load: input {k} of the operator {o.name} must be a constant")
         self.compiled_run = Jit(self.run)
 
     def construct(self, *inputs: Any) -> Any:
@@ -102,6 +101,14 @@ class TFLiteGraph(Cell):
         results = [_quantised(graph.tensors[n], values[n]) for n in graph.outputs]
         return results[0] if len(results) == 1 else tuple(results)
 
+    @property
+    def mapped(self) -> dict[str, int]:
+        """How many there are of each operator."""
+        found: dict[str, int] = {}
+        for o in self.graph.operators:
+            found[o.name] = found.get(o.name, 0) + 1
+        return found
+
     def extend_repr(self) -> str:
         """Return the numbers of inputs and operators."""
         return f"{len(self.graph.inputs)} inputs, {len(self.graph.operators)} operators"
@@ -111,7 +118,7 @@ def _input(o: Operator, values: dict[int, Any], number: int) -> Optional[Any]:
     if number == -1:
         return None
     if number not in values:
-        raise TFLiteError(f"the operator with code {o.code} uses tensor {number}, which nothing computes")
+        raise TFLiteError(f"the operator {o.name} uses tensor {number}, which nothing computes")
     return values[number]
 
 
