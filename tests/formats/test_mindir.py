@@ -13,6 +13,7 @@ from mycel.base.tree import flatten
 from mycel.base.wire import field
 from mycel.formats.mindir.messages import DEEPEST, MindIRError, model_of
 
+CHECKED = {"load": "MindSpore"}
 SAMPLES = Path(__file__).parent.parent / "data" / "mindir"
 NAMES = sorted(p.name.split(".")[0] for p in SAMPLES.glob("*.gz"))
 
