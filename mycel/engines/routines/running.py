@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.remembered import Remembered
 from mycel.engines import base
-from mycel.engines.routines.translate import ARRAYS, ELEMENTS, definition, translate
+from mycel.engines.routines.elements import ARRAYS, ELEMENTS
 
 __all__ = ["Routine", "are_on", "routine"]
 
@@ -69,6 +69,9 @@ class Routine:
     def parameters(self) -> list[tuple[str, str]]:
         """Return the parameters' names, with the words that annotate them."""
         if not self._parameters:
+            # The translator is imported where it is needed first.
+            from mycel.engines.routines.translate import definition
+
             arguments = definition(self.function).args.args
             self._parameters = [(a.arg, getattr(a.annotation, "id", "")) for a in arguments]
         return self._parameters
@@ -121,6 +124,8 @@ class Routine:
                 types.append(_NUMBERS[word][1])
             else:
                 constants[name] = known.pop(0)
+        from mycel.engines.routines.translate import translate
+
         text = translate(self.function, "NAME", arrays, numbers, constants)
         name = f"mycel_{self.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         return text.replace("@NAME(", f"@{name}("), name, types
