@@ -336,8 +336,10 @@ class Writer:
         return self.apply("MakeTuple", names, tuple(kinds), function=False), tuple(kinds)
 
     def chosen(self, condition: str, true: Sequence[str], false: Sequence[str], kinds: Sequence[Any]) -> str:
-        """Call one of two functions, each given as its name and its arguments; return the result's
-        name.
+        """Call one of two functions, and return the result's name.
+
+        `true` and `false` are each a function's name and its arguments, of which `condition`
+        chooses one; `kinds` are the types of the results.
         """
         parts = [
             self.apply("Partial", part, None, function=False, side_effect_propagate=1) if len(part) > 1 else part[0]

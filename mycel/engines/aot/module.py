@@ -165,7 +165,11 @@ class _Writer:
         return slots, body
 
     def function(self, shared: Shared, kernel: Kernel, contents: Sequence[str], extent: int) -> str:
-        """Return the function that steps with one kernel call."""
+        """Return the function that steps with one kernel call.
+
+        * `shared`: its name and what differs from step to step; `kernel`: the kernel.
+        * `contents`: the words of one of the steps; `extent`: its range.
+        """
         mine, parameters = list(contents), []
         for k in shared.parameters:
             kind = contents[k].split()[0]

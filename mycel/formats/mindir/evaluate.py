@@ -203,7 +203,10 @@ class Evaluator:
         return self.mixed_loop(header, inputs, loops)
 
     def plain_loop(self, header: Function, inputs: tuple[Any, ...], loops: Loops, when: bool) -> Any:
-        """Run a loop whose header alone decides: it goes on where its condition is `when`."""
+        """Run a loop whose header alone decides: it goes on where its condition is `when`.
+
+        `inputs` are the header's values to begin with, and `loops` those around it.
+        """
         call = self.tails.call(header)
         assert call is not None
         name = call.operator.removeprefix(_REF)

@@ -188,7 +188,7 @@ class KernelWriter:
         return name
 
     def resized(self, value: str, kind: str, bits: int, wide: bool = False) -> str:
-        """Return an index of type `kind` as one of `bits` bits, both vectors where `wide`."""
+        """Return `value`, an index of type `kind`, in `bits` bits; vectors where `wide`."""
         other, e = f"i{bits}", self.e
         if other == kind:
             return value

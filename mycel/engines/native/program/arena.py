@@ -28,8 +28,9 @@ def plan(
 ) -> tuple[dict[int, int], int]:
     """Return offsets by buffer, which are multiples of `unit`, and the arena's size.
 
-    `takes` are pairs of a buffer and one whose place it may take. Up to `tries` more orders are
-    tried, as long as the size is above what no plan can go below.
+    `lives` are the buffers, each with its bytes and steps, and `takes` pairs of a buffer and one
+    whose place it may take. Up to `tries` more orders are tried, as long as the size is above what
+    no plan can go below.
     """
     groups, members = joined(lives, takes)
     least = bound(groups, unit)
