@@ -98,7 +98,9 @@ def _function_call(name: str, kind: Any, parameters: Sequence[str], inputs: Sequ
     count = len(inputs) - len(parameters)
     if count < 0:
         raise Unsupported(f"load: the operator {name} has {len(inputs)} arguments, fewer than its parameters")
-    given = [named_argument(p, v) for p, v in zip(parameters, inputs[count:])]
+    # The word of a writing has another list than that of a loss.
+    words = {"reduction": "reduce"} if name == "TensorScatterElements" else {}
+    given = [named_argument(words.get(p, p), v) for p, v in zip(parameters, inputs[count:])]
     call = list(inspect.signature(kind.__call__).parameters)[1:]
     named = [named_argument(p, v) for p, v in zip(call, inputs[:count])] if len(call) == count else inputs[:count]
     return kind(*given)(*named)
@@ -112,7 +114,7 @@ def _typed(parameter: str, value: Any) -> Any:
         return bool(value)
     if parameter == "pad_mode" and value == "CALCULATED":
         return "pad"
-    return value
+    return named_argument(parameter, value) if parameter == "argmax_type" else value
 
 
 def _constructor(name: str, parameters: Sequence[str], attributes: Mapping[str, Any]) -> dict[str, Any]:

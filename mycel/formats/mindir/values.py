@@ -37,7 +37,7 @@ _WORDS: dict[str, dict[int, str]] = {
     "side": {0: "right", 1: "left"},
     "reduce": {0: "none", 1: "add"},
 }
-_TYPES = ("dtype", "dst_type", "out_type", "output_dtype", "out_dtype", "output_type", "type", "dtype_")
+_TYPES = ("dtype", "dst_type", "out_type", "output_dtype", "out_dtype", "output_type", "type", "dtype_", "argmax_type")
 
 
 def value_of(attribute: Attribute) -> Any:
