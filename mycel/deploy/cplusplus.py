@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mycel.base import dtype as D
 from mycel.base.atomic_files import replacing
-from mycel.base.dtype import DType
+from mycel.base.type_numbers import MINDSPORE
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
 from mycel.engines.aot.plan import ALIGN
@@ -16,22 +15,6 @@ __all__ = ["cpp"]
 
 _HEADER = Path(__file__).resolve().parent.parent / "data" / "mycel_model.hpp"
 
-# Numbers of element types in MindSpore's `DataType`.
-_NUMBERS: dict[DType, int] = {
-    D.bool_: 30,
-    D.int8: 32,
-    D.int16: 33,
-    D.int32: 34,
-    D.int64: 35,
-    D.uint8: 37,
-    D.uint16: 38,
-    D.uint32: 39,
-    D.uint64: 40,
-    D.float16: 42,
-    D.float32: 43,
-    D.float64: 44,
-    D.bfloat16: 45,
-}
 
 _TEXT = """/* {name} as a model: `{name}_program()` is what mindspore::Model::Build takes. */
 #ifndef {guard}_HPP
@@ -106,4 +89,4 @@ def _sizes(argument: Argument) -> str:
 def _row(argument: Argument, number: int) -> str:
     kind = argument.type.dtype
     rank = len(argument.type.shape)
-    return f'{{"{argument.name}", {_NUMBERS[kind]}, {kind.itemsize}, {rank}, shape{number}}}'
+    return f'{{"{argument.name}", {MINDSPORE[kind.name]}, {kind.itemsize}, {rank}, shape{number}}}'

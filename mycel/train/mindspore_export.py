@@ -14,6 +14,7 @@ import numpy as np
 
 from mycel.base.dtype import bool_
 from mycel.base.errors import Unsupported
+from mycel.base.type_numbers import MINDSPORE, ONNX
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType, tensor_type
@@ -84,21 +85,6 @@ _OPERATORS = {
     "tanh": "Tanh",
     "trunc": "Trunc",
 }
-_KINDS = {
-    "bool": 30,
-    "int8": 32,
-    "int16": 33,
-    "int32": 34,
-    "int64": 35,
-    "uint8": 37,
-    "uint16": 38,
-    "uint32": 39,
-    "uint64": 40,
-    "float16": 42,
-    "float32": 43,
-    "float64": 44,
-    "bfloat16": 45,
-}
 
 
 def mindspore_bytes(model: Model) -> bytes:
@@ -129,9 +115,9 @@ def _constants(w: Writer, *values: Any) -> list[str]:
 
 
 def _kind(w: Writer, kind: Any) -> str:
-    if kind.dtype.name not in _KINDS:
+    if kind.dtype.kind == "c" or kind.dtype.name not in ONNX:
         raise Unsupported(f"export: for_mindspore has no conversion to {kind.dtype.name}")
-    return w.constant(_KINDS[kind.dtype.name])
+    return w.constant(MINDSPORE[kind.dtype.name])
 
 
 def _cast(w: Writer, node: Node, x: list[str], *, dtype: Any) -> str:

@@ -25,6 +25,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base.errors import Unsupported
+from mycel.base.type_numbers import ONNX
 from mycel.base.wire import field
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
@@ -36,23 +37,6 @@ from mycel.train.graph_file import Model
 
 __all__ = ["Body", "NodeRule", "Writer"]
 
-_TYPES = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "complex64": 14,
-    "complex128": 15,
-    "bfloat16": 16,
-}
 _FLOAT, _INT64, _STRING, _BOOL, _TENSORS, _TUPLE, _MONAD = 1, 7, 8, 9, 19, 20, 23
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
 NodeRule = Callable[["Writer", Node, list[str]], Any]
@@ -101,9 +85,9 @@ def _type_attribute(name: str, kind: Any) -> bytes:
 
 
 def _code(name: str) -> int:
-    if name not in _TYPES:
+    if name not in ONNX:
         raise Unsupported(f"export: for_mindspore has no element type {name}")
-    return _TYPES[name]
+    return ONNX[name]
 
 
 class Body:

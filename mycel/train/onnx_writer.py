@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Optional, Union
 import numpy as np
 
 from mycel.base.errors import Unsupported
+from mycel.base.type_numbers import ONNX
 from mycel.base.wire import field
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
@@ -29,23 +30,6 @@ from mycel.train.graph_file import Model
 __all__ = ["Match", "NodeRule", "Writer", "type_code"]
 
 _OPSET, _IR_VERSION = 20, 9
-_TYPES = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "complex64": 14,
-    "complex128": 15,
-    "bfloat16": 16,
-}
 
 Attribute = Union[int, float, str, Sequence[int], bytes]
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
@@ -67,7 +51,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
 
 def _tensor(name: str, array: Any) -> bytes:
     array = np.asarray(array)
-    content = b"".join([field(1, int(d)) for d in array.shape]) + field(2, _TYPES[str(array.dtype)]) + field(8, name)
+    content = b"".join([field(1, int(d)) for d in array.shape]) + field(2, ONNX[str(array.dtype)]) + field(8, name)
     return content + field(9, np.ascontiguousarray(array).tobytes())
 
 
@@ -81,9 +65,9 @@ def _value(name: str, kind: Optional[TensorType]) -> bytes:
 
 def type_code(kind: Any) -> int:
     name = kind.dtype.name if isinstance(kind, TensorType) else str(kind)
-    if name not in _TYPES:
+    if name not in ONNX:
         raise Unsupported(f"export: ONNX has no element type {name}")
-    return _TYPES[name]
+    return ONNX[name]
 
 
 class Match(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base import object_types as O
+from mycel.base.type_numbers import MINDSPORE
 from mycel.core.tensor import Tensor, as_tensor
 from mycel.ops import elementwise, logic, properties, reduction
 from mycel.ops import program as functions
@@ -166,34 +167,12 @@ class PyExecute(Primitive, compute=py_execute, inputs=(object, object, object)):
     """
 
 
-# Numbers of types in MindSpore's files.
-_ENUM = {
-    "bool": 30,
-    "int8": 32,
-    "int16": 33,
-    "int32": 34,
-    "int64": 35,
-    "uint8": 37,
-    "uint16": 38,
-    "uint32": 39,
-    "uint64": 40,
-    "float16": 42,
-    "float32": 43,
-    "float64": 44,
-    "bfloat16": 45,
-    "float8_e4m3fn": 46,
-    "float8_e5m2": 47,
-    "complex64": 51,
-    "complex128": 52,
-}
-
-
 def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
     """Return the result of the operation `DtypeToEnum`."""
     if dtype == O.string:
         return 12
     arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")
-    return _ENUM[dtype.name]
+    return MINDSPORE[dtype.name]
 
 
 class DtypeToEnum(Primitive, compute=dtype_to_enum, inputs=(object, object, object)):
