@@ -62,8 +62,8 @@ def read_model(file: BinaryIO, path: str) -> Model:
         raise GraphFileError(f"{path}: damaged: it ends after {size} bytes, within its header")
     if head[:8] != MAGIC:
         raise GraphFileError(
-            f"{path}: not a graph that Mycel wrote; graphs that MindSpore exported run in MindSpore only, export the "
-            "network with Mycel"
+            f"{path}: not a graph that Mycel wrote, and it has not the beginning of one that MindSpore exported, which "
+            "`mycel.load` reads"
         )
     version = int.from_bytes(head[8:12], "little")
     if version != VERSION:
