@@ -280,6 +280,49 @@ def write_control(folder, kind):
     np.savez_compressed(folder / f"{name}.npz", **kept)
 
 
+class Search(nn.Cell):
+    def construct(self, rows, v):
+        right = ops.searchsorted(rows, v, side="right", out_int32=True)
+        return ops.searchsorted(rows, v), right, ops.bucketize(v, [0.5, 2.0], right=True)
+
+
+class Unique(nn.Cell):
+    def construct(self, x):
+        some = ops.unique_consecutive(x), ops.unique_consecutive(x, True, False), ops.unique_consecutive(x, False, True)
+        return some, ops.unique_consecutive(x, True, True, 1)
+
+
+class Pooled(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.pool2 = ops.MaxPoolWithArgmaxV2(2, 2, argmax_type=ms.int32)
+        self.pool3 = ops.MaxPool3DWithArgmax(2, 2, (0, 0, 0), (1, 1, 1), False, "NCDHW", ms.int32)
+
+    def construct(self, x, y):
+        return ops.max_pool2d(x, 3, 2, 1, return_indices=True, ceil_mode=True), self.pool2(x), self.pool3(y)
+
+
+# Their results are equal in every call.
+OPERATORS = {
+    "search": lambda: (
+        Search(),
+        [Tensor([[1, 2, 2, 3], [0, 1, 5, 5]], ms.float32), Tensor([[2, 2.5, 9], [5, 0, 1]], ms.float32)],
+    ),
+    "unique": lambda: (Unique(), [Tensor([[1, 1, 2], [1, 1, 2], [3, 3, 3]], ms.int32)]),
+    "pooled": lambda: (Pooled(), [f(1, 2, 6, 6), f(1, 1, 4, 4, 4)]),
+}
+
+
+def write_operator(folder, name):
+    net, inputs = OPERATORS[name]()
+    ms.export(net, *inputs, file_name=str(folder / name), file_format="MINDIR")
+    # Before the call, which may write into them.
+    kept = {f"x{i}": x.asnumpy().copy() for i, x in enumerate(inputs)}
+    found = nn.GraphCell(ms.load(str(folder / f"{name}.mindir")))(*inputs)
+    kept |= {f"y{i}": y.asnumpy() for i, y in enumerate(flat(found))}
+    np.savez_compressed(folder / f"{name}.npz", **kept)
+
+
 COUNTS = (0, 1, 3, 5, 9)
 
 if __name__ == "__main__":
@@ -287,6 +330,9 @@ if __name__ == "__main__":
     (folder / "control").mkdir(parents=True, exist_ok=True)
     for kind in (Break, Continue, Nested, Early, Ret):
         write_control(folder / "control", kind)
+    (folder / "operators").mkdir(exist_ok=True)
+    for name in OPERATORS:
+        write_operator(folder / "operators", name)
     for name in sys.argv[2:] or CASES:
         try:
             write(folder, name)

@@ -135,8 +135,9 @@ def export(folder: Path) -> None:
             if not tensors:
                 raise ValueError("no tensor among the arguments")
             ms.export(net, *tensors, file_name=str(path), file_format="MINDIR")
+            # Before the call, which may write into them.
+            kept = {f"x{i}": t.asnumpy().copy() for i, t in enumerate(tensors)}
             out = _flat(nn.GraphCell(ms.load(str(path)))(*tensors))
-            kept = {f"x{i}": t.asnumpy() for i, t in enumerate(tensors)}
             kept |= {f"y{i}": o.asnumpy() if isinstance(o, ms.Tensor) else np.asarray(o) for i, o in enumerate(out)}
             np.savez(folder / f"{number}.npz", **kept)
             failed.unlink()

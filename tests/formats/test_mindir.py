@@ -16,6 +16,7 @@ from mycel.formats.mindir.messages import DEEPEST, MindIRError, model_of
 CHECKED = {"load": "MindSpore"}
 SAMPLES = Path(__file__).parent.parent / "data" / "mindir"
 NAMES = sorted(p.name.split(".")[0] for p in SAMPLES.glob("*.gz"))
+OPERATORS = sorted(p.name.split(".")[0] for p in (SAMPLES / "operators").glob("*.gz"))
 
 
 def content_of(name):
@@ -104,6 +105,34 @@ def test_loops_and_branches_end_where_they_end_there(name, tmp_path):
         found = flatten(net(ms.Tensor([1, 0.5, 0.25], ms.float32), ms.Tensor(n, ms.int32)))[0]
         for i, got in enumerate(found):
             np.testing.assert_allclose(got.asnumpy(), kept[f"y{n}_{i}"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_gives_what_it_gives_there(name, tmp_path):
+    path = tmp_path / "a.mindir"
+    path.write_bytes(gzip.decompress((SAMPLES / "operators" / f"{name}.mindir.gz").read_bytes()))
+    kept = np.load(SAMPLES / "operators" / f"{name}.npz")
+    inputs = [ms.Tensor(kept[k]) for k in sorted(kept) if k[0] == "x"]
+    found = flatten(nn.GraphCell(ms.load(path))(*inputs))[0]
+    assert len(found) == sum(k[0] == "y" for k in kept)
+    for i, got in enumerate(found):
+        want = kept[f"y{i}"]
+        assert got.shape == want.shape and got.asnumpy().dtype == want.dtype
+        np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_the_items_of_a_tensor_are_no_results_of_an_operator(tmp_path):
+    number = field(5, field(1, "value") + field(16, 7) + field(3, 0))
+    nodes = field(1, field(2, "i") + field(4, "Constant") + number)
+    nodes += field(1, field(1, "x") + field(1, "i") + field(2, "y") + field(4, "REF::G:1"))
+    inputs = field(5, field(1, "x") + field(2, field(1, 3) + field(2, 1)))
+    primitive = field(12, field(1, "G:1") + field(2, "TupleGetItem") + field(5, 1))
+    path = tmp_path / "a.mindir"
+    path.write_bytes(
+        field(1, "1.1") + field(7, field(2, "main") + nodes + inputs + field(6, field(1, "y"))) + primitive
+    )
+    with pytest.raises(MindIRError, match="item 0 is taken of a Tensor"):
+        ms.load(path)(ms.Tensor([1.0, 2.0, 3.0]))
 
 
 def test_open_sizes_take_any_number_of_rows(tmp_path):

@@ -51,6 +51,7 @@ _PRIVATE = (
 _ACTING = ("collectives", "control", "custom", "custom_builder", "layouts", "morph", "registration", "showing")
 _ACTING_WORDS = ("Comm", "Custom", "Dump", "Hook", "Memory", "MapTensor", "PutMem", "GetMem", "Py", "Recv", "Send")
 _ACTING_NAMES = ("PrimitiveWithCheck", "PrimitiveWithInfer", "DynamicShape", "Reusing", "PartitionedCall")
+_ARGMAX_TYPES = {3: D.int32, 4: D.int64}
 _LAST_TWO = ("kernel_size", "strides", "stride", "dilation")
 
 
@@ -114,7 +115,12 @@ def _typed(parameter: str, value: Any) -> Any:
         return bool(value)
     if parameter == "pad_mode" and value == "CALCULATED":
         return "pad"
-    return named_argument(parameter, value) if parameter == "argmax_type" else value
+    if parameter == "argmax_type" and type(value) is int:
+        # Numbers of the pooling operators' own.
+        if value not in _ARGMAX_TYPES:
+            raise Unsupported(f"load: argmax_type is {value}, and must be 3 (int32) or 4 (int64)")
+        return _ARGMAX_TYPES[value]
+    return value
 
 
 def _constructor(name: str, parameters: Sequence[str], attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mycel import ops
+from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor, cast
+from mycel.formats.mindir.messages import MindIRError
 from mycel.formats.mindir.values import named_argument
 from mycel.ops import operations
 
@@ -26,6 +28,11 @@ def _make_list(attributes: Mapping[str, Any], *inputs: Any) -> Any:
 
 
 def _get(attributes: Mapping[str, Any], sequence: Any, index: Any) -> Any:
+    # A tensor here is an operator that gave one result where the file expects several.
+    if not isinstance(sequence, (tuple, list)):
+        raise MindIRError(f"item {index} is taken of a {type(sequence).__name__}, which is no tuple or list")
+    if not -len(sequence) <= int(index) < len(sequence):
+        raise MindIRError(f"item {index} is taken of {len(sequence)} values")
     return sequence[int(index)]
 
 
@@ -56,6 +63,19 @@ def _round(attributes: Mapping[str, Any], x: Any, decimals: Any = 0) -> Any:
     return ops.round(x, decimals=decimals)
 
 
+def _search_sorted(attributes: Mapping[str, Any], rows: Any, x: Any, sorter: Any, kind: Any, right: Any) -> Any:
+    found = ops.searchsorted(rows, x, sorter=sorter, right=bool(right))
+    return cast(found, named_argument("dtype", kind))
+
+
+def _unique_consecutive(attributes: Mapping[str, Any], x: Any, places: Any, counts: Any, axis: Any) -> Any:
+    # Three results always; MindSpore leaves a number without a value for those not asked for.
+    found = ops.unique_consecutive(x, bool(places), bool(counts), axis)
+    given = iter(found[1:] if isinstance(found, tuple) else ())
+    first = found[0] if isinstance(found, tuple) else found
+    return (first, *(next(given) if asked else Tensor(0, D.int64) for asked in (places, counts)))
+
+
 def _first(attributes: Mapping[str, Any], x: Any, *others: Any) -> Any:
     return x
 
@@ -68,6 +88,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "LSTM": _lstm,
     "MakeTuple": _make_tuple,
     "Round": _round,
+    "SearchSorted": _search_sorted,
     "list_getitem": _get,
     "make_list": _make_list,
     "make_tuple": _make_tuple,
@@ -76,5 +97,6 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "ScalarToTensor": _to_tensor,
     "TensorMove": _first,
     "TupleGetItem": _get,
+    "UniqueConsecutive": _unique_consecutive,
     "ListGetItem": _get,
 }
