@@ -302,6 +302,34 @@ class Pooled(nn.Cell):
         return ops.max_pool2d(x, 3, 2, 1, return_indices=True, ceil_mode=True), self.pool2(x), self.pool3(y)
 
 
+class Written(nn.Cell):
+    """What is read of a tensor before and after others write into it."""
+
+    def construct(self, x, indices, y):
+        a, b = x * 1.0, x * 2.0
+        before = ops.tanh(a)
+        added = ops.index_add(a, indices, y, 1)
+        double = ops.tanh(b)
+        b.add_(x)
+        return a, added, before, ops.tanh(a), b, double, ops.tanh(b)
+
+
+class WrittenView(nn.Cell):
+    def construct(self, x):
+        y = x * 2.0
+        z = y.reshape((-1,))
+        z.add_(z)
+        return y, z
+
+
+class WrittenUnderView(nn.Cell):
+    def construct(self, x):
+        y = x * 2.0
+        z = y[0]
+        y.add_(x)
+        return y, z
+
+
 # Their results are equal in every call.
 OPERATORS = {
     "search": lambda: (
@@ -309,12 +337,16 @@ OPERATORS = {
         [Tensor([[1, 2, 2, 3], [0, 1, 5, 5]], ms.float32), Tensor([[2, 2.5, 9], [5, 0, 1]], ms.float32)],
     ),
     "unique": lambda: (Unique(), [Tensor([[1, 1, 2], [1, 1, 2], [3, 3, 3]], ms.int32)]),
+    "written": lambda: (Written(), [f(3, 4), Tensor([0, 2, 0], ms.int32), f(3, 3)]),
     "pooled": lambda: (Pooled(), [f(1, 2, 6, 6), f(1, 1, 4, 4, 4)]),
 }
 
+# MindSpore itself gives a view and what it shows different values.
+REFUSED = {"written_view": lambda: (WrittenView(), [f(2, 3)]), "written_base": lambda: (WrittenUnderView(), [f(2, 3)])}
+
 
 def write_operator(folder, name):
-    net, inputs = OPERATORS[name]()
+    net, inputs = {**OPERATORS, **REFUSED}[name]()
     ms.export(net, *inputs, file_name=str(folder / name), file_format="MINDIR")
     # Before the call, which may write into them.
     kept = {f"x{i}": x.asnumpy().copy() for i, x in enumerate(inputs)}
@@ -331,7 +363,7 @@ if __name__ == "__main__":
     for kind in (Break, Continue, Nested, Early, Ret):
         write_control(folder / "control", kind)
     (folder / "operators").mkdir(exist_ok=True)
-    for name in OPERATORS:
+    for name in (*OPERATORS, *REFUSED):
         write_operator(folder / "operators", name)
     for name in sys.argv[2:] or CASES:
         try:

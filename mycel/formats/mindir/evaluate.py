@@ -24,6 +24,7 @@ from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
 from mycel.formats.mindir.operators import operator_of
 from mycel.formats.mindir.tails import Tails
 from mycel.formats.mindir.values import MONAD, value_of, zeros_of
+from mycel.formats.mindir.writes import check_writes
 from mycel.ops.containers import followed
 
 __all__ = ["Closure", "Evaluator"]
@@ -95,6 +96,7 @@ class Evaluator:
         self.kinds: dict[str, str] = {}
         self.constants: dict[str, Any] = {}
         self.tails = Tails(self.functions, model)
+        check_writes(self.functions, model, parameters)
         for name, primitive in model.primitives.items():
             self.kinds[name] = primitive.operator
             if primitive.operator not in _SPECIAL:

@@ -11,6 +11,7 @@ from typing import Any
 from mycel import ops
 from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
+from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.formats.mindir.messages import MindIRError
 from mycel.formats.mindir.values import named_argument
@@ -76,8 +77,15 @@ def _unique_consecutive(attributes: Mapping[str, Any], x: Any, places: Any, coun
     return (first, *(next(given) if asked else Tensor(0, D.int64) for asked in (places, counts)))
 
 
-def _first(attributes: Mapping[str, Any], x: Any, *others: Any) -> Any:
-    return x
+def _index_add(attributes: Mapping[str, Any], x: Any, indices: Any, y: Any) -> Any:
+    found = ops.index_add(x, indices, y, attributes["axis"])
+    # It writes into any tensor there, and later nodes read what was written.
+    return found if isinstance(x, Parameter) else x.copy_(found)
+
+
+def _copy(attributes: Mapping[str, Any], x: Any) -> Any:
+    # What it is given may be written into while the copy is still used.
+    return x.copy() if isinstance(x, Tensor) else x
 
 
 # The names of attributes that are not those of the constructor's parameters.
@@ -85,6 +93,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {"AvgPool3D": {"pad": "pad_list"},
 
 RULES: Mapping[str, Callable[..., Any]] = {
     "Cast": _cast,
+    "IndexAdd": _index_add,
     "LSTM": _lstm,
     "MakeTuple": _make_tuple,
     "Round": _round,
@@ -95,7 +104,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "tuple_getitem": _get,
     "MakeList": _make_list,
     "ScalarToTensor": _to_tensor,
-    "TensorMove": _first,
+    "TensorMove": _copy,
     "TupleGetItem": _get,
     "UniqueConsecutive": _unique_consecutive,
     "ListGetItem": _get,
