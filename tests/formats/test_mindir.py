@@ -115,11 +115,23 @@ def test_an_operator_gives_what_it_gives_there(name, tmp_path):
     kept = np.load(SAMPLES / "operators" / f"{name}.npz")
     inputs = [ms.Tensor(kept[k]) for k in sorted(kept) if k[0] == "x"]
     found = flatten(nn.GraphCell(ms.load(path))(*inputs))[0]
-    assert len(found) == sum(k[0] == "y" for k in kept)
+    assert len(found) == kept["count"]
     for i, got in enumerate(found):
+        if f"y{i}" not in kept:  # MindSpore leaves it without a value
+            continue
         want = kept[f"y{i}"]
         assert got.shape == want.shape and got.asnumpy().dtype == want.dtype
         np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_nothing_has_the_sum_and_product_of_nothing(tmp_path):
+    path = tmp_path / "a.mindir"
+    path.write_bytes(gzip.decompress((SAMPLES / "operators" / "empty.mindir.gz").read_bytes()))
+    x, y = np.zeros((0, 5), bool), np.zeros((0, 3), np.float32)
+    found = [v.asnumpy() for v in ms.load(path)(ms.Tensor(x), ms.Tensor(y))]
+    wanted = [x.any(0), x.any(0), x.all(0), y.sum(), y.prod(0), np.full(3, np.nan)]
+    for got, want in zip(found, wanted):
+        np.testing.assert_array_equal(got, want, strict=False)
 
 
 @pytest.mark.parametrize("name", REFUSED)
