@@ -237,6 +237,15 @@ def test_a_file_names_no_operator_that_acts(name, tmp_path):
         ms.load(path)
 
 
+def test_no_default_stands_for_an_attribute_of_an_unknown_kind(tmp_path):
+    axis = field(3, field(1, "axis") + field(16, 99) + field(3, 1))
+    primitive = field(12, field(1, "C:1") + field(2, "Concat") + axis + field(5, 1))
+    path = tmp_path / "a.mindir"
+    path.write_bytes(field(1, "1.1") + field(7, field(2, "main") + field(6, field(1, "y"))) + primitive)
+    with pytest.raises(Unsupported, match="Concat has a value of axis of a kind that is not supported"):
+        ms.load(path)
+
+
 def test_what_is_not_supported_is_named(tmp_path):
     primitive = field(12, field(1, "Strange:1") + field(2, "Strange") + field(5, 2))
     node = field(1, "x") + field(2, "y") + field(4, "REF::Strange:1")

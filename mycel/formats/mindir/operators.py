@@ -60,7 +60,8 @@ def operator_of(primitive: Primitive) -> Callable[..., Any]:
 
     Raises Unsupported, naming the operator, if there is none.
     """
-    name, attributes = primitive.operator, attributes_of(primitive.attributes)
+    name = primitive.operator
+    attributes, others = attributes_of(primitive.attributes)
     rule = RULES.get(name)
     if rule is not None:
         return lambda *inputs: rule(attributes, *_plain(inputs))
@@ -68,6 +69,9 @@ def operator_of(primitive: Primitive) -> Callable[..., Any]:
     if kind is None:
         raise Unsupported(f"load: the operator {name} of MindSpore is not supported")
     parameters = list(inspect.signature(kind).parameters)
+    unknown = others.intersection(parameters)
+    if unknown:
+        raise Unsupported(f"load: {name} has a value of {sorted(unknown)[0]} of a kind that is not supported")
     if primitive.is_function:
         return lambda *inputs: _function_call(name, kind, parameters, _plain(inputs))
     made = kind(**_constructor(name, parameters, attributes))

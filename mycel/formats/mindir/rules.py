@@ -78,7 +78,8 @@ def _unique_consecutive(attributes: Mapping[str, Any], x: Any, places: Any, coun
 
 
 def _index_add(attributes: Mapping[str, Any], x: Any, indices: Any, y: Any) -> Any:
-    found = ops.index_add(x, indices, y, attributes["axis"])
+    axis: Any = attributes.get("axis")
+    found = ops.index_add(x, indices, y, axis)
     # It writes into any tensor there, and later nodes read what was written.
     return found if isinstance(x, Parameter) else x.copy_(found)
 

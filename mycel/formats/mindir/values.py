@@ -97,15 +97,15 @@ def _zeros(attribute: Attribute) -> Any:
     raise Unsupported("load: a loop that is left in the middle with a result of open sizes is not supported")
 
 
-def attributes_of(attributes: Sequence[Attribute]) -> dict[str, Any]:
-    """Return values by names; those of a kind that is not supported are left out."""
-    found = {}
+def attributes_of(attributes: Sequence[Attribute]) -> tuple[dict[str, Any], set[str]]:
+    """Return values by names, and the names of those of a kind that is not supported."""
+    found, others = {}, set()
     for a in attributes:
         try:
             found[a.name] = value_of(a)
         except MindIRError:
-            continue
-    return found
+            others.add(a.name)
+    return found, others
 
 
 def named_argument(name: str, value: Any) -> Any:
