@@ -343,4 +343,4 @@ def test_what_has_no_form_is_refused(tmp_path):
     with pytest.raises(GraphFileError, match="there is no file"):
         ms.load(tmp_path / "x.mindir")
     with pytest.raises(ValueError, match="does not end in '.mindir'"):
-        ms.load(tmp_path / "x.onnx")
+        ms.load(tmp_path / "x.ckpt")
