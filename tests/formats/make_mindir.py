@@ -302,6 +302,15 @@ class Pooled(nn.Cell):
         return ops.max_pool2d(x, 3, 2, 1, return_indices=True, ceil_mode=True), self.pool2(x), self.pool3(y)
 
 
+class Lengths(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.columns = ops.L2Normalize(1, 0.5), ops.L2Normalize()
+
+    def construct(self, x):
+        return self.rows(x), self.columns(x)
+
+
 class Written(nn.Cell):
     """What is read of a tensor before and after others write into it."""
 
@@ -358,6 +367,7 @@ OPERATORS = {
     "written": lambda: (Written(), [f(3, 4), Tensor([0, 2, 0], ms.int32), f(3, 3)]),
     "normalised": lambda: (Normalised(), [f(2, 3, 2, 2)], (1, 2, 3, 4, 6, 7)),
     "empty": lambda: (Empty(), [Tensor(np.zeros((0, 5), bool)), Tensor(np.zeros((0, 3), np.float32))], range(6)),
+    "lengths": lambda: (Lengths(), [f(3, 4)]),
     "pooled": lambda: (Pooled(), [f(1, 2, 6, 6), f(1, 1, 4, 4, 4)]),
 }
 

@@ -115,6 +115,8 @@ def _typed(parameter: str, value: Any) -> Any:
     """Return the value of an attribute as the constructor takes it."""
     if parameter.endswith("_type") and isinstance(value, str) and hasattr(D, value):
         return getattr(D, value)
+    if parameter == "axis" and isinstance(value, list) and len(value) == 1:  # that of L2Normalize
+        return value[0]
     if parameter == "ceil_mode":
         return bool(value)
     if parameter == "pad_mode" and value == "CALCULATED":
