@@ -152,10 +152,14 @@ def place_of(frame: Optional[FrameType]) -> str:
 
 
 def _innermost(lines: list[tuple[FrameType, Any]]) -> str:
-    """Return the first line of the user's program, or else of an installed package, or of any."""
+    """Return the first line of the user's program, or else of an installed package, or of any.
+
+    Lines of files come before those of code without one, which dataclasses write, too.
+    """
     others = [(f, n) for f, n in lines if not _is_own(f)]
     users = [(f, n) for f, n in others if not is_installed(f.f_code.co_filename)]
-    return next((_told(f, n) for f, n in (*users, *others, *lines)), "")
+    files = [(f, n) for f, n in users if not f.f_code.co_filename.startswith("<")]
+    return next((_told(f, n) for f, n in (*files, *users, *others, *lines)), "")
 
 
 def _told(frame: FrameType, line: Optional[int]) -> str:

@@ -212,3 +212,11 @@ def test_places_are_those_of_the_program() -> None:
     frame = sys._getframe()
     assert watch.place_of(frame) == f"{__file__}:{frame.f_lineno} (in test_places_are_those_of_the_program)"
     assert watch.place_of(None) == ""
+
+
+def test_code_without_a_file_is_no_place_of_the_program() -> None:
+    names = {"watch": watch, "sys": sys}
+    exec("def inner():\n    return watch.place_of(sys._getframe())\n", names)
+    line = sys._getframe().f_lineno + 1
+    found = names["inner"]()  # type: ignore[operator]
+    assert found == f"{__file__}:{line} (in test_code_without_a_file_is_no_place_of_the_program)"

@@ -12,6 +12,7 @@ import mindspore.dataset as ds
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.communication import get_group_size, get_rank, init
+from mindspore.communication.comm_func import barrier
 from mindspore.parallel.auto_parallel import AutoParallel
 from mindspore.parallel.nn import GradAccumulation
 from mindspore.train import CheckpointConfig, LossMonitor, Model, ModelCheckpoint
@@ -99,7 +100,10 @@ def main(folder):
     ms.set_context(mode=ms.GRAPH_MODE)
     init()
     ms.set_seed(2)
-    infer(folder, train(folder))
+    trained = train(folder)
+    # Each rank reads the files of all.
+    barrier()
+    infer(folder, trained)
 
 
 if __name__ == "__main__":
