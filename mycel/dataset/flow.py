@@ -48,6 +48,32 @@ class Broken(Exception):
         self.error = error
 
 
+def in_pieces(block: Block, start: int, pace: Optional[Pace], work: Callable[[Block, int], Any]) -> Iterator[Block]:
+    """Yield what `work` gives for a block, in the thread that asks.
+
+    * `start`: the number of the block's first row.
+    * `pace`: how many rows are taken at once (None: all).
+    * `work`: gives a block for one and the number of its first row; where it raises Broken, the
+      rows before the failure come out, and then the failure.
+    """
+    first = 0
+    while first < block.count:
+        size = block.count - first if pace is None else pace.rows(block.count - first)
+        failure: BaseException | None = None
+        begin = time.perf_counter()
+        try:
+            done = work(block.slice(first, first + size), start + first)
+        except Broken as broken:
+            done, failure = broken.before, broken.error
+        if pace is not None:
+            pace.took(size, time.perf_counter() - begin)
+        if done is not None:
+            yield done
+        if failure is not None:
+            raise failure
+        first += size
+
+
 class Stage:
     """What one node does to pieces of rows.
 

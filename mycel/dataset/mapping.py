@@ -8,7 +8,6 @@ or in worker processes. A `Compose` counts as the operations in it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Block, drop
 from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_name
-from mycel.dataset.flow import Broken, Plan
+from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
@@ -210,23 +209,10 @@ class MapNode(Node):
         hooks = config.debug_hooks()
         start = skip
         for block in self.children[0]._blocks(run, skip):
-            first = 0
-            while first < block.count:
-                size = block.count - first if pace is None else pace.rows(block.count - first)
-                failure: BaseException | None = None
-                begin = time.perf_counter()
-                done: Block | None
-                try:
-                    done = self.applied.through(block.slice(first, first + size), start, key, run.seeded, hooks)
-                except Broken as broken:
-                    done, failure = broken.before, broken.error
-                if pace is not None:
-                    pace.took(size, time.perf_counter() - begin)
-                if done is not None:
-                    yield done
-                if failure is not None:
-                    raise failure
-                first, start = first + size, start + size
+            yield from in_pieces(
+                block, start, pace, lambda rows, at: self.applied.through(rows, at, key, run.seeded, hooks)
+            )
+            start += block.count
 
     def _one_by_one(self, run: Run, skip: int, mode: ErrorSamplesMode) -> Iterator[Block]:
         """Yield rows one by one, with the callbacks of each.

@@ -6,14 +6,13 @@ itself otherwise.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import Block, Reader, Row, drop, plain
 from mycel.dataset.failure import operation_failed
-from mycel.dataset.flow import Broken, Plan
+from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
@@ -225,22 +224,8 @@ class FilterNode(Node):
         number = 0
         pace = self._alone(run)
         for block in self.children[0]._blocks(run, 0):
-            first = 0
-            while first < block.count:
-                size = block.count - first if pace is None else pace.rows(block.count - first)
-                failure: BaseException | None = None
-                begin = time.perf_counter()
-                try:
-                    kept = chosen.of(block.slice(first, first + size), number, key, run.seeded)
-                except Broken as broken:
-                    kept, failure = broken.before, broken.error
-                if pace is not None:
-                    pace.took(size, time.perf_counter() - begin)
-                if kept is not None:
-                    yield kept
-                if failure is not None:
-                    raise failure
-                first, number = first + size, number + size
+            yield from in_pieces(block, number, pace, lambda rows, at: chosen.of(rows, at, key, run.seeded))
+            number += block.count
 
 
 class ProjectNode(Node):
