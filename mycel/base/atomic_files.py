@@ -19,7 +19,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Optional
 
@@ -31,7 +31,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Draft", "clean", "is_abandoned", "new_file", "replacing", "write"]
+__all__ = ["Draft", "clean", "is_abandoned", "new_file", "replacing", "write", "write_folder"]
 
 HAS_LOCKS = fcntl is not None
 SUFFIX = ".mycel.tmp"
@@ -133,6 +133,14 @@ def write(path: str | os.PathLike[str], content: bytes, purpose: str = "file") -
         return
     with replacing(path, purpose, durable=False) as temporary:
         temporary.write_bytes(content)
+
+
+def write_folder(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
+    """Write files by name to a folder, which is made; each whole or not at all."""
+    os.makedirs(folder, exist_ok=True)
+    for name, content in files.items():
+        with replacing(os.path.join(os.fspath(folder), name)) as draft:
+            draft.write_bytes(content)
 
 
 def new_file(

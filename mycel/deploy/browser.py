@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from mycel.base.atomic_files import replacing
+from mycel.base.atomic_files import write_folder
 from mycel.base.errors import Unsupported
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
@@ -41,11 +41,8 @@ class WebModule:
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write `.wasm`, `.mjs` and `.d.mts` to a folder, which is made, each whole or not."""
-        os.makedirs(folder, exist_ok=True)
-        files = ((".wasm", self.wasm), (".mjs", self.script.encode()), (".d.mts", self.types.encode()))
-        for suffix, content in files:
-            with replacing(os.path.join(os.fspath(folder), self.name + suffix)) as draft:
-                draft.write_bytes(content)
+        files = {".wasm": self.wasm, ".mjs": self.script.encode(), ".d.mts": self.types.encode()}
+        write_folder(folder, {self.name + suffix: content for suffix, content in files.items()})
 
 
 def web(library: Library) -> WebModule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mycel.base.atomic_files import replacing
+from mycel.base.atomic_files import write_folder
 from mycel.base.type_numbers import MINDSPORE
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
@@ -71,9 +71,7 @@ def cpp(library: Library, folder: str | os.PathLike[str]) -> None:
         outputs=len(library.outputs),
         align=ALIGN,
     )
-    for name, content in ((f"{library.name}.hpp", text.encode()), (_HEADER.name, _HEADER.read_bytes())):
-        with replacing(os.path.join(os.fspath(folder), name)) as draft:
-            draft.write_bytes(content)
+    write_folder(folder, {f"{library.name}.hpp": text.encode(), _HEADER.name: _HEADER.read_bytes()})
 
 
 def _passed(argument: Argument, number: int, is_read: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from mycel.base.atomic_files import replacing
+from mycel.base.atomic_files import write_folder
 from mycel.engines.aot.account import Account, account_of
 from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
@@ -61,10 +61,7 @@ class Library:
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the object and the header to a folder, which is made, each whole or not at all."""
-        os.makedirs(folder, exist_ok=True)
-        for suffix, content in ((".o", self.object), (".h", self.header.encode())):
-            with replacing(os.path.join(os.fspath(folder), self.name + suffix)) as draft:
-                draft.write_bytes(content)
+        write_folder(folder, {f"{self.name}.o": self.object, f"{self.name}.h": self.header.encode()})
 
     def __str__(self) -> str:
         parts = {
