@@ -117,6 +117,34 @@ entry:
   %result = select i1 %any, i32 %found, i32 -1
   ret i32 %result
 }
+define internal i1 @NAME_moved(ptr %move, ptr %context, i32 %start, ptr %sum) nounwind {
+entry:
+  br label %head
+head:
+  %k = phi i32 [ 0, %entry ], [ %k1, %next ]
+  %at = phi i32 [ %start, %entry ], [ %at1, %next ]
+  %c = phi i32 [ -1, %entry ], [ %c1, %next ]
+  %more = icmp ult i32 %k, COUNT
+  br i1 %more, label %body, label %done
+body:
+  %pp = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 0
+  %part = load ptr, ptr %pp
+  %ps = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 1
+  %size = load i32, ptr %ps
+  %r = call i32 %move(ptr %context, i32 %at, ptr %part, i32 %size)
+  %got = icmp eq i32 %r, 0
+  br i1 %got, label %next, label %bad
+next:
+  %c1 = call i32 @NAME_sum(i32 %c, ptr %part, i32 %size)
+  %at1 = add i32 %at, %size
+  %k1 = add i32 %k, 1
+  br label %head
+done:
+  store i32 %c, ptr %sum, align 4
+  ret i1 true
+bad:
+  ret i1 false
+}
 define i32 @NAME_save(ptr %store) nounwind {
 entry:
   %trailers = alloca [8 x i32], align 16
@@ -142,36 +170,18 @@ begin:
   %known = load i32, ptr %pn, align 4
   %old = select i1 %none, i32 0, i32 %known
   %new = add i32 %old, 1
-  br label %head
-head:
-  %k = phi i32 [ 0, %begin ], [ %k1, %next ]
-  %at = phi i32 [ %start, %begin ], [ %at1, %next ]
-  %c = phi i32 [ -1, %begin ], [ %c1, %next ]
-  %more = icmp ult i32 %k, COUNT
-  br i1 %more, label %body, label %done
-body:
-  %pp = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 0
-  %part = load ptr, ptr %pp
-  %ps = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 1
-  %size = load i32, ptr %ps
-  %r = call i32 %write(ptr %context, i32 %at, ptr %part, i32 %size)
-  %put = icmp eq i32 %r, 0
-  br i1 %put, label %next, label %bad
-next:
-  %c1 = call i32 @NAME_sum(i32 %c, ptr %part, i32 %size)
-  %at1 = add i32 %at, %size
-  %k1 = add i32 %k, 1
-  br label %head
+  %q2 = getelementptr i32, ptr %trailers, i32 2
+  %put = call i1 @NAME_moved(ptr %write, ptr %context, i32 %start, ptr %q2)
+  br i1 %put, label %done, label %bad
 done:
   %q1 = getelementptr i32, ptr %trailers, i32 1
-  %q2 = getelementptr i32, ptr %trailers, i32 2
   %q3 = getelementptr i32, ptr %trailers, i32 3
   store i32 IDENTITY, ptr %trailers, align 4
   store i32 %new, ptr %q1, align 4
-  store i32 %c, ptr %q2, align 4
   %sum = call i32 @NAME_sum(i32 -1, ptr %trailers, i32 12)
   store i32 %sum, ptr %q3, align 4
-  %r1 = call i32 %write(ptr %context, i32 %at, ptr %trailers, i32 TRAILER)
+  %end = add i32 %start, TOTAL
+  %r1 = call i32 %write(ptr %context, i32 %end, ptr %trailers, i32 TRAILER)
   %put1 = icmp eq i32 %r1, 0
   br i1 %put1, label %good, label %bad
 good:
@@ -182,6 +192,7 @@ bad:
 define i32 @NAME_load(ptr %store) nounwind {
 entry:
   %trailers = alloca [8 x i32], align 16
+  %sum = alloca i32, align 4
   %context = load ptr, ptr %store
   %p1 = getelementptr { ptr, ptr, ptr, i32 }, ptr %store, i32 0, i32 1
   %read = load ptr, ptr %p1
@@ -199,31 +210,14 @@ empty:
   ret i32 1
 found:
   %start = mul i32 %newest, %stride
-  br label %head
-head:
-  %k = phi i32 [ 0, %found ], [ %k1, %next ]
-  %at = phi i32 [ %start, %found ], [ %at1, %next ]
-  %c = phi i32 [ -1, %found ], [ %c1, %next ]
-  %more = icmp ult i32 %k, COUNT
-  br i1 %more, label %body, label %done
-body:
-  %pp = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 0
-  %part = load ptr, ptr %pp
-  %ps = getelementptr { ptr, i32 }, ptr @NAME_parts, i32 %k, i32 1
-  %size = load i32, ptr %ps
-  %r = call i32 %read(ptr %context, i32 %at, ptr %part, i32 %size)
-  %got = icmp eq i32 %r, 0
-  br i1 %got, label %next, label %bad
-next:
-  %c1 = call i32 @NAME_sum(i32 %c, ptr %part, i32 %size)
-  %at1 = add i32 %at, %size
-  %k1 = add i32 %k, 1
-  br label %head
+  %got = call i1 @NAME_moved(ptr %read, ptr %context, i32 %start, ptr %sum)
+  br i1 %got, label %done, label %bad
 done:
   %word = mul i32 %newest, 4
   %index = add i32 %word, 2
   %q = getelementptr i32, ptr %trailers, i32 %index
   %w = load i32, ptr %q, align 4
+  %c = load i32, ptr %sum, align 4
   %agrees = icmp eq i32 %c, %w
   br i1 %agrees, label %good, label %bad
 good:
