@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
@@ -28,16 +27,25 @@ from mycel.base.errors import Unsupported
 from mycel.base.type_numbers import ONNX
 from mycel.base.wire import field
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Atom, Dim
-from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.dims import Dim
+from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.loops.programs import Program
-from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.train.graph_file import Model
+from mycel.train.graph_writer import GraphWriter
 
 __all__ = ["Body", "NodeRule", "Writer"]
 
 _FLOAT, _INT64, _STRING, _BOOL, _TENSORS, _TUPLE, _MONAD = 1, 7, 8, 9, 19, 20, 23
+_SIZES = {
+    "+": "ScalarAdd",
+    "-": "ScalarSub",
+    "*": "ScalarMul",
+    "/": "ScalarFloorDiv",
+    "//": "ScalarFloorDiv",
+    "%": "ScalarMod",
+    "max": "ScalarMax",
+}
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
 NodeRule = Callable[["Writer", Node, list[str]], Any]
 
@@ -119,20 +127,18 @@ class Body:
         return content + field(6, field(1, last) + field(2, _type(kind)))
 
 
-class Writer:
-    """The collector of a file; a method that makes nodes returns the name of their value."""
+class Writer(GraphWriter):
+    """The collector of a file, which writes one graph, the body, at a time."""
 
     def __init__(self, model: Model, rule: NodeRule) -> None:
-        self.source, self.rule = model, rule
         self.primitives: dict[bytes, str] = {}
         self.definitions: list[bytes] = []
         self.functions: list[bytes] = []
-        self.names: dict[Node, Any] = {}
-        self.count = 0
         graph = model.graph
         given = graph.inputs[: len(graph.inputs) - len(model.states)]
         name = f"mycel_{graph.name}"
         self.body = Body(name, [f"{name}:x{i}" for i in range(len(given))], [n.type for n in given])
+        super().__init__(model, rule, self.body.reads)
 
     def model(self) -> bytes:
         """Return the whole file."""
@@ -190,11 +196,6 @@ class Writer:
 
     # Nodes.
 
-    def name(self, node: Node) -> str:
-        found = self.names[node]
-        assert isinstance(found, str)
-        return found
-
     def apply(self, operator: str, inputs: Iterable[str], kind: Any, function: bool = True, **attributes: Any) -> str:
         """Add a node and return the name of its value.
 
@@ -234,44 +235,17 @@ class Writer:
             )
         return self.body.constants[content]
 
-    def scalar(self, value: Any, like: Any) -> str:
-        """Return the name of a tensor without axes of the element type of a node or type."""
-        return self.constant(np.asarray(value, like.dtype.numpy))
-
     # Sizes.
 
-    def size(self, dim: Any) -> str:
-        """Return a size as a number."""
-        if not isinstance(dim, Dim):
-            return self.constant(int(dim))
-        total = ""
-        for monomial, factor in dim.terms.items():
-            product = self.constant(int(factor))
-            for atom, power in monomial:
-                for _ in range(power):
-                    product = self.apply("ScalarMul", [product, self.atom(atom)], None)
-            total = self.apply("ScalarAdd", [total, product], None) if total else product
-        return total
+    def whole(self, number: int) -> str:
+        return self.constant(int(number))
 
-    def atom(self, atom: Atom) -> str:
-        """Return the value of a symbol, or of a division, remainder or maximum of sizes."""
-        body, key = self.body, repr(atom)
-        if key not in body.sizes:
-            if atom.operator == "symbol":
-                if atom.name not in body.reads.reads:
-                    raise Unsupported(f"export: the size {atom.name} cannot be read from the shape of an input")
-                number, axis, factor, offset = body.reads.reads[atom.name]
-                shape = self.apply("Shape", [body.inputs[number]], None)
-                found = self.apply("TupleGetItem", [shape, self.constant(int(axis))], None, False)
-                if offset:
-                    found = self.apply("ScalarSub", [found, self.constant(int(offset))], None)
-                if factor != 1:
-                    found = self.apply("ScalarFloorDiv", [found, self.constant(int(factor))], None)
-                body.sizes[key] = found
-            else:
-                operator = {"//": "ScalarFloorDiv", "max": "ScalarMax"}.get(atom.operator, "ScalarMod")
-                body.sizes[key] = self.apply(operator, [self.size(v) for v in atom.operands], None)
-        return body.sizes[key]
+    def combined(self, operator: str, left: str, right: str) -> str:
+        return self.apply(_SIZES[operator], [left, right], None)
+
+    def input_size(self, number: int, axis: int) -> str:
+        shape = self.apply("Shape", [self.body.inputs[number]], None)
+        return self.apply("TupleGetItem", [shape, self.constant(axis)], None, False)
 
     def shape(self, shape: Sequence[Any]) -> str:
         """Return a shape as a tuple of numbers."""
@@ -288,30 +262,26 @@ class Writer:
                 self.node(node)
         return [self.name(o) for o in graph.outputs]
 
-    def inlined(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Write the nodes of an inner graph here, and return the names of its outputs."""
-        outer = self.names
-        self.names = dict(zip(graph.inputs, operands))
-        try:
-            return self.run(graph)
-        finally:
-            self.names = outer
-
     def function(self, kinds: Sequence[Any], made: Callable[[list[str]], tuple[str, Any]], name: str = "") -> str:
         """Write a function of inputs of given types; `made` writes its nodes and returns its
         result and the type of that. Return the function's name.
         """
         self.count += 1
         name = name or f"mycel_function_{self.count}"
-        outer, self.body = self.body, Body(name, [f"{name}:x{i}" for i in range(len(kinds))], kinds)
+        outer = self.body
+        self.enter(Body(name, [f"{name}:x{i}" for i in range(len(kinds))], kinds))
         try:
             last, kind = made(self.body.inputs)
             if last in self.body.inputs:
                 last = self.apply("Depend", [last, last], kind, function=False, side_effect_propagate=1)
             self.functions.append(self.body.encoded(last, kind))
         finally:
-            self.body = outer
+            self.enter(outer)
         return name
+
+    def enter(self, body: Body) -> None:
+        """Write into a graph from now on."""
+        self.body, self.sizes, self.reads = body, body.sizes, body.reads
 
     def joined(self, names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, Any]:
         """Return several values as one: a tuple, unless there is one only."""
@@ -332,36 +302,6 @@ class Writer:
         choice = self.apply("Switch", [condition, *parts], None, function=False)
         return self.added(choice, [], tuple(kinds) if len(kinds) > 1 else kinds[0])
 
-    def node(self, node: Node) -> None:
-        """Write a node of the staged graph."""
-        if node.prim is GET_ITEM:
-            self.names[node] = self.names[node.inputs[0]][node.params["index"]]
-        elif node.is_constant:
-            self.names[node] = self.constant(node.params["value"].array)
-        else:
-            self.names[node] = self.rule(self, node, [self.names[i] for i in node.inputs])
-
-    def opened(self, node: Node, operands: Sequence[str]) -> Any:
-        """Write the definition of a node in other operations, and return the names of its values.
-
-        Raises Unsupported where there is none.
-        """
-        prim = node.prim
-        assert prim is not None
-        made: Optional[Any] = None
-        inputs = [input_node(i.type) for i in node.inputs]
-        program = next((v for v in node.params.values() if isinstance(v, Program)), None)
-        if prim.expand is not None and all(isinstance(i.type, TensorType) for i in node.inputs):
-            # An operator's schedule says how it runs here, and nothing of what it computes.
-            params = {k: replace(v, plan=None) if isinstance(v, Program) else v for k, v in node.params.items()}
-            made = prim.expand(*inputs, **params)
-        several = isinstance(made, tuple)
-        graph = Graph(inputs, made if several else (made,)) if made is not None else None
-        if graph is None or any(
-            n.prim is prim and n.type == node.type and n.params == node.params for n in graph.nodes
-        ):
-            what = f"operation {prim.name}" if program is None else f"operator {program.name}"
-            where = f" (at {node.where})" if node.where is not None else ""
-            raise Unsupported(f"export: for_mindspore has no form for the {what}{where}")
-        names = self.inlined(graph, operands)
-        return names if isinstance(outputs_of(node), tuple) else names[0]
+    def without_form(self, node: Node, program: Optional[Program], declined: bool) -> str:
+        what = f"operation {node.op}" if program is None else f"operator {program.name}"
+        return f"export: for_mindspore has no form for the {what}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -20,16 +19,18 @@ from mycel.base.errors import Unsupported
 from mycel.base.type_numbers import ONNX
 from mycel.base.wire import field
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Atom, Dim
-from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.dims import Dim
+from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.loops.programs import Program
-from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.train.graph_file import Model
+from mycel.train.graph_writer import GraphWriter
 
 __all__ = ["Match", "NodeRule", "Writer", "type_code"]
 
 _OPSET, _IR_VERSION = 20, 9
+
+_SIZES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "//": "Div", "%": "Mod", "max": "Max"}
 
 Attribute = Union[int, float, str, Sequence[int], bytes]
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
@@ -83,26 +84,21 @@ class Match(NamedTuple):
 Matcher = Callable[[Node, Mapping[Node, list[Node]]], Optional[Match]]
 
 
-class Writer:
-    """The collector of a model's nodes; a method that makes nodes returns the name of their value.
+class Writer(GraphWriter):
+    """The collector of a model's nodes.
 
-    `rule` writes a node that is neither a constant nor an item of a tuple, and may give it back to
-    `opened`. `matcher` finds nodes that are one operator with others; what only such an operator
-    needs of them is not written.
+    `matcher` finds nodes that are one operator with others; what only such an operator needs of
+    them is not written.
     """
 
     def __init__(self, model: Model, rule: NodeRule, matcher: Matcher) -> None:
-        self.source = model
-        self.rule = rule
+        super().__init__(model, rule, Binder(model.graph.input_types[: len(model.graph.inputs) - len(model.states)]))
         self.matcher = matcher
         self.reserved: set[str] = {s.name for s in model.states}
         self.reserved |= {str(n.params.get("name", "input")) for n in model.graph.inputs}
         self.nodes: list[bytes] = []
         self.constants: dict[Any, str] = {}
         self.initializers: list[bytes] = []
-        self.names: dict[Node, Any] = {}
-        self.sizes: dict[str, str] = {}
-        self.count = 0
 
     def model(self) -> bytes:
         graph, states = self.source.graph, self.source.states
@@ -126,7 +122,6 @@ class Writer:
             used.add(name)
             self.names[node] = name
             self.initializers.append(_tensor(name, state.value))
-        self.reads = Binder(graph.input_types[:given])
         self.run(graph)
         outputs = []
         for number, node in enumerate(self.results(self.source.result)):
@@ -194,11 +189,6 @@ class Writer:
     def integers(self, values: Iterable[int]) -> str:
         return self.constant(np.array(list(values), np.int64))
 
-    def name(self, node: Node) -> str:
-        found = self.names[node]
-        assert isinstance(found, str)
-        return found
-
     def run(self, graph: Graph) -> list[str]:
         """Emit the nodes of a graph whose inputs have names, and return its outputs' names."""
         nodes = graph.nodes
@@ -227,15 +217,6 @@ class Writer:
                 self.names[node] = found.write(self, [self.name(i) for i in found.inputs])
         return [self.name(o) for o in graph.outputs]
 
-    def inlined(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Emit the nodes of an inner graph here, and return the names of its outputs."""
-        outer = self.names
-        self.names = dict(zip(graph.inputs, operands))
-        try:
-            return self.run(graph)
-        finally:
-            self.names = outer
-
     def body(
         self, inputs: Sequence[tuple[str, Optional[TensorType]]], make: Callable[[], Sequence[tuple[str, TensorType]]]
     ) -> bytes:
@@ -256,41 +237,19 @@ class Writer:
 
     # Sizes.
 
-    def size(self, dim: Any) -> str:
-        """Return a dimension as int64[1]."""
-        if not isinstance(dim, Dim):
-            return self.integers([dim])
-        total = ""
-        for monomial, factor in dim.terms.items():
-            product = self.integers([factor])
-            for atom, power in monomial:
-                for _ in range(power):
-                    product = self.emit("Mul", [product, self.atom(atom)])
-            total = self.emit("Add", [total, product]) if total else product
-        return total
+    def whole(self, number: int) -> str:
+        return self.integers([number])
 
-    def atom(self, atom: Atom) -> str:
-        key = repr(atom)
-        if key not in self.sizes:
-            if atom.operator == "symbol":
-                if atom.name not in self.reads.reads:
-                    raise Unsupported(f"export: the size {atom.name} cannot be read from the shape of an input")
-                number, axis, factor, offset = self.reads.reads[atom.name]
-                node = self.source.graph.inputs[number]
-                name = str(node.params.get("name", "input")) if node not in self.names else self.name(node)
-                shape = self.emit("Shape", [name])
-                found = self.emit("Gather", [shape, self.integers([axis])])
-                if offset:
-                    found = self.emit("Sub", [found, self.integers([offset])])
-                self.sizes[key] = self.emit("Div", [found, self.integers([factor])]) if factor != 1 else found
-            else:
-                left, right = [self.size(v) for v in atom.operands]
-                rest = self.emit("Mod", [left, right]) if atom.operator != "max" else ""
-                if atom.operator == "//":
-                    self.sizes[key] = self.emit("Div", [self.emit("Sub", [left, rest]), right])
-                else:
-                    self.sizes[key] = rest or self.emit("Max", [left, right])
-        return self.sizes[key]
+    def combined(self, operator: str, left: str, right: str) -> str:
+        if operator == "//":
+            # Div truncates.
+            left = self.emit("Sub", [left, self.emit("Mod", [left, right])])
+        return str(self.emit(_SIZES[operator], [left, right]))
+
+    def input_size(self, number: int, axis: int) -> str:
+        node = self.source.graph.inputs[number]
+        name = str(node.params.get("name", "input")) if node not in self.names else self.name(node)
+        return str(self.emit("Gather", [self.emit("Shape", [name]), self.integers([axis])]))
 
     def shape(self, shape: Sequence[Any]) -> str:
         """Return a shape as a vector of int64."""
@@ -298,38 +257,8 @@ class Writer:
             return self.integers(shape)
         return str(self.emit("Concat", [self.size(d) for d in shape], axis=0))
 
-    def scalar(self, value: Any, like: Any) -> str:
-        return self.constant(np.asarray(value, like.dtype.numpy))
-
-    # Nodes of the graph.
-
-    def node(self, node: Node) -> None:
-        if node.prim is GET_ITEM:
-            self.names[node] = self.names[node.inputs[0]][node.params["index"]]
-        elif node.is_constant:
-            self.names[node] = self.constant(node.params["value"].array)
-        else:
-            self.names[node] = self.rule(self, node, [self.names[i] for i in node.inputs])
-
-    def opened(self, node: Node, operands: Sequence[str]) -> Any:
-        """Emit the definition of a node in other operations, and return the names of its values."""
-        prim = node.prim
-        assert prim is not None
-        where = f" (at {node.where})" if node.where is not None else ""
-        if prim.expand is None or any(not isinstance(i.type, TensorType) for i in node.inputs):
-            raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
-        inputs = [input_node(i.type) for i in node.inputs]
-        # An operator's schedule says how it runs here, and nothing of what it computes.
-        params = {k: replace(v, plan=None) if isinstance(v, Program) else v for k, v in node.params.items()}
-        made = prim.expand(*inputs, **params)
-        if made is None:
-            kind = next((f"the operator {v.name}" for v in params.values() if isinstance(v, Program)), "")
-            raise Unsupported(f"export: {kind or f'{prim.name} of this kind'} has no form in ONNX{where}")
-        several = isinstance(made, tuple)
-        results = made if several else (made,)
-        if any(
-            n.prim is prim and n.type == node.type and n.params == node.params for n in Graph(inputs, results).nodes
-        ):
-            raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
-        names = self.inlined(Graph(inputs, results), operands)
-        return names if isinstance(outputs_of(node), tuple) else names[0]
+    def without_form(self, node: Node, program: Optional[Program], declined: bool) -> str:
+        what = f"the operation {node.op}"
+        if declined:
+            what = f"{node.op} of this kind" if program is None else f"the operator {program.name}"
+        return f"export: {what} has no form in ONNX"
