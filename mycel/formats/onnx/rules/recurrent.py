@@ -1,9 +1,14 @@
-"""Recurrent layers, step by step."""
+"""Recurrent layers: whole where they are what Mycel has a primitive of, else step by step.
+
+A layer with the default activations, without peepholes and limits, is one recurrence for each
+direction, in which the number of steps may be open; a GRU only where its reset comes after the
+product. Gates lie in another order in ONNX.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 from mycel import ops
 from mycel.base import dtype as D
@@ -22,11 +27,15 @@ from mycel.formats.onnx.operation import (
     transposed,
 )
 from mycel.formats.onnx.rules import elementwise as acts
+from mycel.ops.sequences.recurrence import layer as recurrent_layer
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 
 __all__: list[str] = []
 Function = Callable[[Tensor], Tensor]
+_DEFAULTS = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}
+# Our gates by the places that they have in ONNX.
+_GATES = {"tanh": (0,), "relu": (0,), "gru": (1, 0, 2), "lstm": (0, 2, 3, 1)}
 
 
 def _activation(op: Operation, name: str, alpha: Any, beta: Any) -> Function:
@@ -95,9 +104,21 @@ def _layer(
     limit)`` gives the next states of a node `op`.
     """
     direction = op.get("direction", "forward")
-    turned = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+    if direction not in _TURNED:
+        raise op.wrong(f"direction must be one of {', '.join(_TURNED)}, not {direction!r}")
+    turned = _TURNED[direction]
+    if len(turned) != w.shape[0]:
+        raise op.wrong(f"direction={direction!r} has {len(turned)} directions, and the weights {w.shape[0]}")
     time, batch = x.shape[:2]
     hidden = r.shape[2]
+    mode = _mode(op)
+    if mode is not None:
+        return _whole(mode, turned, x, w, r, b, lengths, states)
+    if not isinstance(time, int):
+        raise op.refused(
+            "a number of steps that is open, with activations, limits or gates that are not the default ones; "
+            "call it with one length, or write those in the graph"
+        )
     limit = op.get("clip")
     outputs, ends = [], []
     for number, back in enumerate(turned):
@@ -123,6 +144,57 @@ def _layer(
         parts = [reshaped(y, (1, *y.shape)) for y in column]
         last.append(parts[0] if len(parts) == 1 else apply(S.CONCAT, *parts, axis=0))
     return whole, last
+
+
+_TURNED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
+def _mode(op: Operation) -> Optional[str]:
+    """Return the mode of the recurrence that a layer is; None where it is none."""
+    names = [n.lower() for n in op.get("activations") or _DEFAULTS[op.operator]]
+    each = len(_DEFAULTS[op.operator])
+    if len(names) % each or names != names[:each] * (len(names) // each) or op.get("clip") is not None:
+        return None
+    if op.operator == "RNN":
+        return names[0] if names[0] in ("tanh", "relu") else None
+    if names[:each] != _DEFAULTS[op.operator]:
+        return None
+    if op.operator == "GRU":
+        return "gru" if op.get("linear_before_reset", 0) else None
+    looks = len(op.inputs) > 7 and bool(op.inputs[7])
+    return "lstm" if not op.get("input_forget", 0) and not looks else None
+
+
+def _whole(
+    mode: str, turned: list[bool], x: Tensor, w: Tensor, r: Tensor, b: Any, lengths: Any, states: list[Any]
+) -> tuple[Tensor, list[Tensor]]:
+    """Return what `_layer` does, by recurrences of a mode; `turned` says which go backwards."""
+    time, batch = x.shape[:2]
+    hidden = r.shape[2]
+
+    def gates(value: Tensor) -> Tensor:
+        order = _GATES[mode]
+        if order == tuple(range(len(order))):
+            return value
+        return apply(S.CONCAT, *[_part(value, 0, i, hidden) for i in order], axis=0)
+
+    mask = None
+    if lengths is not None:
+        places = reshaped(apply(S.iota, shape=(time,), axis=0, dtype=D.int64), (time, 1))
+        mask = apply(E.lt, places, reshaped(as_type(lengths, D.int64), (1, batch)))
+    outputs, ends = [], []
+    for number, back in enumerate(turned):
+        weights = [gates(_row(v, number)) for v in (w, r)]
+        if b is not None:
+            bias, size = _row(b, number), len(_GATES[mode]) * hidden
+            weights += [gates(sliced(bias, 0, 0, size)), gates(sliced(bias, 0, size, 2 * size))]
+        now = [broadcast(scalar(0, x), (batch, hidden)) if s is None else _row(s, number) for s in states]
+        line, *last = recurrent_layer(mode, x, tuple(now), tuple(weights), mask, back)
+        outputs.append(reshaped(line, (time, 1, batch, hidden)))
+        ends.append([reshaped(v, (1, batch, hidden)) for v in last])
+    if len(outputs) == 1:
+        return outputs[0], ends[0]
+    return apply(S.CONCAT, *outputs, axis=1), [apply(S.CONCAT, *parts, axis=0) for parts in zip(*ends)]
 
 
 def _clipped(x: Tensor, limit: Any) -> Tensor:
