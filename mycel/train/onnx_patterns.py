@@ -10,7 +10,7 @@ is decided by shapes and constants, never by where it comes from.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -21,17 +21,16 @@ from mycel.prims import attention as A
 from mycel.prims import conv as C
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
-from mycel.prims import normalization as N
 from mycel.prims import recurrence as Q
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims import window as W
 from mycel.prims.base import GET_ITEM, Primitive
+from mycel.train.onnx_nodes import Users, channels_of, is_number, number_of, one_node, pairs, scaled_by
+from mycel.train.onnx_normalisations import batch_norm, group_norm, layer_norm, rms_norm
 from mycel.train.onnx_writer import Match, Writer
 
 __all__ = ["matched", "padding_of"]
-
-Users = Mapping[Node, list[Node]]
 
 
 def matched(node: Node, users: Users) -> Optional[Match]:
@@ -46,129 +45,6 @@ def matched(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def _one(operator: str, *inputs: Node, **attributes: Any) -> Match:
-    """Return the match of one ONNX node."""
-    return Match(inputs, lambda w, names: w.emit(operator, names, **attributes))
-
-
-# What nodes are.
-
-
-def _number(node: Node) -> Optional[float]:
-    """Return the number in a constant of one element; None for any other node."""
-    if not node.is_constant or node.dtype.kind not in "fiu":
-        return None
-    value = np.asarray(node.value)
-    return float(value.reshape(-1)[0]) if value.size == 1 else None
-
-
-def _is(node: Node, number: float) -> bool:
-    found = _number(node)
-    return found is not None and math.isclose(found, number, rel_tol=1e-3 if number not in (0, 1) else 0, abs_tol=0)
-
-
-def _pair(node: Node, primitive: Primitive) -> Iterator[tuple[Node, Node]]:
-    """Yield the operands of a node of two operands, if it is of a primitive, in both orders."""
-    if node.prim is primitive and len(node.inputs) == 2:
-        a, b = node.inputs
-        yield a, b
-        yield b, a
-
-
-def _scaled(node: Node) -> Optional[tuple[Node, float]]:
-    """Return x and c of ``x * c``."""
-    for x, c in _pair(node, E.mul):
-        number = _number(c)
-        if number is not None and x.shape == node.shape:
-            return x, number
-    return None
-
-
-def _line(node: Node, like: Node) -> Optional[Node]:
-    """Return the vector of channels that a node is, shaped to meet an image (N, C, ...)."""
-    rank = len(like.shape)
-    if rank < 2:
-        return None
-    channels = like.shape[1]
-    if len(node.shape) == 1 and rank == 2:
-        return node if node.shape[0] == channels else None
-    if node.prim is not S.RESHAPE:
-        return None
-    vector = node.inputs[0]
-    forms = ((channels, *[1] * (rank - 2)), (1, channels, *[1] * (rank - 2)))
-    fits = len(vector.shape) == 1 and tuple(node.shape) in forms and vector.shape[0] == channels
-    return vector if fits else None
-
-
-def _inverse_root(node: Node) -> Optional[tuple[Node, float]]:
-    """Return v and c of ``1 / sqrt(v + c)``."""
-    if node.prim is not E.rsqrt:
-        return None
-    for value, number in _pair(node.inputs[0], E.add):
-        epsilon = _number(number)
-        if epsilon is not None and epsilon >= 0:
-            return value, epsilon
-    return None
-
-
-# Normalisations.
-
-
-def _batch_norm(node: Node, users: Users) -> Optional[Match]:
-    for scaled, offset in _pair(node, E.add):
-        bias = _line(offset, node)
-        if bias is None or scaled.shape != node.shape:
-            continue
-        for apart, factor in _pair(scaled, E.mul):
-            scale = _line(factor, node)
-            if scale is None:
-                continue
-            for centred, inverse in _pair(apart, E.mul):
-                root = _inverse_root(inverse)
-                if root is None or centred.prim is not E.sub:
-                    continue
-                x, middle = centred.inputs
-                mean, spread = _line(middle, node), _line(root[0], node)
-                if mean is None or spread is None or x.shape != node.shape:
-                    continue
-                return _one("BatchNormalization", x, scale, bias, mean, spread, epsilon=root[1])
-    return None
-
-
-def _item(node: Node, axes: tuple[int, ...], number: int) -> Optional[Node]:
-    """Return the moments whose item `number`, with axes of size 1 again, a node is."""
-    if node.prim is not S.RESHAPE or node.inputs[0].prim is not GET_ITEM:
-        return None
-    item = node.inputs[0]
-    source = item.inputs[0]
-    if item.params["index"] != number or source.prim is not N.moments or tuple(source.params["axes"]) != axes:
-        return None
-    shape = source.inputs[0].shape
-    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
-    return source if tuple(node.shape) == kept else None
-
-
-def _layer_norm(node: Node, users: Users) -> Optional[Match]:
-    for scaled, bias in _pair(node, E.add):
-        for apart, scale in _pair(scaled, E.mul):
-            rank, wide = len(node.shape), len(scale.shape)
-            if not 0 < wide < rank + 1 or apart.shape != node.shape or bias.shape != scale.shape:
-                continue
-            if tuple(scale.shape) != tuple(node.shape[rank - wide :]):
-                continue
-            axes = tuple(range(rank - wide, rank))
-            for centred, inverse in _pair(apart, E.mul):
-                root = _inverse_root(inverse)
-                if root is None or centred.prim is not E.sub:
-                    continue
-                x, middle = centred.inputs
-                first, second = _item(middle, axes, 0), _item(root[0], axes, 1)
-                if first is None or first is not second or first.inputs[0] is not x:
-                    continue
-                return _one("LayerNormalization", x, scale, bias, axis=rank - wide, epsilon=root[1])
-    return None
-
-
 # Layers with a bias.
 
 
@@ -179,8 +55,8 @@ def padding_of(padding: Any) -> Optional[list[int]]:
 
 
 def _biased_conv(node: Node, users: Users) -> Optional[Match]:
-    for image, offset in _pair(node, E.add):
-        bias = _line(offset, node)
+    for image, offset in pairs(node, E.add):
+        bias = channels_of(offset, node)
         if bias is None or image.prim is not C.conv or len(users[image]) > 1:
             continue
         params = image.params
@@ -193,7 +69,7 @@ def _biased_conv(node: Node, users: Users) -> Optional[Match]:
             "dilations": params["dilation"],
             "group": int(params["groups"]),
         }
-        return _one("Conv", *image.inputs, bias, **made)
+        return one_node("Conv", *image.inputs, bias, **made)
     return None
 
 
@@ -202,7 +78,7 @@ def _is_turned(node: Node) -> bool:
 
 
 def _gemm(node: Node, users: Users) -> Optional[Match]:
-    for product, bias in _pair(node, E.add):
+    for product, bias in pairs(node, E.add):
         if product.prim is not L.matmul or len(users[product]) > 1 or len(product.shape) != 2:
             continue
         x, weight = product.inputs
@@ -212,7 +88,7 @@ def _gemm(node: Node, users: Users) -> Optional[Match]:
             continue
         turned = _is_turned(weight)
         weight = weight.inputs[0] if turned else weight
-        return _one("Gemm", x, weight, bias, transB=int(turned))
+        return one_node("Gemm", x, weight, bias, transB=int(turned))
     return None
 
 
@@ -221,7 +97,7 @@ def _gemm(node: Node, users: Users) -> Optional[Match]:
 
 def _average(node: Node, users: Users) -> Optional[Match]:
     total, count = node.inputs
-    number = _number(count)
+    number = number_of(count)
     if number is None:
         return None
     if total.prim is W.window_sum and node.dtype.is_floating and number == math.prod(total.params["window"]):
@@ -229,14 +105,14 @@ def _average(node: Node, users: Users) -> Optional[Match]:
         made = {"kernel_shape": total.params["window"], "strides": total.params["strides"], "count_include_pad": 1}
         if pads is None:
             return None
-        return _one("AveragePool", total.inputs[0], pads=pads, **made)
+        return one_node("AveragePool", total.inputs[0], pads=pads, **made)
     if total.prim is R.reduce_sum and node.dtype.is_floating:
         x, axes, keep = total.inputs[0], tuple(total.params["axes"]), total.params["keepdims"]
         sizes = [x.shape[a] for a in axes]
         if not sizes or any(isinstance(s, Dim) for s in sizes) or math.prod(sizes) != number:
             return None
         if keep and len(x.shape) > 2 and axes == tuple(range(2, len(x.shape))):
-            return _one("GlobalAveragePool", x)
+            return one_node("GlobalAveragePool", x)
         return Match(
             (x,), lambda w, names: w.emit("ReduceMean", [names[0], w.integers(axes)], keepdims=int(bool(keep)))
         )
@@ -249,51 +125,51 @@ def _average(node: Node, users: Users) -> Optional[Match]:
 def _divided(node: Node) -> Optional[tuple[Node, float]]:
     """Return x and c of ``x * c``, also where it is a quotient."""
     if node.prim is E.div and node.inputs[0].shape == node.shape:
-        number = _number(node.inputs[1])
+        number = number_of(node.inputs[1])
         return None if not number else (node.inputs[0], 1 / number)
-    return _scaled(node)
+    return scaled_by(node)
 
 
 def _gelu_halved(node: Node, users: Users) -> Optional[Match]:
     """As `_gelu`, for ``x * (1 + erf(x / sqrt(2))) * 0.5``."""
-    whole = _scaled(node)
+    whole = scaled_by(node)
     if whole is None or whole[1] != 0.5:
         return None
-    for x, rest in _pair(whole[0], E.mul):
-        for bent, one in _pair(rest, E.add):
+    for x, rest in pairs(whole[0], E.mul):
+        for bent, one in pairs(rest, E.add):
             inner = _divided(bent.inputs[0]) if bent.prim is E.erf else None
-            if inner and _is(one, 1.0) and inner[0] is x and math.isclose(inner[1], math.sqrt(0.5), rel_tol=1e-3):
-                return _one("Gelu", x)
+            if inner and is_number(one, 1.0) and inner[0] is x and math.isclose(inner[1], math.sqrt(0.5), rel_tol=1e-3):
+                return one_node("Gelu", x)
     return None
 
 
 def _gelu(node: Node, users: Users) -> Optional[Match]:
-    for half, rest in _pair(node, E.mul):
-        scaled = _scaled(half)
+    for half, rest in pairs(node, E.mul):
+        scaled = scaled_by(half)
         if scaled is None or scaled[1] != 0.5:
             continue
         x = scaled[0]
-        for bent, one in _pair(rest, E.add):
-            if not _is(one, 1.0) or bent.prim not in (E.erf, E.tanh):
+        for bent, one in pairs(rest, E.add):
+            if not is_number(one, 1.0) or bent.prim not in (E.erf, E.tanh):
                 continue
-            inner = _scaled(bent.inputs[0])
+            inner = scaled_by(bent.inputs[0])
             if inner is None:
                 continue
             if bent.prim is E.erf and inner[0] is x and math.isclose(inner[1], math.sqrt(0.5), rel_tol=1e-3):
-                return _one("Gelu", x)
+                return one_node("Gelu", x)
             if bent.prim is E.tanh and math.isclose(inner[1], math.sqrt(2 / math.pi), rel_tol=1e-3):
                 if _is_cubic(inner[0], x):
-                    return _one("Gelu", x, approximate="tanh")
+                    return one_node("Gelu", x, approximate="tanh")
     return None
 
 
 def _is_cubic(node: Node, x: Node) -> bool:
     """Return whether a node is x + 0.044715 x³."""
-    for same, cubic in _pair(node, E.add):
-        scaled = _scaled(cubic)
+    for same, cubic in pairs(node, E.add):
+        scaled = scaled_by(cubic)
         if same is not x or scaled is None or not math.isclose(scaled[1], 0.044715, rel_tol=1e-3):
             continue
-        for square, last in _pair(scaled[0], E.mul):
+        for square, last in pairs(scaled[0], E.mul):
             if last is x and square.prim is E.mul and all(i is x for i in square.inputs):
                 return True
     return False
@@ -304,10 +180,10 @@ def _cut(node: Node, inside: tuple[Primitive, ...]) -> Optional[tuple[Node, Node
     if node.prim is not E.SELECT:
         return None
     condition, limit, value = node.inputs
-    if condition.prim not in inside or _number(limit) is None or value.shape != node.shape:
+    if condition.prim not in inside or number_of(limit) is None or value.shape != node.shape:
         return None
     x, bound = condition.inputs
-    return (x, limit, value) if _number(bound) == _number(limit) else None
+    return (x, limit, value) if number_of(bound) == number_of(limit) else None
 
 
 def _clip_limits(node: Node) -> Optional[tuple[Node, Node, Node]]:
@@ -322,18 +198,18 @@ def _clip_limits(node: Node) -> Optional[tuple[Node, Node, Node]]:
         inner = _cut(outer[0], (E.le, E.lt))
         if inner is not None and inner[0] is inner[2]:
             return inner[0], inner[1], outer[1]
-    for lower, high in _pair(node, E.minimum):
-        for x, low in _pair(lower, E.maximum):
-            if _number(low) is not None and _number(high) is not None and x.shape == node.shape:
+    for lower, high in pairs(node, E.minimum):
+        for x, low in pairs(lower, E.maximum):
+            if number_of(low) is not None and number_of(high) is not None and x.shape == node.shape:
                 return x, low, high
     return None
 
 
 def _relu(node: Node, users: Users) -> Optional[Match]:
     found = _cut(node, (E.le, E.lt))
-    if found is None or found[0] is not found[2] or _number(found[1]) != 0 or not node.dtype.is_floating:
+    if found is None or found[0] is not found[2] or number_of(found[1]) != 0 or not node.dtype.is_floating:
         return None
-    return _one("Relu", found[0])
+    return one_node("Relu", found[0])
 
 
 def _clip(node: Node, users: Users) -> Optional[Match]:
@@ -341,35 +217,114 @@ def _clip(node: Node, users: Users) -> Optional[Match]:
     if found is None or not node.dtype.is_floating:
         return None
     x, low, high = found
-    a, b = _number(low), _number(high)
+    a, b = number_of(low), number_of(high)
     return Match((x,), lambda w, names: w.emit("Clip", [names[0], w.scalar(a, node), w.scalar(b, node)]))
 
 
 def _hard_swish(node: Node, users: Users) -> Optional[Match]:
-    for x, gate in _pair(node, E.mul):
+    for x, gate in pairs(node, E.mul):
         found = _clip_limits(gate)
-        if found is None or not _is(found[1], 0.0) or not _is(found[2], 1.0):
+        if found is None or not is_number(found[1], 0.0) or not is_number(found[2], 1.0):
             continue
-        for part, half in _pair(found[0], E.add):
-            if _number(half) != 0.5:
+        for part, half in pairs(found[0], E.add):
+            if number_of(half) != 0.5:
                 continue
-            scaled = _scaled(part)
-            sixth = part.prim is E.div and part.inputs[0] is x and _number(part.inputs[1]) == 6.0
+            scaled = scaled_by(part)
+            sixth = part.prim is E.div and part.inputs[0] is x and number_of(part.inputs[1]) == 6.0
             if sixth or (scaled is not None and scaled[0] is x and math.isclose(scaled[1], 1 / 6, rel_tol=1e-3)):
-                return _one("HardSwish", x)
+                return one_node("HardSwish", x)
     return None
 
 
 def _leaky_relu(node: Node, users: Users) -> Optional[Match]:
     condition, low, value = node.inputs
-    scaled = _scaled(low)
+    scaled = scaled_by(low)
     if scaled is None or condition.prim not in (E.le, E.lt) or value.shape != node.shape:
         return None
     x, bound = condition.inputs
-    if not (scaled[0] is value is x and _number(bound) == 0 and node.dtype.is_floating):
+    if not (scaled[0] is value is x and number_of(bound) == 0 and node.dtype.is_floating):
         return None
     slope = scaled[1]
-    return _one("LeakyRelu", x, alpha=slope)
+    return one_node("LeakyRelu", x, alpha=slope)
+
+
+def _hard_sigmoid(node: Node, users: Users) -> Optional[Match]:
+    found = _clip_limits(node)
+    if found is None or not node.dtype.is_floating or not (is_number(found[1], 0.0) and is_number(found[2], 1.0)):
+        return None
+    for part, half in pairs(found[0], E.add):
+        term, scaled = number_of(half), _divided(part)
+        if term is not None and scaled is not None and scaled[0].shape == node.shape:
+            return one_node("HardSigmoid", scaled[0], alpha=scaled[1], beta=term)
+    return None
+
+
+def _below_zero(node: Node) -> Optional[tuple[Node, Node]]:
+    """Return x and what is instead of it where it is below 0."""
+    if node.prim is not E.SELECT:
+        return None
+    condition, low, value = node.inputs
+    if condition.prim not in (E.le, E.lt) or condition.inputs[0] is not value or not node.dtype.is_floating:
+        return None
+    return (value, low) if number_of(condition.inputs[1]) == 0 and value.shape == node.shape else None
+
+
+def _exponential(node: Node) -> Optional[tuple[Node, float]]:
+    """Return x and alpha of an exponential linear unit."""
+    found = _below_zero(node)
+    scaled = None if found is None else scaled_by(found[1]) or (found[1], 1.0)
+    if found is None or scaled is None or scaled[0].prim is not E.expm1:
+        return None
+    inner = scaled[0].inputs[0]
+    # Where x is above 0 the exponential is of 0, which no gradient overflows by.
+    safe = inner
+    if inner.prim is E.SELECT and number_of(inner.inputs[2]) == 0:
+        condition, safe, _ = inner.inputs
+        if condition.prim not in (E.le, E.lt) or condition.inputs[0] is not safe or number_of(condition.inputs[1]) != 0:
+            return None
+    return (found[0], scaled[1]) if safe is found[0] else None
+
+
+def _elu(node: Node, users: Users) -> Optional[Match]:
+    found = _exponential(node)
+    return None if found is None else one_node("Elu", found[0], alpha=found[1])
+
+
+def _selu(node: Node, users: Users) -> Optional[Match]:
+    scaled = scaled_by(node)
+    found = None if scaled is None else _exponential(scaled[0])
+    if scaled is None or found is None or len(users[scaled[0]]) > 1:
+        return None
+    return one_node("Selu", found[0], alpha=found[1], gamma=scaled[1])
+
+
+def _soft_plus_of(node: Node) -> Optional[Node]:
+    """Return x of ``max(x, 0) + log1p(exp(-abs(x)))``."""
+    for positive, rest in pairs(node, E.add):
+        chain, inner = (E.log1p, E.exp, E.neg, E.abs_), rest
+        for primitive in chain:
+            if inner.prim is not primitive:
+                break
+            inner = inner.inputs[0]
+        else:
+            if any(x is inner and number_of(zero) == 0 for x, zero in pairs(positive, E.maximum)):
+                return inner
+    return None
+
+
+def _softplus(node: Node, users: Users) -> Optional[Match]:
+    x = _soft_plus_of(node)
+    return None if x is None or x.shape != node.shape else one_node("Softplus", x)
+
+
+def _cut_softplus(node: Node, users: Users) -> Optional[Match]:
+    """Match a softplus that is the identity from a number on from which both are equal."""
+    condition, value, soft = node.inputs
+    x = _soft_plus_of(soft)
+    limit = number_of(condition.inputs[1]) if condition.prim in (E.gt, E.ge) else None
+    if x is None or limit is None or limit < 17 or not (value is x is condition.inputs[0]) or x.dtype.itemsize > 4:
+        return None
+    return one_node("Softplus", x)
 
 
 # Attention and recurrences.
@@ -458,10 +413,10 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
 Pattern = Callable[[Node, Users], Optional[Match]]
 _PATTERNS: dict[Primitive, tuple[Pattern, ...]] = {
     A.attention: (_attention,),
-    E.add: (_batch_norm, _layer_norm, _biased_conv, _gemm),
+    E.add: (batch_norm, layer_norm, group_norm, _biased_conv, _gemm, _softplus),
     E.div: (_average,),
     E.minimum: (_clip,),
-    E.mul: (_gelu, _gelu_halved, _hard_swish),
-    E.SELECT: (_clip, _relu, _leaky_relu),
+    E.mul: (_gelu, _gelu_halved, _hard_swish, _selu, rms_norm),
+    E.SELECT: (_hard_sigmoid, _clip, _relu, _leaky_relu, _elu, _cut_softplus),
     Q.recurrence: (_recurrence,),
 }

@@ -192,6 +192,22 @@ WHOLE = [
     (nn.HSwish, X2, ["HardSwish"]),
     (lambda: nn.GELU(approximate=False), X2, ["Gelu"]),
     (lambda: nn.GELU(approximate=True), X2, ["Gelu"]),
+    (lambda: nn.ELU(0.5), X2, ["Elu"]),
+    (nn.SeLU, X2, ["Selu"]),
+    (lambda: lambda x: ops.softplus(x), X2, ["Softplus"]),
+    (lambda: lambda x: ops.mish(x), X2, ["Softplus", "Tanh", "Mul"]),
+    (nn.HSigmoid, X2, ["HardSigmoid"]),
+    (lambda: nn.InstanceNorm2d(4), X4, ["InstanceNormalization"]),
+    (
+        lambda: nn.GroupNorm(2, 4),
+        X4,
+        ["Reshape", "Reshape", "Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"],
+    ),
+    (
+        lambda: lambda x: x * ops.rsqrt((x * x).mean(-1, True) + 1e-5),
+        X3,
+        ["Pow", "ReduceMean", "Add", "Sqrt", "Div"],
+    ),
     (lambda: nn.AvgPool2d(2, 2), X4, ["AveragePool"]),
     (lambda: nn.AdaptiveAvgPool2d(1), X4, ["GlobalAveragePool"]),
     (lambda: lambda x: x.mean((1, 2)), X3, ["ReduceMean"]),
@@ -241,6 +257,9 @@ def test_what_looks_alike_is_left_as_it_is(tmp_path):
             lambda x: (x * 0.5) * (ops.erf(x * 0.8) + 1),
             lambda x: x.sum(-1) / 3,
             lambda x: ops.where(x < 0, x * 0.1, x + 1),
+            lambda x: ops.where(x <= 0, ops.expm1(ops.where(x <= 1, x, ms.Tensor(0.0))) * 2.0, x),
+            lambda x: ops.where(x > 5, x, ops.maximum(x, 0) + ops.log1p(ops.exp(-ops.abs(x)))) * 1.0,
+            lambda x: x * ops.rsqrt((x * x).sum(-1, keepdims=True) / 3 + 1e-5),
         )
     ):
         _, run_it = written(net, ms.Tensor(X2), path=tmp_path / f"net{number}")
