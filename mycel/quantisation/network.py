@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.ir.graph import Graph, Node
-from mycel.prims.base import CONSTANT
+from mycel.base.dtype import float32
+from mycel.ir.graph import Graph, Node, input_node, substitute
+from mycel.prims.base import CONSTANT, constant
+from mycel.prims.quantisation import dequantize, fake_quant, quantize
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph, model_of
-from mycel.transforms.quantise.freezing import frozen
+from mycel.transforms.quantise.freezing import frozen, literal
 from mycel.transforms.quantise.lowering import Lowered
 from mycel.transforms.quantise.scales import Scale
 
@@ -56,6 +58,30 @@ class Quantised(LoadedGraph):
         self.input_scales: dict[int, Scale] = lowered.inputs
         self.output_scales: dict[int, Scale] = lowered.outputs
 
+    def rounded(self) -> LoadedGraph:
+        """Return the network of rounded values, with the inputs and outputs of this one.
+
+        ``export(..., file_format="ONNX")`` writes it, as QuantizeLinear and DequantizeLinear.
+        """
+        graph, inputs = self.simulated.model.graph, list(self.simulated.model.graph.inputs)
+        known: dict[Node, Node] = {}
+        for number, scale in self.input_scales.items():
+            old = inputs[number]
+            inputs[number] = input_node(old.type.with_dtype(scale.dtype), old.params["name"])
+            size, zero = _ends(scale)
+            known[next(n for n in graph.nodes if old in n.inputs)] = dequantize(inputs[number], size, zero)
+        outputs = substitute(graph.outputs, known)
+        for number, scale in self.output_scales.items():
+            x, size, zero = outputs[number].inputs
+            params = outputs[number].params
+            if outputs[number].prim is fake_quant:
+                outputs[number] = quantize(x, size, zero, dtype=scale.dtype, **params)
+            else:
+                size, zero = _ends(scale)
+                ends = {"low": scale.low, "high": scale.high, "ties": "even", "dtype": scale.dtype}
+                outputs[number] = quantize(outputs[number], size, zero, **ends)
+        return LoadedGraph(replace(self.simulated.model, graph=Graph(inputs, outputs, graph.name)))
+
     def quantised_input(self, values: Any, number: int = 0) -> Array:
         """Return the integers that stand for `values` of an input of floats.
 
@@ -80,6 +106,10 @@ class Quantised(LoadedGraph):
         if number not in scales:
             raise ValueError(f"{self._title()}: {what} {number} is no integer; quantise with integer_ends=True")
         return scales[number]
+
+
+def _ends(scale: Scale) -> tuple[Node, Node]:
+    return literal(np.asarray(scale.size, np.float32)), constant(float(scale.zero), float32)
 
 
 def float_model(net: Any, inputs: Sequence[Any]) -> Model:

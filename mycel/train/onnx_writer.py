@@ -26,9 +26,11 @@ from mycel.loops.programs import Program
 from mycel.train.graph_file import Model
 from mycel.train.graph_writer import GraphWriter
 
-__all__ = ["Match", "NodeRule", "Writer", "type_code"]
+__all__ = ["Match", "NodeRule", "Writer", "padding_of", "type_code"]
 
-_OPSET, _IR_VERSION = 20, 9
+_OPSET = 20
+_IR_VERSIONS = {20: 9, 21: 10}
+_INT4 = 22
 
 _SIZES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "//": "Div", "%": "Mod", "max": "Max"}
 
@@ -50,10 +52,17 @@ def _attribute(name: str, value: Attribute) -> bytes:
     return content + b"".join([field(8, int(v)) for v in value]) + field(20, 7)
 
 
-def _tensor(name: str, array: Any) -> bytes:
+def _tensor(name: str, array: Any, kind: str = "") -> bytes:
+    """Return an encoded TensorProto; `kind` is that of the array, or int4, of which two lie in a
+    byte.
+    """
     array = np.asarray(array)
-    content = b"".join([field(1, int(d)) for d in array.shape]) + field(2, ONNX[str(array.dtype)]) + field(8, name)
-    return content + field(9, np.ascontiguousarray(array).tobytes())
+    raw = np.ascontiguousarray(array).tobytes()
+    if kind == "int4":
+        flat = np.append(array.reshape(-1), [0] * (array.size % 2)).astype(np.uint8) & 15
+        raw = (flat[::2] | flat[1::2] << 4).astype(np.uint8).tobytes()
+    content = b"".join([field(1, int(d)) for d in array.shape])
+    return content + field(2, _INT4 if kind == "int4" else ONNX[str(array.dtype)]) + field(8, name) + field(9, raw)
 
 
 def _value(name: str, kind: Optional[TensorType]) -> bytes:
@@ -69,6 +78,12 @@ def type_code(kind: Any) -> int:
     if name not in ONNX:
         raise Unsupported(f"export: ONNX has no element type {name}")
     return ONNX[name]
+
+
+def padding_of(padding: Any) -> Optional[list[int]]:
+    """Return the padding of windows in ONNX's order; None for what it has no form for."""
+    sizes = [low for low, _ in padding] + [high for _, high in padding]
+    return None if any(isinstance(p, Dim) or p < 0 for p in sizes) else sizes
 
 
 class Match(NamedTuple):
@@ -94,6 +109,7 @@ class Writer(GraphWriter):
     def __init__(self, model: Model, rule: NodeRule, matcher: Matcher) -> None:
         super().__init__(model, rule, Binder(model.graph.input_types[: len(model.graph.inputs) - len(model.states)]))
         self.matcher = matcher
+        self.opset = _OPSET
         self.reserved: set[str] = {s.name for s in model.states}
         self.reserved |= {str(n.params.get("name", "input")) for n in model.graph.inputs}
         self.nodes: list[bytes] = []
@@ -131,8 +147,8 @@ class Writer(GraphWriter):
         content = b"".join([field(1, n) for n in self.nodes]) + field(2, graph.name)
         content += b"".join([field(5, i) for i in self.initializers])
         content += b"".join([field(11, i) for i in inputs]) + b"".join([field(12, o) for o in outputs])
-        head = field(1, _IR_VERSION) + field(2, "mycel") + field(3, self.source.producer)
-        return head + field(7, content) + field(8, field(1, "") + field(2, _OPSET))
+        head = field(1, _IR_VERSIONS[self.opset]) + field(2, "mycel") + field(3, self.source.producer)
+        return head + field(7, content) + field(8, field(1, "") + field(2, self.opset))
 
     def results(self, form: Any) -> list[Node]:
         """Return the nodes in a result's form, in their order."""
@@ -173,9 +189,17 @@ class Writer(GraphWriter):
         self.nodes.append(content + b"".join([field(5, _attribute(k, v)) for k, v in attributes.items()]))
         return names if outputs > 1 else names[0]
 
-    def constant(self, array: Any) -> str:
+    def need_operators(self, version: int) -> None:
+        """Note that a set of operators is needed that is newer than what others are written in."""
+        self.opset = max(self.opset, version)
+
+    def packed(self, values: Any, kind: str) -> str:
+        """Return the name of a constant of integers of a type, which may be int4."""
+        return self.constant(np.asarray(values, "int8" if kind == "int4" else kind), kind)
+
+    def constant(self, array: Any, kind: str = "") -> str:
         array = np.asarray(array)
-        key = (str(array.dtype), array.shape, array.tobytes())
+        key = (kind or str(array.dtype), array.shape, array.tobytes())
         if key not in self.constants:
             type_code(str(array.dtype))
             number = len(self.constants)
@@ -183,7 +207,7 @@ class Writer(GraphWriter):
                 number += 1
             self.constants[key] = f"c{number}"
             self.reserved.add(f"c{number}")
-            self.initializers.append(_tensor(self.constants[key], array))
+            self.initializers.append(_tensor(self.constants[key], array, kind))
         return self.constants[key]
 
     def integers(self, values: Iterable[int]) -> str:
