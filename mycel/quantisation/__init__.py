@@ -1,5 +1,6 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
+from mycel.quantisation.integers import integers
 from mycel.quantisation.layers import fake_quant
 from mycel.quantisation.mixed import Mixed, mixed_bits
 from mycel.quantisation.network import Quantised, Report
@@ -13,6 +14,7 @@ __all__ = [
     "Refused",
     "Report",
     "fake_quant",
+    "integers",
     "mixed_bits",
     "quantisation_aware",
     "quantise",

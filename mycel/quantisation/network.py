@@ -10,7 +10,7 @@ import numpy as np
 
 from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, input_node, substitute
-from mycel.prims.base import CONSTANT, constant
+from mycel.prims.base import CONSTANT, Primitive, constant
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph, model_of
@@ -112,11 +112,12 @@ def _ends(scale: Scale) -> tuple[Node, Node]:
     return literal(np.asarray(scale.size, np.float32)), constant(float(scale.zero), float32)
 
 
-def float_model(net: Any, inputs: Sequence[Any]) -> Model:
+def float_model(net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = ()) -> Model:
     """Return a network outside of training as a graph whose parameters are constants.
 
-    Sizes of batches stay open: the first axis of each tensor in `inputs`, if all have the same.
-    Raises CompileError where the network is not one graph, Unsupported where it changes state.
+    What applies primitives in `kept` to constants is not computed. Sizes of batches stay open: the
+    first axis of each tensor in `inputs`, if all have the same. Raises CompileError where the
+    network is not one graph, Unsupported where it changes state.
     """
     from mycel.base.errors import Unsupported
     from mycel.cells.cell import Cell
@@ -136,7 +137,7 @@ def float_model(net: Any, inputs: Sequence[Any]) -> Model:
         raise Unsupported("quantise: the network draws random numbers outside of training; take that out")
     count = len(model.graph.inputs) - len(model.states)
     values = {i: s.value for i, s in zip(model.graph.inputs[count:], model.states)}
-    return replace(model, graph=frozen(model.graph, values), states=[], writes=[])
+    return replace(model, graph=frozen(model.graph, values, kept), states=[], writes=[])
 
 
 def run(model: Model, outputs: Sequence[Node]) -> LoadedGraph:

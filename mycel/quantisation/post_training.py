@@ -32,7 +32,7 @@ from mycel.transforms.quantise.equalisation import equalised
 from mycel.transforms.quantise.folding import fold_normalisations
 from mycel.transforms.quantise.freezing import array_of
 from mycel.transforms.quantise.insertion import inserted, points, weights_of
-from mycel.transforms.quantise.lowering import lowered
+from mycel.transforms.quantise.lowering import Ends, lowered
 from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
 
 __all__ = ["Refused", "quantise"]
@@ -257,9 +257,11 @@ def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node,
     return found
 
 
-def lowered_network(model: Model, rounded: Graph, given: Choice) -> Quantised:
-    """Return the network of integers of a graph of rounded values."""
-    small = lowered(rounded, given.rounding, given.integer_ends)
+def lowered_network(model: Model, rounded: Graph, given: Choice, ends: Optional[Ends] = None) -> Quantised:
+    """Return the network of integers of a graph of rounded values, with the integer `ends` or those
+    of the choice that was `given`.
+    """
+    small = lowered(rounded, given.rounding, given.integer_ends if ends is None else ends)
     floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]
     if not any(n.prim in (quantize, int_conv, int_matmul, requantize) for n in small.graph.nodes):
         reasons = f": {'; '.join(floats)}" if floats else ""

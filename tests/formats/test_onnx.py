@@ -277,4 +277,5 @@ def test_sizes_that_would_not_fit_are_refused() -> None:
 
 def test_every_rule_is_of_an_operator_that_there_is() -> None:
     known = {(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}
-    assert not set(RULES) - known
+    # Those of ONNX Runtime's own domain are run by tests/formats/test_onnx_quantised.py.
+    assert not {r for r in RULES if r[0] != "com.microsoft"} - known

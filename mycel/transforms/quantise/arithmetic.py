@@ -72,7 +72,11 @@ def total_of(base: Node, bias: Array | None, x: Steps, weight: Array, scale: Sca
     """
     is_conv = base.prim is conv
     spread = (-1,) + (1,) * (weight.ndim - 1) if is_conv else (1, -1)
-    count = weight.shape[0] if is_conv else weight.shape[1]
+    channel = 0 if is_conv else 1
+    count = weight.shape[channel]
+    if scale.size.size > 1 and ((1,) * weight.ndim + scale.size.shape)[-weight.ndim :][channel] != scale.size.size:
+        # A scale for each input, or for groups of them: no factor of the sum.
+        return None
     size = np.broadcast_to(np.asarray(scale.size, np.float64).reshape(-1), (count,)) * x.size
     whole = np.zeros(count, np.int64)
     if bias is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mycel.ir.graph import Graph, Node, substitute, toposort
 from mycel.ir.types import TensorType
-from mycel.prims.base import CONSTANT, Literal, constant
+from mycel.prims.base import CONSTANT, Literal, Primitive, constant
 from mycel.prims.collectives import COLLECTIVES
 from mycel.prims.elementwise import SELECT
 from mycel.prims.quantisation import fake_quant
@@ -49,11 +49,11 @@ def is_fixed(node: Node) -> bool:
     return array_of(node) is not None or (node.prim is fake_quant and all(array_of(i) is not None for i in node.inputs))
 
 
-def frozen(graph: Graph, values: Mapping[Node, Array]) -> Graph:
+def frozen(graph: Graph, values: Mapping[Node, Array], kept: tuple[Primitive, ...] = ()) -> Graph:
     """Return `graph` with `values` in place of inputs, which it no longer takes.
 
-    `values` are arrays by input. Whatever depends on constants alone is computed, and a choice by a
-    constant condition is made.
+    `values` are arrays by input, and what applies primitives in `kept` stays. Whatever else depends
+    on constants alone is computed, and a choice by a constant condition is made.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -66,11 +66,13 @@ def frozen(graph: Graph, values: Mapping[Node, Array]) -> Graph:
     inputs = [i for i in graph.inputs if i not in values]
     known = {i: literal(v, i) for i, v in values.items()}
     graph = without_calls(Graph(inputs, substitute(graph.outputs, known), graph.name))
-    return Graph(inputs, computed(graph.outputs, inputs), graph.name)
+    return Graph(inputs, computed(graph.outputs, inputs, kept), graph.name)
 
 
-def computed(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
-    """Return nodes with those that depend on constants alone replaced by their values."""
+def computed(outputs: Sequence[Node], inputs: Sequence[Node], kept: tuple[Primitive, ...] = ()) -> list[Node]:
+    """Return nodes with those that depend on constants alone replaced by their values, but for what
+    applies primitives in `kept`.
+    """
     image: dict[Node, Node] = {i: i for i in inputs}
     for node in toposort(outputs):
         if node in image:
@@ -79,7 +81,7 @@ def computed(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
             image[node] = node
             continue
         given = tuple([image[i] for i in node.inputs])
-        image[node] = _made(node, given)
+        image[node] = _made(node, given, kept)
     return [image[o] for o in outputs]
 
 
@@ -108,7 +110,7 @@ def _moved(node: Node, rounded: Node) -> Node | None:
     return Node(fake_quant, tuple(parts), rounded.params, node.type, rounded.where)
 
 
-def _made(node: Node, given: tuple[Node, ...]) -> Node:
+def _made(node: Node, given: tuple[Node, ...], kept: tuple[Primitive, ...]) -> Node:
     prim = node.prim
     assert prim is not None
     if prim is SELECT and given[0].prim is CONSTANT and given[0].value.size:
@@ -122,7 +124,7 @@ def _made(node: Node, given: tuple[Node, ...]) -> Node:
     if (
         known
         and not prim.effect
-        and prim not in _LEFT
+        and prim not in (*_LEFT, *kept)
         and not any(sizes_in(v) or holds_graphs(v) for v in node.params.values())
     ):
         assert prim.reference is not None

@@ -10,7 +10,7 @@ reason.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -30,9 +30,11 @@ from mycel.transforms.quantise.freezing import array_of, literal
 from mycel.transforms.quantise.regions import Average, Linear, Range, Regions, Sum, evaluated
 from mycel.transforms.quantise.scales import Scale, steps_of
 
-__all__ = ["Lowered", "lowered"]
+__all__ = ["Ends", "Lowered", "lowered"]
 
 Array = np.ndarray[Any, Any]
+# The numbers of inputs and of outputs that are steps.
+Ends = tuple[frozenset[int], frozenset[int]]
 # Steps for which a table is made.
 MOST_ENTRIES = 256
 
@@ -51,26 +53,29 @@ class Lowered:
     floats: list[tuple[Node, str]] = field(default_factory=list)
 
 
-def lowered(graph: Graph, rounding: str = "single", integer_ends: bool = False) -> Lowered:
+def lowered(graph: Graph, rounding: str = "single", integer_ends: Union[bool, Ends] = False) -> Lowered:
     """Return the graph of integers of a graph with rounded values.
 
     `rounding` is that of `requantize`. With `integer_ends` inputs that are only rounded, and
-    outputs that are rounded values, are steps themselves.
+    outputs that are rounded values, are steps themselves: all, or those with the given numbers.
     """
+    if isinstance(integer_ends, bool):
+        several = (graph.inputs, graph.outputs) if integer_ends else ((), ())
+        integer_ends = (frozenset(range(len(several[0]))), frozenset(range(len(several[1]))))
     return _Lowering(graph, rounding, integer_ends).made()
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, rounding: str, integer_ends: bool) -> None:
+    def __init__(self, graph: Graph, rounding: str, ends: Ends) -> None:
         self.graph, self.rounding = graph, rounding
         self.regions = Regions(graph)
         self.known: dict[Node, Optional[Steps]] = {}
         self.real: dict[Node, Node] = {}
         self.result = Lowered(graph)
         self.inputs = list(graph.inputs)
-        self.integer_ends = integer_ends
-        if integer_ends:
-            for k, node in enumerate(graph.inputs):
+        self.closed = ends[1]
+        for k, node in enumerate(graph.inputs):
+            if k in ends[0]:
                 users = self.regions.users.get(node, [])
                 if len(users) == 1 and node not in self.regions.results and _scale_of(users[0]) is not None:
                     self._open(k, node, users[0])
@@ -91,7 +96,7 @@ class _Lowering:
         outputs = []
         for k, node in enumerate(self.graph.outputs):
             found = self.steps(node)
-            if self.integer_ends and found is not None:
+            if k in self.closed and found is not None:
                 self.result.outputs[k] = found.scale
                 outputs.append(found.node)
             else:

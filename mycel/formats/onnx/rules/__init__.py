@@ -7,6 +7,7 @@ from mycel.formats.onnx.rules import casts as casts
 from mycel.formats.onnx.rules import control as control
 from mycel.formats.onnx.rules import elementwise as elementwise
 from mycel.formats.onnx.rules import images as images
+from mycel.formats.onnx.rules import microsoft as microsoft
 from mycel.formats.onnx.rules import normalization as normalization
 from mycel.formats.onnx.rules import products as products
 from mycel.formats.onnx.rules import quantization as quantization

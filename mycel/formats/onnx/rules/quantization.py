@@ -5,12 +5,13 @@ What is quantised to types that tensors have no elements of is an array.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
 from mycel import ops
 from mycel.base import dtype as D
+from mycel.base.dtype import from_any
 from mycel.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
@@ -28,11 +29,15 @@ from mycel.formats.onnx.operation import (
     tensor,
 )
 from mycel.formats.onnx.rules.casts import converted
-from mycel.formats.onnx.rules.windows import convolved
+from mycel.formats.onnx.rules.windows import convolved, windows_of
 from mycel.prims import elementwise as E
+from mycel.prims import quantisation as Q
 from mycel.prims import reduce as R
 
-__all__: list[str] = []
+__all__ = ["known_zero", "stepped", "sums_of_product"]
+# The types of steps that there are primitives for, and of what they stand for.
+_STEPS = ("int8", "uint8", "int16")
+_FLOATS = (D.float32, D.float64)
 
 
 def _spread(op: Operation, small: Tensor, x: Any) -> Tensor:
@@ -70,7 +75,13 @@ def _quantize(op: Operation, x: Any, scale: Any, zero: Any = None) -> Any:
     x, scale = tensor(x), tensor(scale) if _has(scale) else tensor(_floats(array(scale)))
     code = op.get("precision", 0)
     precise = kind_of(code, op) if code else D.float32 if scale.dtype.itemsize < 4 or not _has(scale) else scale.dtype
-    quotient = apply(E.div, as_type(x, precise), as_type(_spread(op, scale, x), precise))
+    sizes = as_type(_spread(op, scale, x), precise)
+    if kind.name in _STEPS and as_type(x, precise).dtype in _FLOATS:
+        offset = scalar(0, sizes) if zero is None else as_type(_spread(op, tensor(zero), x), precise)
+        low, high = _limits(kind)
+        more = {"low": low, "high": high, "ties": "even", "dtype": from_any(kind)}
+        return apply(Q.quantize, as_type(x, precise), sizes, offset, **more)
+    quotient = apply(E.div, as_type(x, precise), sizes)
     if kind.kind not in "iu" and not kind.name.startswith(("int", "uint")):
         return converted(op, quotient, kind, bool(op.get("saturate", 1)))
     found = apply(E.rint, quotient)
@@ -109,6 +120,12 @@ def _dequantize(op: Operation, x: Any, scale: Any, zero: Any = None) -> Any:
     source = np.dtype(getattr(scale.dtype, "numpy", scale.dtype))
     kind = kind_of(code, op) if code else source if has_tensor(source) else np.dtype(np.float32)
     wide = D.float32 if np.dtype(kind).itemsize < 4 else kind
+    if isinstance(x, np.ndarray) and x.dtype.name in ("int4", "uint4", "int2", "uint2"):
+        x = x.astype(np.int8)
+    if np.dtype(getattr(x.dtype, "numpy", x.dtype)).name in (*_STEPS, "int32") and from_any(wide) in _FLOATS:
+        sizes = _spread(op, _number(op, scale, wide), x)
+        offset = scalar(0, sizes) if zero is None else _spread(op, _number(op, zero, wide), x)
+        return as_type(apply(Q.dequantize, tensor(x), sizes, offset), kind)
     values = _number(op, x, wide)
     if zero is not None:
         values = apply(E.sub, values, _spread(op, _number(op, zero, wide), x))
@@ -167,49 +184,105 @@ def _requantized(total: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
     return as_type(found, zero.dtype)
 
 
-@rule("QLinearMatMul")
+@rule("QLinearMatMul", raw=True)
 def _qlinear_matmul(
     op: Operation,
-    x: Tensor,
-    x_scale: Tensor,
-    x_zero: Tensor,
-    y: Tensor,
-    y_scale: Tensor,
-    y_zero: Tensor,
-    scale: Tensor,
-    zero: Tensor,
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    y: Any,
+    y_scale: Any,
+    y_zero: Any,
+    scale: Any,
+    zero: Any,
 ) -> Tensor:
-    total = ops.matmul(_shifted(x, x_zero, D.int32, -2), _shifted(y, y_zero, D.int32, -1))
+    x, y, x_scale, y_scale, scale = (tensor(v) for v in (x, y, x_scale, y_scale, scale))
 
     def line(v: Tensor, axis: int) -> Tensor:
-        v = as_type(v, D.float64)
-        return v if v.ndim != 1 or v.shape[0] == 1 else reshaped(v, (v.shape[0], 1) if axis == -2 else v.shape)
+        if all(n == 1 for n in v.shape):
+            return reshaped(v, ())
+        return v if v.ndim != 1 else reshaped(v, (v.shape[0], 1) if axis == -2 else v.shape)
 
-    factor = apply(E.div, apply(E.mul, line(x_scale, -2), line(y_scale, -1)), as_type(scale, D.float64))
-    return _requantized(as_type(total, D.float64), factor, zero)
+    factor = apply(E.div, apply(E.mul, line(x_scale, -2), line(y_scale, -1)), reshaped(scale, ()))
+    return stepped(sums_of_product(x, x_zero, y, y_zero), factor, zero)
 
 
-@rule("QLinearConv")
+def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
+    """Return a product of matrices of steps, in int32."""
+    whole = known_zero(x_zero)
+    if whole is None or x.ndim < 2 or y.ndim < 2:
+        return ops.matmul(_shifted(x, tensor(x_zero), D.int32, -2), _shifted(y, tensor(y_zero), D.int32, -1))
+    return apply(Q.int_matmul, x, centred(y, y_zero, -1), a_zero=whole, b_zero=0)
+
+
+def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) -> Tensor:
+    """Return a convolution of steps as whole numbers: in integers where the zero point of `x` is
+    known, else in float64.
+    """
+    at = windows_of(op, x.shape[2:], w.shape[2:])
+    plain = all(isinstance(p, int) and p >= 0 for pair in at.padding for p in pair)
+    whole = known_zero(x_zero)
+    if whole is None or not plain or x.ndim > 5:
+        return _convolution(op, x, w, tensor(x_zero), tensor(w_zero))
+    return apply(
+        Q.int_conv,
+        x,
+        centred(w, w_zero, 0),
+        zero=whole,
+        strides=at.strides,
+        padding=at.padding,
+        dilation=at.dilations,
+        groups=op.get("group", 1),
+    )
+
+
+def known_zero(zero: Any) -> Optional[int]:
+    """Return a zero point that is one known number; None for another."""
+    if zero is None:
+        return 0
+    known = isinstance(zero, np.ndarray) and zero.dtype.kind in "iu" and zero.size == 1
+    return int(zero.reshape(-1)[0]) if known else None
+
+
+def centred(w: Tensor, zero: Any, axis: int) -> Tensor:
+    """Return weights less their zero points, in 8 bits where these are 0, else in 16."""
+    if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
+        return w
+    return as_type(_shifted(w, tensor(zero), D.int32, axis), D.int16)
+
+
+def stepped(total: Tensor, factor: Tensor, zero: Any) -> Tensor:
+    """Return sums in steps of another scale, `factor` of theirs, of the type of its zero point."""
+    kind = np.dtype(getattr(zero.dtype, "numpy", zero.dtype))
+    if total.dtype is not D.int32:
+        return _requantized(total, as_type(factor, D.float64), tensor(zero))
+    low, high = _limits(kind)
+    real = apply(Q.dequantize, total, factor, scalar(0, factor))
+    one, offset = scalar(1, factor), as_type(reshaped(tensor(zero), ()), factor.dtype)
+    return apply(Q.quantize, real, one, offset, low=low, high=high, ties="even", dtype=from_any(kind))
+
+
+@rule("QLinearConv", raw=True)
 def _qlinear_conv(
     op: Operation,
-    x: Tensor,
-    x_scale: Tensor,
-    x_zero: Tensor,
-    w: Tensor,
-    w_scale: Tensor,
-    w_zero: Tensor,
-    scale: Tensor,
-    zero: Tensor,
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero: Any,
+    scale: Any,
+    zero: Any,
     bias: Any = None,
 ) -> Tensor:
-    total = _convolution(op, x, w, x_zero, w_zero)
-    form = (-1, *[1] * (x.ndim - 2))
+    x, w, x_scale, w_scale, scale, bias = (tensor(v) for v in (x, w, x_scale, w_scale, scale, bias))
+    total = sums_of_conv(op, x, x_zero, w, w_zero)
+    form = [1] * (x.ndim - 2)
     if bias is not None:
-        total = apply(E.add, total, reshaped(as_type(bias, D.float64), (bias.shape[0], *form[1:])))
-    by = as_type(w_scale, D.float64)
-    by = reshaped(by, (by.shape[0], *form[1:])) if by.ndim == 1 and by.shape[0] != 1 else reshaped(by, ())
-    factor = apply(E.div, apply(E.mul, as_type(x_scale, D.float64), by), as_type(scale, D.float64))
-    return _requantized(total, factor, zero)
+        total = apply(E.add, total, reshaped(as_type(bias, total.dtype), (bias.shape[0], *form)))
+    by = reshaped(w_scale, (w_scale.shape[0], *form) if w_scale.ndim == 1 and w_scale.shape[0] != 1 else ())
+    factor = apply(E.div, apply(E.mul, reshaped(x_scale, ()), by), reshaped(scale, ()))
+    return stepped(total, factor, zero)
 
 
 @rule("BitCast", raw=True)
