@@ -28,7 +28,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.prims.quantisation import fake_quant as FAKE_QUANT
 
-__all__ = ["Folded", "Rounded", "RoundedLayer", "Rounding", "fake_quant"]
+__all__ = ["Folded", "Rounded", "RoundedLayer", "Rounding", "fake_quant", "layer_finished", "layer_product"]
 
 LEAST = 2.0**-100
 
@@ -156,10 +156,10 @@ class RoundedLayer(Cell):
         """Return what the layer computes of rounded numbers."""
         layer, x = self.layer, self.input(x)
         rounded = _after(self.input, layer.weight, _weights(layer.weight, self.weights, self.axis))
-        return _finished(layer, _product(layer, x, rounded, layer.bias))
+        return layer_finished(layer, layer_product(layer, x, rounded, layer.bias))
 
 
-def _product(layer: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+def layer_product(layer: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     """Return what a layer computes, with other weights."""
     if not hasattr(layer, "kernel_size"):
         return ops.dense(x, weight, bias)
@@ -171,7 +171,7 @@ def _product(layer: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> T
     return lowered
 
 
-def _finished(layer: Any, y: Tensor) -> Tensor:
+def layer_finished(layer: Any, y: Tensor) -> Tensor:
     activation = getattr(layer, "activation", None)
     made: Tensor = y if activation is None else activation(y)
     return made
@@ -204,13 +204,13 @@ class Folded(Cell):
         factor = norm.gamma / moving
         weight = layer.weight * factor.reshape((-1,) + (1,) * (layer.weight.ndim - 1))
         rounded = _after(self.input, weight, _weights(weight, self.weights, self.axis))
-        y = _product(layer, x, rounded, None)
+        y = layer_product(layer, x, rounded, None)
         bias = ops.zeros_like(norm.beta) if layer.bias is None else layer.bias
         if not self.training:
             term = norm.beta + (bias - norm.moving_mean) * factor
             made = y + term.reshape(along)
             return made
-        plain = _product(layer, x, layer.weight, layer.bias)
+        plain = layer_product(layer, x, layer.weight, layer.bias)
         axes = tuple(k for k in range(plain.ndim) if k != 1)
         mean, variance = plain.mean(axes), plain.var(axes)
         frozen = self.input.steps > self.freeze_bn
