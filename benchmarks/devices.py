@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import mycel as ms
 from mycel import nn
 from mycel.deploy import build
-from tests.deploy.boards import BOARDS, missing_tools, run
+from mycel.deploy.boards import BOARDS, BoardError, missing_tools, run
 from tests.deploy.networks import LeNet, training_step
 
 
@@ -81,7 +81,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     done = run(library, [inputs], Path(folder))
-                except AssertionError as error:
+                except BoardError as error:
                     print(f"{name:<20}{target:<12} does not run: {str(error).strip().splitlines()[-1]}")
                     continue
             each = done.instructions[0] / products
