@@ -15,7 +15,7 @@ The names are MindSpore's.
 from mycel.dataset import audio, config, debug, text, transforms, vision
 from mycel.dataset.batching import BatchInfo
 from mycel.dataset.cache import DatasetCache
-from mycel.dataset.callback import DSCallback
+from mycel.dataset.callback import DSCallback, WaitedDSCallback
 from mycel.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -45,6 +45,7 @@ from mycel.dataset.pipeline import (
     RepeatDataset,
     ShuffleDataset,
     SkipDataset,
+    SyncWaitDataset,
     TakeDataset,
     ZipDataset,
 )
@@ -127,6 +128,7 @@ from mycel.dataset.sets.text import (
 )
 from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
 from mycel.dataset.sources import MappableDataset, NumpySlicesDataset
+from mycel.dataset.waiting import sync_wait_for_dataset
 
 __all__ = [
     "BatchDataset",
@@ -172,11 +174,13 @@ __all__ = [
     "SkipDataset",
     "SubsetRandomSampler",
     "SubsetSampler",
+    "SyncWaitDataset",
     "TFRecordDataset",
     "TakeDataset",
     "TextFileDataset",
     "TupleIterator",
     "VOCDataset",
+    "WaitedDSCallback",
     "WeightedRandomSampler",
     "ZipDataset",
     "audio",
@@ -192,6 +196,7 @@ __all__ = [
     "serialize",
     "set_seed",
     "show",
+    "sync_wait_for_dataset",
     "text",
     "transforms",
     "vision",

@@ -110,6 +110,7 @@ class BatchNode(Node):
         super().__init__(input_dataset, num_parallel_workers)
         check_processes(self.operation, python_multiprocessing, max_rowsize)
         self.batch_size = _check_batch_size(self.operation, batch_size)
+        self.rows_of_one = 1 if callable(batch_size) else batch_size
         if not isinstance(drop_remainder, bool):
             raise TypeError(f"{self.operation}: drop_remainder must be a bool, got {drop_remainder!r}")
         self.drop_remainder = drop_remainder
@@ -198,7 +199,9 @@ class BatchNode(Node):
         """Yield the rows of each batch, with the number of the batch."""
         child = self.children[0]
         number = skip
-        reader = Reader(child._blocks(run.with_block(self._size(number, run)), skipped))
+        below = run.with_block(self._size(number, run))
+        below.grouped *= self.rows_of_one
+        reader = Reader(child._blocks(below, skipped))
         while True:
             size = self._size(number, run)
             block = reader.read(size)

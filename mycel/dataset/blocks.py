@@ -219,6 +219,12 @@ class Reader:
         return block.slice(0, most)
 
 
+def drain(blocks: Iterable[Block]) -> None:
+    """Run through the blocks, for what is done on the way."""
+    for _ in blocks:
+        pass
+
+
 def drop(blocks: Iterable[Block], count: int) -> Iterator[Block]:
     """Yield the blocks without their first `count` rows."""
     for block in blocks:

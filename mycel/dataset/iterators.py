@@ -221,7 +221,7 @@ class _Iterator:
 
     def _start(self) -> None:
         self._process = os.getpid()
-        ahead = not (self.dataset.in_step or config.get_debug_mode())
+        ahead = not config.get_debug_mode()
         self.scope = scope = Scope(ahead)
         items = _epochs(self.dataset, scope, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
         if self._here or not ahead:

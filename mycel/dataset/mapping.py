@@ -8,7 +8,8 @@ or in worker processes. A `Compose` counts as the operations in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from mycel.base.log import logger
@@ -18,7 +19,7 @@ from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Block, drop
 from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_name
-from mycel.dataset.flow import Broken, Plan, in_pieces
+from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
@@ -120,6 +121,8 @@ class MapNode(Node):
         super().__init__(input_dataset, num_parallel_workers, cache)
         check_processes("map", python_multiprocessing, max_rowsize)
         self.callbacks = check_callbacks(callbacks)
+        self.calls_back = self.calls_back or bool(self.callbacks)
+        self.awaits_steps = self.awaits_steps or any(callback.awaits_steps for callback in self.callbacks)
         self.python_multiprocessing = python_multiprocessing
         if offload is not None and not isinstance(offload, bool):
             raise TypeError(f"map: offload must be a bool, got {offload!r}")
@@ -147,16 +150,17 @@ class MapNode(Node):
             return super()._count()
         return self.children[0]._count()
 
+    def _goes_alone(self) -> bool:
+        """Return whether rows are made one by one: callbacks see them, or some are left out."""
+        return bool(self.callbacks) or config.get_error_samples_mode() is not ErrorSamplesMode.RETURN
+
     def _may_share(self, run: Run) -> bool:
-        """Return whether the rows may be made ahead of each other."""
-        return run.ahead and not self.callbacks and config.get_error_samples_mode() is ErrorSamplesMode.RETURN
+        """Return whether the rows may be made ahead of each other, as a stage of a larger flow."""
+        return run.ahead and not self._goes_alone()
 
     def _workers(self, run: Run) -> int:
         """Return how many workers were asked for; 0 where rows are made in the thread that asks."""
-        if not self._may_share(run):
-            if run.ahead and (self.num_parallel_workers or 1) > 1:
-                why = "rows that callbacks see, or that may be left out, are made one by one"
-                no_effect("map", "num_parallel_workers", self.num_parallel_workers, why)
+        if not run.ahead:
             return 0
         if self._apart:
             return self._asked(run) or config.get_num_parallel_workers()
@@ -170,33 +174,28 @@ class MapNode(Node):
 
     def _plan(self, run: Run, skip: int) -> Plan:
         workers = self._workers(run)
-        free = self._may_share(run) and self._in_library
-        if not workers and not free:
+        if not self._may_share(run) or not (workers or self._in_library):
             return super()._plan(run, skip)
         assert run.scope is not None
+        plan = self.children[0]._plan(run, skip)
+        return plan.then(self._work(run, workers), workers, run.scope.counter(self), apart=self._apart)
+
+    def _work(self, run: Run, workers: int) -> Callable[[Block, int], Block]:
+        """Return what workers do to the rows of a piece, given the number of its first row."""
         key, applied, seeded = run.key(self._height, 6), self.applied, run.seeded
-        counter = run.scope.counter(self)
-        if self._apart:
-            crew = crew_of(run.scope, self, "map", applied.through, self.operations, workers)
-
-            def send(block: Block, start: int) -> Any:
-                return crew.call(block, start, key, seeded)
-
-            return self.children[0]._plan(run, skip).then(send, workers, counter, apart=True)
-
-        def work(block: Block, start: int) -> Block:
-            return applied.through(block, start, key, seeded)
-
-        return self.children[0]._plan(run, skip).then(work, workers, counter)
+        if not self._apart:
+            return lambda block, start: applied.through(block, start, key, seeded)
+        assert run.scope is not None
+        crew = crew_of(run.scope, self, "map", applied.through, self.operations, workers)
+        return lambda block, start: crew.call(block, start, key, seeded)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         mode = config.get_error_samples_mode()
-        workers = self._workers(run)
         if mode is not ErrorSamplesMode.RETURN:
             return drop(self._one_by_one(run, 0, mode), skip)
         if self.callbacks and not run.probes:
             return self._one_by_one(run, skip, mode)
-        if workers or (run.ahead and self._in_library):
+        if self._workers(run) or (run.ahead and self._in_library):
             plan = self._plan(run, skip)
             if plan.is_shared:
                 return self._flow(plan, run)
@@ -220,29 +219,24 @@ class MapNode(Node):
         Rows for which an operation fails are left out unless `mode` is RETURN; with REPLACE the
         first ones that do not fail stand for them at the end.
         """
-        callbacks = [] if run.probes else self.callbacks
-        before = run.epoch * self.children[0]._count() if callbacks and run.epoch else 0
-        calls = Calls(callbacks, run.epoch, before, skip)
+        calls = Calls([] if run.probes else self.callbacks, self, run, skip)
         calls.begin()
-        start, failed = skip, 0
-        for block in self.children[0]._blocks(run, skip):
-            for index in range(block.count):
-                calls.step_begin()
-                try:
-                    done = self._one(block.slice(index, index + 1), start + index, run)
-                except RuntimeError as error:
-                    if mode is ErrorSamplesMode.RETURN:
-                        raise
-                    logger.warning("%s; the row is left out, as set_error_samples_mode asks", error)
-                    failed += 1
-                    continue
+        failed = 0
+        results = self._results(calls, run, skip)
+        for done in results:
+            if isinstance(done, Block):
                 calls.step_end()
                 yield done
-            start += block.count
+                continue
+            if mode is ErrorSamplesMode.RETURN or not isinstance(done, RuntimeError):
+                results.close()
+                raise done
+            logger.warning("%s; the row is left out, as set_error_samples_mode asks", done)
+            failed += 1
         calls.end()
         while failed and mode is ErrorSamplesMode.REPLACE:
             found = False
-            for block in self._one_by_one(run, 0, ErrorSamplesMode.SKIP):
+            for block in self._good(run):
                 found = True
                 yield block
                 failed -= 1
@@ -251,12 +245,42 @@ class MapNode(Node):
             if not found:
                 raise RuntimeError("map: an operation failed for every row, so there is none to take their places")
 
-    def _one(self, row: Block, number: int, run: Run) -> Block:
-        try:
-            return self.applied.through(row, number, run.key(self._height, 6), run.seeded, config.debug_hooks())
-        except Broken as broken:
-            error = broken.error
-        raise error
+    def _good(self, run: Run) -> Iterator[Block]:
+        """Yield the rows again for which no operation fails, without callbacks."""
+        for done in self._results(Calls((), self, run, 0), run, 0):
+            if isinstance(done, Block):
+                yield done
+
+    def _results(self, calls: Calls, run: Run, skip: int) -> Generator[Any, None, None]:
+        """Yield for each row a block, or the error of an operation; steps begin on the way."""
+
+        def rows(_: Any = None) -> Iterator[Piece]:
+            start = skip
+            for block in self.children[0]._blocks(run, skip):
+                for index in range(block.count):
+                    calls.step_begin()
+                    yield block.slice(index, index + 1), start, 1
+                    start += 1
+
+        def done(row: Block, number: int) -> Any:
+            try:
+                return work(row, number)
+            except Broken as broken:
+                return broken.error
+
+        workers = self._workers(run)
+        if workers > 1 or (workers and self._apart):
+            assert run.scope is not None
+            work = self._work(run, workers)
+            plan = Plan(rows, light=False).then(done, workers, run.scope.counter(self), apart=self._apart)
+            yield from self._flow(plan, run)
+            return
+        self._alone(run)
+        work = functools.partial(
+            self.applied.through, key=run.key(self._height, 6), seeded=run.seeded, hooks=config.debug_hooks()
+        )
+        for row, number, _ in rows():
+            yield done(row, number)
 
     def _sharing(self, workers: int) -> int:
         """Return how many threads may call the operations: one if any uses an open file."""

@@ -59,10 +59,15 @@ class Node(MadeOf):
 
     # Whether `num_parallel_workers` says how many threads there are.
     _uses_workers = False
-    # Whether rows must be made when they are asked for, not ahead.
-    in_step = False
+    # Whether rows wait for the consumer's `sync_update`, and whether a `map` has callbacks.
+    is_synced = False
+    calls_back = False
+    # Whether rows wait for the end of the training's steps, by either.
+    awaits_steps = False
     # How many rows it treats at once before it is known how long they take.
     first_piece = 1
+    # How many rows it reads for each that it gives, where that is known.
+    rows_of_one = 1
     # Whether it reads a list of datasets instead of one.
     _several = False
 
@@ -95,7 +100,9 @@ class Node(MadeOf):
         self._height: int = 1 + max((child._height for child in group), default=-1)
         self._counted: int | None = None
         self._init_step = 0
-        self.in_step = self.in_step or any(child.in_step for child in group)
+        self.is_synced = self.is_synced or any(child.is_synced for child in group)
+        self.calls_back = any(child.calls_back for child in group)
+        self.awaits_steps = self.awaits_steps or any(child.awaits_steps for child in group)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -257,10 +257,13 @@ class Dataset(Node):
         """Let rows wait for the consumer's `sync_update`.
 
         * `condition_name`: the name that `sync_update` releases rows by.
-        * `num_batch`: how many rows come before the first update, and with every one.
-        * `callback`: a function that receives the data of an update.
+        * `num_batch`: how many rows come before the first update, and with every one. A later
+          `batch` of a fixed size makes them batches.
+        * `callback`: a function that receives the data of an update, in the thread that gives it.
 
-        Such a pipeline makes each row when it is asked for, after the updates before it.
+        The pipeline stops at this place until rows are released, with whatever workers it has.
+        Raises RuntimeError where that takes longer than `config.set_callback_timeout` says, and
+        where there is the same condition or a `shuffle` afterwards.
 
         >>> import mycel.dataset as ds
         >>> scale = [1]
@@ -287,11 +290,11 @@ class Dataset(Node):
 
     def is_sync(self) -> bool:
         """Return whether rows wait for `sync_update`."""
-        return any(True for _ in waits(self))
+        return self.is_synced
 
     def disable_sync(self) -> None:
         """Release all rows that wait for `sync_update`, now and later."""
-        for node in waits(self):
+        for node, _ in waits(self):
             node.release_all()
 
     # Storing, sending.

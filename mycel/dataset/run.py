@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Optional
 
 import numpy as np
@@ -19,9 +20,13 @@ class Run:
     where no seed was set, so that users' functions draw from the program's generators. `probes` is
     True outside of any epoch, where only shapes, types or the number of rows are wanted. `scope` is
     that of the iterator, if there is one: without it no workers are used.
+
+    Below `repeat` an epoch of the consumer has several passes, and `epoch` counts these. `round` is
+    the consumer's epoch, `passed` how many passes of it are over, and `is_last` whether no other
+    follows in it. `grouped` is how many rows the batches above make one of.
     """
 
-    __slots__ = ("seed", "epoch", "block", "seeded", "probes", "scope")
+    __slots__ = ("seed", "epoch", "block", "seeded", "probes", "scope", "round", "passed", "is_last", "grouped")
 
     def __init__(
         self,
@@ -38,14 +43,25 @@ class Run:
         self.seeded = seeded
         self.probes = probes
         self.scope = scope
+        self.round = epoch
+        self.passed = 0
+        self.is_last = True
+        self.grouped = 1
 
-    def with_epoch(self, epoch: int) -> Run:
-        """Return this pass for another epoch."""
-        return Run(self.seed, epoch, self.block, self.seeded, self.probes, self.scope)
+    def of_pass(self, number: int, count: int) -> Run:
+        """Return this pass for pass `number` of `count` below a `repeat`; -1 passes have no end."""
+        times = max(1, count)
+        made = copy.copy(self)
+        made.epoch = self.epoch * times + number
+        made.passed = self.passed * times + number
+        made.is_last = self.is_last and number == count - 1
+        return made
 
     def with_block(self, block: int) -> Run:
         """Return this pass in blocks of this many rows."""
-        return Run(self.seed, self.epoch, max(1, min(block, LARGEST_BLOCK)), self.seeded, self.probes, self.scope)
+        made = copy.copy(self)
+        made.block = max(1, min(block, LARGEST_BLOCK))
+        return made
 
     @property
     def ahead(self) -> bool:

@@ -1,9 +1,9 @@
 """What belongs to one iterator while it lives: counters, paces, flows and worker processes.
 
 A `Run` carries the scope through the tree. A pass without a scope, as one that looks at the first
-row, runs in the thread that asks, with no workers. So does one whose scope is not `ahead`: in debug
-mode, or where rows wait for the consumer. Closing a scope wakes whoever waits in one of its flows
-and ends its worker processes.
+row, runs in the thread that asks, with no workers. So does one whose scope is not `ahead`, in debug
+mode. Closing a scope wakes whoever waits in one of its flows or for the consumer, and ends its
+worker processes.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ class Scope:
         # Seconds that the consumer waited for rows, and numbers of workers that autotune chose.
         self.asked = 0.0
         self.tuned: dict[int, int] = {}
+        # What nodes note from pass to pass, by the number of each.
+        self.notes: dict[int, Any] = {}
         self.counters: dict[int, Counter] = {}
         self.closed = False
         self._paces: dict[int, Pace] = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mycel.dataset.arguments import check_count, names, positions
-from mycel.dataset.blocks import Block, Reader, Row, drop, plain
+from mycel.dataset.blocks import Block, Reader, Row, drain, drop, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
@@ -24,6 +24,8 @@ class ShuffleNode(Node):
 
     def __init__(self, input_dataset: Node, buffer_size: int) -> None:
         super().__init__(input_dataset)
+        if input_dataset.is_synced:
+            raise RuntimeError("shuffle: rows cannot be shuffled after sync_wait, whose order they have; shuffle first")
         self.buffer_size = check_count("shuffle", "buffer_size", buffer_size, 2)
 
     def _count(self) -> int:
@@ -82,10 +84,9 @@ class RepeatNode(Node):
         if skip:
             size = child._count()
             number, skip = divmod(skip, size) if size else (0, 0)
-        base = run.epoch * max(1, self.count)
         while self.count == -1 or number < self.count:
             empty = True
-            for block in child._blocks(run.with_epoch(base + number), skip):
+            for block in child._blocks(run.of_pass(number, self.count), skip):
                 empty = False
                 yield block
             if empty and not skip:
@@ -116,10 +117,15 @@ class TakeNode(Node):
         left = self.count - skip
         if left <= 0:
             return
-        for block in self.children[0]._blocks(run.with_block(min(run.block, left)), skip):
+        child = self.children[0]
+        blocks = child._blocks(run.with_block(min(run.block, left)), skip)
+        for block in blocks:
             yield block.slice(0, left)
             left -= block.count
             if left <= 0:
+                if child.calls_back and not child._is_endless():
+                    # Callbacks see the whole epoch, as in MindSpore.
+                    drain(blocks)
                 return
 
     def _is_endless(self) -> bool:
@@ -137,6 +143,9 @@ class SkipNode(Node):
         return max(0, self.children[0]._count() - self.count)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        if self.children[0].calls_back:
+            # Callbacks see the rows that are left out, as in MindSpore.
+            return drop(self.children[0]._blocks(run, skip), self.count)
         return self.children[0]._blocks(run, skip + self.count)
 
 

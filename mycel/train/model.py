@@ -315,7 +315,9 @@ class Model(ModelLayouts):
         if current().parameter_broadcast and get_group_size() > 1:
             broadcast_parameters(self._train_network.get_parameters())
         train_epoch = self._train_epoch
-        if sink:
+        if sink and getattr(dataset, "awaits_steps", False):
+            logger.info("%s: steps run one by one, as the dataset waits for the end of each", function)
+        elif sink:
             train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))
         count, rest = epoch - first_epoch, steps - first_step % steps
         epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)

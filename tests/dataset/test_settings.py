@@ -172,7 +172,8 @@ def test_rows_wait_for_updates() -> None:
         if place < 4:
             data.sync_update("step", None if place % 2 else 1, place)
     assert seen == [0, 1, 2, 3, 4] and got == [0, 1, 2, 3] and data.is_sync()
-    with pytest.raises(RuntimeError, match="no row is released for condition 'step'"):
+    config.set_callback_timeout(1)
+    with pytest.raises(RuntimeError, match="no row was released for condition 'step' within 1 seconds"):
         values(numbers().sync_wait("step"))
     with pytest.raises(RuntimeError, match="there is no condition 'other'"):
         data.sync_update("other")
