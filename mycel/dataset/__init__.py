@@ -47,6 +47,7 @@ from mycel.dataset.pipeline import (
     SkipDataset,
     SyncWaitDataset,
     TakeDataset,
+    TransferDataset,
     ZipDataset,
 )
 from mycel.dataset.pipeline import zip_datasets as zip
@@ -178,6 +179,7 @@ __all__ = [
     "TFRecordDataset",
     "TakeDataset",
     "TextFileDataset",
+    "TransferDataset",
     "TupleIterator",
     "VOCDataset",
     "WaitedDSCallback",

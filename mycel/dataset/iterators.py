@@ -347,6 +347,11 @@ class _Iterator:
             close()
         self._rows = self._queue = self._thread = self._finalizer = None
 
+    def cancel(self) -> None:
+        """Wake whoever waits in the pipeline, in whatever thread, to stop the iterator soon."""
+        if self.scope is not None:
+            self.scope.close()
+
     def stop(self) -> None:
         """End the background thread; the iterator cannot be used afterwards."""
         self._stopped = True

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from mycel.dataset.notices import no_effect
+from mycel.dataset.sending import SendingLimit
 
 __all__ = [
     "ErrorSamplesMode",
@@ -213,12 +214,22 @@ def get_video_backend() -> str:
     return str(_options["video"])
 
 
+# The limit that those who send batches wait for.
+sending = SendingLimit()
+
+
 def set_sending_batches(batch_num: int) -> None:
-    """Accept how many batches MindSpore sends to an Ascend device ahead of the training."""
+    """Set how many batches of each epoch may be sent ahead to a training that sinks them.
+
+    At this number sending waits until a greater one is set, from another thread or a callback; 0,
+    the default, sets no limit. It holds for `Dataset.device_que`, and for `Model.train` with
+    `dataset_sink_mode`. Raises TypeError for anything but an integer, and ValueError below 0.
+    """
     if isinstance(batch_num, bool) or not isinstance(batch_num, int):
         raise TypeError(f"set_sending_batches: expected an integer, got {batch_num!r}")
-    if batch_num:
-        no_effect("set_sending_batches", "batch_num", batch_num, "there is no device that batches are sent to")
+    if batch_num < 0:
+        raise ValueError(f"set_sending_batches: the number of batches must be at least 0, got {batch_num}")
+    sending.set(batch_num)
 
 
 def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:

@@ -6,10 +6,11 @@ methods. `Dataset` makes these classes and they inherit from it, so they share o
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel.base.errors import Unsupported
+from mycel.dataset.arguments import check_count
 from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
@@ -18,6 +19,7 @@ from mycel.dataset.node import Node
 from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
 from mycel.dataset.splitting import PartNode, Places, draw_parts
+from mycel.dataset.transfer import Received, TransferNode, receive_row, send_row
 from mycel.dataset.waiting import SyncWaitNode, update, waits
 
 
@@ -315,14 +317,55 @@ class Dataset(Node):
 
     def device_que(
         self, send_epoch_end: bool = True, create_data_info_queue: bool = False, queue_name: str = ""
-    ) -> Any:
-        """Raise Unsupported: there is no device with a queue of rows.
+    ) -> TransferDataset:
+        """Return a queue that the rows of this dataset are sent to.
 
-        * `send_epoch_end`, `create_data_info_queue`, `queue_name`: as in MindSpore.
+        * `send_epoch_end`: whether an iterator over the queue stops at the end of each epoch.
+        * `create_data_info_queue`: whether `get_data_info` is to be asked.
+        * `queue_name`: its name; by default a new one.
+
+        Give it to `Model.train`, `data_sink` or `DatasetHelper` in the dataset's place. A thread
+        sends rows from `send` on, or from when they are asked for.
+
+        >>> import mycel.dataset as ds
+        >>> queue = ds.NumpySlicesDataset([1, 2, 3], ["x"], shuffle=False).batch(2).device_que()
+        >>> queue.send(num_epochs=1)
+        >>> [x.tolist() for (x,) in queue.create_tuple_iterator()]
+        [[1, 2], [3]]
+        >>> queue.release()
         """
-        raise Unsupported(
-            "device_que: there is no device that rows are sent to; iterate over the dataset, or hand it to Model.train"
-        )
+        return TransferDataset(self, send_epoch_end, create_data_info_queue, queue_name)
+
+    def send(self, tensor: Any = None, dst: int | Sequence[int] = 0, group: str | None = None) -> None:
+        """Send one row to other ranks, where `recv` returns it.
+
+        * `tensor`: the tensor or list of tensors to send; by default the next row of this dataset.
+        * `dst`: the rank, or a list of them.
+        * `group`: the group of processes, by default all.
+
+        Raises ValueError where `dst` holds this rank, or one that there is not.
+        """
+        send_row(self._rows_to_send(), tensor, dst, group)
+
+    def recv(self, src: int | Sequence[int] = 0, group: str | None = None) -> Any:
+        """Return one row that another rank sent: a tensor, or a list where it has several columns.
+
+        * `src`: the rank, or a list of them, for a list of rows; from this rank comes the next row
+          of this dataset.
+        * `group`: the group of processes, by default all.
+
+        >>> import mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset([5, 6], ["x"], shuffle=False)
+        >>> int(data.recv()), int(data.recv())
+        (5, 6)
+        """
+        return receive_row(self._rows_to_send(), src, group)
+
+    def _rows_to_send(self) -> TupleIterator:
+        found: TupleIterator | None = self.__dict__.get("_sent")
+        if found is None:
+            found = self.__dict__["_sent"] = TupleIterator(self, num_epochs=-1, output_numpy=True)
+        return found
 
     # Iterating.
 
@@ -417,6 +460,29 @@ class FlatMapDataset(FlatMapNode, Dataset):
 
 class PartDataset(PartNode, Dataset):
     """One part of a dataset; see `Dataset.split`."""
+
+
+class TransferDataset(TransferNode, Dataset):
+    """A queue that the rows of a dataset are sent to; see `Dataset.device_que`."""
+
+    def send(self, num_epochs: int = -1) -> None:  # type: ignore[override]
+        """Begin to send the rows of so many epochs; -1 sets no limit."""
+        self._sends(check_count("send", "num_epochs", num_epochs, 1, (-1,)))
+
+    def create_tuple_iterator(self, *options: Any, **named: Any) -> Any:
+        """Return an iterator over the rows of the queue, as lists of NumPy arrays.
+
+        It takes the parameters of `Dataset.create_tuple_iterator`, of which `num_epochs` counts.
+        """
+        asked = inspect.signature(Dataset.create_tuple_iterator).bind(self, *options, **named).arguments
+        for name in ("columns", "do_copy"):
+            if asked.get(name):
+                raise ValueError(f"device_que: an iterator over a queue has no {name}; choose in the dataset")
+        return Received(self._sends(asked.get("num_epochs", -1)), self.send_epoch_end, self._columns())
+
+    def create_dict_iterator(self, *options: Any, **named: Any) -> Any:
+        """Raise RuntimeError: the rows of a queue are lists."""
+        raise RuntimeError("device_que: the rows of a queue are lists; use create_tuple_iterator")
 
 
 class SyncWaitDataset(SyncWaitNode, Dataset):

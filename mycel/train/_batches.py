@@ -12,7 +12,8 @@ no further than the epochs that were asked for. In the dataset's debug mode
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from mycel.base.dtype import from_any
 from mycel.core.tensor import Tensor, make
 from mycel.dataset import config
+from mycel.dataset.options import sending
 from mycel.dataset.pipeline import Dataset
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
@@ -92,7 +94,11 @@ class Epochs:
             self._rows = dataset.create_tuple_iterator(num_epochs=-1)
         else:
             self._rows = dataset.create_dict_iterator(num_epochs=-1)
+        self._closed = False
+        closed = weakref.ref(self)
         items = _items(self._rows, sink_size, count, first)
+        if most:
+            items = _limited(items, lambda: (owner := closed()) is None or owner._closed)
         self._items: Optional[Iterator[tuple[Any, int]]] = items
         self._ahead: Optional[Ahead] = None
         self._most = max(most, config.get_prefetch_size())
@@ -138,7 +144,11 @@ class Epochs:
 
     def close(self) -> None:
         """End the thread, and release the dataset's workers."""
+        self._closed = True
         if self._ahead is not None:
+            if hasattr(self._rows, "cancel"):
+                # The thread may wait for steps that will not come.
+                self._rows.cancel()
             self._ahead.close()
         if hasattr(self._rows, "stop"):
             self._rows.stop()
@@ -163,6 +173,19 @@ def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]
                 yield _columns(row)
         done += 1
         yield _END, 0
+
+
+def _limited(items: Iterator[tuple[Any, int]], stopped: Callable[[], bool]) -> Iterator[tuple[Any, int]]:
+    """Yield the batches, of each epoch no more than `config.set_sending_batches` allows."""
+    number = 0
+    for item in items:
+        if item[0] is _END:
+            number = 0
+        elif not sending.wait(number, stopped):
+            return
+        else:
+            number += 1
+        yield item
 
 
 def _columns(row: Any) -> tuple[tuple[Any, ...], int]:

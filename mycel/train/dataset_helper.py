@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
+from mycel.dataset.pipeline import Dataset, TransferDataset
 from mycel.train._batches import LONGEST, Epochs, check_dataset
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset"]
@@ -35,6 +36,9 @@ class DatasetHelper:
                 raise ValueError(f"DatasetHelper: {name} must be -1 or a positive integer, not {value!r}")
         self._dataset, self._sinks, self._size = dataset, dataset_sink_mode, sink_size
         self._epoch_num = epoch_num
+        self._queue: Any = None
+        if dataset_sink_mode and isinstance(dataset, Dataset):
+            self._queue = dataset if isinstance(dataset, TransferDataset) else dataset.device_que()
         self._epochs: Optional[Epochs] = None
         self._ready: Optional[Iterator[tuple[Any, ...]]] = None
 
@@ -55,11 +59,30 @@ class DatasetHelper:
         """Return the element types and the shapes of the columns."""
         return self.types_shapes()
 
+    def get_send_info(self) -> Any:
+        """Return how many batches were sent, and how long that took: see `Dataset.device_que`.
+
+        Raises RuntimeError unless the helper sinks.
+        """
+        return self._queue_of("get_send_info").get_send_info()
+
+    def get_mbuf_queue_size(self) -> int:
+        """Return how many batches wait in the queue; RuntimeError unless the helper sinks."""
+        return int(self._queue_of("get_mbuf_queue_size").get_mbuf_queue_size())
+
+    def _queue_of(self, name: str) -> Any:
+        if self._queue is None:
+            raise RuntimeError(
+                f"DatasetHelper.{name}: there is no queue of batches; use dataset_sink_mode=True and a dataset of mycel"
+            )
+        return self._queue
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         if self._epochs is None:
             count = None if self._epoch_num == -1 else self._epoch_num
             size = self.sink_size() if self._sinks else -1
-            self._epochs = Epochs(self._dataset, size, count, most=min(size, LONGEST) if size > 0 else 0)
+            source = self._dataset if self._queue is None else self._queue
+            self._epochs = Epochs(source, size, count, most=min(size, LONGEST) if size > 0 else 0)
         for _ in self._ready or ():
             pass
         self._ready = iter(self._epochs.epoch())
@@ -79,17 +102,24 @@ class DatasetHelper:
         return batch
 
     def stop_send(self) -> None:
-        """End the thread that reads the dataset."""
+        """Let the thread that sends batches pause; without sinking, end the one that reads them."""
+        if self._queue is not None:
+            self._queue.stop_send()
+        else:
+            self.release()
+
+    def continue_send(self) -> None:
+        """Let sending go on after `stop_send`; without sinking the next loop reads again."""
+        if self._queue is not None:
+            self._queue.continue_send()
+
+    def release(self) -> None:
+        """End the threads that read the dataset."""
+        if self._queue is not None:
+            self._queue.release()
         if self._epochs is not None:
             self._epochs.close()
             self._epochs = self._ready = None
-
-    def release(self) -> None:
-        """End the thread that reads the dataset."""
-        self.stop_send()
-
-    def continue_send(self) -> None:
-        """Do nothing: reading continues by itself."""
 
 
 class _Connected(Cell):

@@ -211,5 +211,3 @@ def test_caches_change_no_rows() -> None:
         numbers().map(lambda x: x, "a", cache=3)
     with pytest.raises(Unsupported, match="there is no cache server"):
         cache.get_stat()
-    with pytest.raises(Unsupported, match="there is no device"):
-        numbers().device_que()
