@@ -2,6 +2,14 @@
 
 from mycel.compression.channels import ChannelReport, Structure, prune_channels
 from mycel.compression.cost import Cost, LayerCost, cost_of
+from mycel.compression.distillation import (
+    Distilled,
+    Features,
+    attention_loss,
+    hint_loss,
+    relation_loss,
+    soft_target_loss,
+)
 from mycel.compression.importance import GroupLasso, taylor_importance
 from mycel.compression.keeping import load_pruned, save_pruned
 from mycel.compression.schedule import GradualPruning
@@ -18,20 +26,26 @@ from mycel.compression.sparse import (
 __all__ = [
     "ChannelReport",
     "Cost",
+    "Distilled",
+    "Features",
     "GradualPruning",
     "GroupLasso",
     "LayerCost",
     "MaskedLayer",
     "SizeReport",
     "Structure",
+    "attention_loss",
     "cost_of",
+    "hint_loss",
     "load_pruned",
     "prune_channels",
     "prune_weights",
+    "relation_loss",
     "remove_masks",
     "save_pruned",
     "sensitivity",
     "size_report",
+    "soft_target_loss",
     "taylor_importance",
     "update_masks",
 ]
