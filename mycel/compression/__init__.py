@@ -1,5 +1,6 @@
 """Smaller networks: pruned, distilled, of low rank, and what networks cost."""
 
+from mycel.compression.adapters import AdaptedLayer, add_adapters, merge_adapters
 from mycel.compression.channels import ChannelReport, Structure, prune_channels
 from mycel.compression.cost import Cost, LayerCost, cost_of
 from mycel.compression.distillation import (
@@ -12,6 +13,7 @@ from mycel.compression.distillation import (
 )
 from mycel.compression.importance import GroupLasso, taylor_importance
 from mycel.compression.keeping import load_pruned, save_pruned
+from mycel.compression.low_rank import Decomposition, low_rank
 from mycel.compression.schedule import GradualPruning
 from mycel.compression.sparse import (
     MaskedLayer,
@@ -24,8 +26,10 @@ from mycel.compression.sparse import (
 )
 
 __all__ = [
+    "AdaptedLayer",
     "ChannelReport",
     "Cost",
+    "Decomposition",
     "Distilled",
     "Features",
     "GradualPruning",
@@ -34,10 +38,13 @@ __all__ = [
     "MaskedLayer",
     "SizeReport",
     "Structure",
+    "add_adapters",
     "attention_loss",
     "cost_of",
     "hint_loss",
     "load_pruned",
+    "low_rank",
+    "merge_adapters",
     "prune_channels",
     "prune_weights",
     "relation_loss",

@@ -26,6 +26,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
+from mycel.compression.replacing import replace_cells
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.nn.layer.basic import Dense
@@ -168,14 +169,15 @@ def prune_weights(
                 )
     if any(c is net for c in wanted.values()):
         raise ValueError(f"{owner}: the network is a single layer; put it into a SequentialCell")
-    _replace(net, {id(c): MaskRule(method, scope, pattern) for c in wanted.values() if id(c) not in inside})
+    rule, new = MaskRule(method, scope, pattern), {id(c) for c in wanted.values() if id(c) not in inside}
+    replace_cells(net, lambda cell: MaskedLayer(cell, rule) if id(cell) in new else None)
     for _, cell in net.cells_and_names():
         if isinstance(cell, MaskedLayer) and any(cell.layer is c for c in wanted.values()):
             if (cell.scores is None) != (method == "magnitude"):
                 raise ValueError(
                     f"{owner}: {net.__class__.__name__} has masks by another method; call remove_masks first"
                 )
-            cell.rule = MaskRule(method, scope, pattern)
+            cell.rule = rule
     update_masks(net, sparsity)
     return net
 
@@ -192,18 +194,6 @@ def _check_sparsity(sparsity: Any) -> None:
     for share in sparsity.values() if isinstance(sparsity, Mapping) else () if sparsity is None else (sparsity,):
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise ValueError(f"prune_weights: sparsity must be from 0 to below 1, not {share!r}")
-
-
-def _replace(cell: Cell, rules: Mapping[int, MaskRule], done: Optional[dict[int, Cell]] = None) -> None:
-    """Put masked layers in the place of those that have a rule; a shared one stays shared."""
-    done = {} if done is None else done
-    for name, inner in list(cell._cells.items()):
-        if id(inner) in rules:
-            if id(inner) not in done:
-                done[id(inner)] = MaskedLayer(inner, rules[id(inner)])
-            cell.insert_child_to_cell(name, done[id(inner)])
-        elif inner is not None and not isinstance(inner, MaskedLayer):
-            _replace(inner, rules, done)
 
 
 def masked_layers(net: Cell) -> dict[str, MaskedLayer]:
@@ -284,15 +274,16 @@ def remove_masks(net: Cell) -> Cell:
     ('Dense', 2)
     """
     arguments.instance("remove_masks", "net", net, Cell, "a Cell")
-    seen: set[int] = set()
-    for _, owner in list(net.cells_and_names()):
-        for name, inner in list(owner._cells.items()):
-            if isinstance(inner, MaskedLayer):
-                if id(inner) not in seen:
-                    seen.add(id(inner))
-                    inner.layer.weight.set_data(inner.layer.weight * inner.mask)
-                owner.insert_child_to_cell(name, inner.layer)
+    replace_cells(net, _without_mask)
     return net
+
+
+def _without_mask(cell: Cell) -> Optional[Cell]:
+    if not isinstance(cell, MaskedLayer):
+        return None
+    layer: Cell = cell.layer
+    cell.layer.weight.set_data(cell.layer.weight * cell.mask)
+    return layer
 
 
 @dataclass(frozen=True)
