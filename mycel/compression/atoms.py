@@ -84,6 +84,13 @@ class Atoms:
         for root in np.unique(self.roots(np.asarray(atoms))).tolist():
             self._reasons.setdefault(root, reason)
 
+    def among(self, roots: Array) -> Array:
+        """Return for each atom there is whether the one that stands for it is among `roots`."""
+        chosen = np.zeros(len(self._parent), bool)
+        chosen[np.asarray(roots, np.int64)] = True
+        found: Array = chosen[self.roots(np.arange(len(self._parent)))]
+        return found
+
     def locked(self, atoms: Array) -> Array:
         """Return which atoms are locked."""
         keys = np.fromiter(self._reasons, np.int64, len(self._reasons))

@@ -308,7 +308,8 @@ def _within(
         return choice.removed(groups, wanted)
 
     def spent(share: float) -> float:
-        small = shrunk(structure.model, structure.found, choice.removed(groups, share))
+        gone = choice.removed(groups, share)
+        small = shrunk(structure.model, structure.found, gone, values=budget == "latency")
         if budget == "latency":
             return _seconds(LoadedGraph(small), structure.inputs) / whole
         after = cost_of_graph(small)

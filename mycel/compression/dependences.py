@@ -69,14 +69,15 @@ class Dependences:
         """Return the atoms along the axes of a value."""
         return self.values[node][result]
 
-    def kept(self, node: Node, removed: Array, result: int = 0) -> list[Optional[Array]]:
-        """Return which positions along each axis stay without the atoms `removed`.
+    def kept(self, node: Node, gone: Array, result: int = 0) -> list[Optional[Array]]:
+        """Return which positions along each axis stay without the atoms that are `gone`.
 
-        `removed` are roots; None stands for axes that stay whole.
+        `gone` has a boolean for each atom, as `Atoms.among` gives; None stands for axes that stay
+        whole.
         """
         found: list[Optional[Array]] = []
         for axis in self.of(node, result):
-            stays = None if axis is None else ~np.isin(self.atoms.roots(axis.atoms), removed)
+            stays = None if axis is None else ~gone[axis.atoms]
             found.append(None if stays is None or stays.all() else stays)
         return found
 

@@ -40,22 +40,24 @@ Removed = dict[str, dict[int, list[int]]]
 def removed_positions(found: Dependences, names: Mapping[Node, str], roots: Array) -> Removed:
     """Return the positions of parameters, called by `names`, whose atoms are among `roots`."""
     made: Removed = {}
+    gone = found.atoms.among(roots)
     for node, name in names.items():
-        for axis, stays in enumerate(found.kept(node, roots)):
+        for axis, stays in enumerate(found.kept(node, gone)):
             if stays is not None:
                 made.setdefault(name, {})[axis] = np.flatnonzero(~stays).tolist()
     return made
 
 
-def shrunk(model: Model, found: Dependences, roots: Array) -> Model:
-    """Return a model without the atoms among `roots`.
+def shrunk(model: Model, found: Dependences, roots: Array, values: bool = True) -> Model:
+    """Return a model without the atoms among `roots`; without `values` its states are zeros.
 
     Raises Unsupported where an operation does not follow its operands.
     """
     graph = model.graph
     image: dict[Node, Node] = {}
+    gone = found.atoms.among(roots)
     for node in graph.inputs:
-        kept = found.kept(node, roots)
+        kept = found.kept(node, gone)
         image[node] = node
         if any(k is not None for k in kept):
             kind = tensor_type(_sizes(node.type.shape, kept), node.dtype)
@@ -63,12 +65,14 @@ def shrunk(model: Model, found: Dependences, roots: Array) -> Model:
     for node in graph.nodes:
         inputs = tuple([image[i] for i in node.inputs])
         with at(node.where):
-            image[node] = _applied(node, inputs, found, roots)
+            image[node] = _applied(node, inputs, found, gone)
     taken = [image[i] for i in graph.inputs]
     given = len(taken) - len(model.states)
     states = []
     for node, state in zip(graph.inputs[given:], model.states):
-        states.append(replace(state, value=_left(np.asarray(state.value), found.kept(node, roots))))
+        value, kept = np.asarray(state.value), found.kept(node, gone)
+        left = _left(value, kept) if values else np.broadcast_to(value.dtype.type(0), _sizes(value.shape, kept))
+        states.append(replace(state, value=left))
     made = Graph(taken, [image[o] for o in graph.outputs], graph.name)
     return replace(model, graph=made, states=states)
 
@@ -85,11 +89,11 @@ def _left(array: Array, kept: Sequence[Optional[Array]]) -> Array:
     return left
 
 
-def _applied(node: Node, inputs: tuple[Node, ...], found: Dependences, roots: Array) -> Node:
+def _applied(node: Node, inputs: tuple[Node, ...], found: Dependences, gone: Array) -> Node:
     """Return a node over what is left of its operands."""
     prim = node.prim
     assert prim is not None
-    kept = [found.kept(node, roots, r) for r in range(len(found.values[node]))]
+    kept = [found.kept(node, gone, r) for r in range(len(found.values[node]))]
     whole = all(k is None for axes in kept for k in axes)
     if prim is CONSTANT:
         return node if whole else constant(_left(node.value, kept[0]))
@@ -100,7 +104,7 @@ def _applied(node: Node, inputs: tuple[Node, ...], found: Dependences, roots: Ar
         params["shape"] = _sizes(node.type.shape, kept[0])
     elif prim is SLICE:
         ends: dict[str, list[Any]] = {word: list(params[word]) for word in ("starts", "stops")}
-        for axis, stays in enumerate(found.kept(node.inputs[0], roots)):
+        for axis, stays in enumerate(found.kept(node.inputs[0], gone)):
             if stays is not None:
                 for places in ends.values():
                     places[axis] = int(stays[: places[axis]].sum())
