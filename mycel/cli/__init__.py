@@ -1,5 +1,5 @@
 """The command line: `mycel train`, `run`, `launch`, `build`, `convert`, `profile`,
-`info` and `cache`.
+`info`, `cache` and `dataset-cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
 including a full disk (the error is one line), 130 after Ctrl-C.
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
 
-    from mycel.cli import build, convert, launch
+    from mycel.cli import build, convert, dataset_cache, launch
 
     launch.add_options(
         commands.add_parser(
@@ -119,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="show the folder of compiled code, or empty it")
     cache.add_argument("--clear", action="store_true", help="delete all that it holds")
     cache.set_defaults(command=_cache)
+
+    rows = commands.add_parser("dataset-cache", help="start, stop or ask a server that keeps rows of pipelines")
+    dataset_cache.add_options(rows)
+    rows.set_defaults(command=dataset_cache.command)
     return parser
 
 

@@ -14,7 +14,7 @@ The names are MindSpore's.
 
 from mycel.dataset import audio, config, debug, text, transforms, vision
 from mycel.dataset.batching import BatchInfo
-from mycel.dataset.cache import DatasetCache
+from mycel.dataset.cache import CacheStatistics, DatasetCache
 from mycel.dataset.callback import DSCallback, WaitedDSCallback
 from mycel.dataset.config import (
     get_callback_timeout,
@@ -137,6 +137,7 @@ __all__ = [
     "BucketBatchByLengthDataset",
     "BuiltinSampler",
     "CSVDataset",
+    "CacheStatistics",
     "CelebADataset",
     "Cifar100Dataset",
     "Cifar10Dataset",

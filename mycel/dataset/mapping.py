@@ -17,6 +17,7 @@ from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Block, drop
+from mycel.dataset.cached import blocks_of, check_cached, plan_of
 from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_name
 from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
@@ -142,6 +143,9 @@ class MapNode(Node):
         if python_multiprocessing and self._in_library:
             no_effect("map", "python_multiprocessing", True, "transforms of the library run in threads")
 
+        if self.cache is not None:
+            check_cached(self, "map")
+
     def _columns(self) -> list[str]:
         return list(self.columns)
 
@@ -173,9 +177,14 @@ class MapNode(Node):
         return self.python_multiprocessing and not self._in_library and has_processes("map")
 
     def _plan(self, run: Run, skip: int) -> Plan:
-        workers = self._workers(run)
-        if not self._may_share(run) or not (workers or self._in_library):
+        if self.cache is not None and self._may_share(run):
+            return plan_of(self, run, skip, "map") or super()._plan(run, skip)
+        if not self._may_share(run) or not (self._workers(run) or self._in_library):
             return super()._plan(run, skip)
+        return self._shared_plan(run, skip)
+
+    def _shared_plan(self, run: Run, skip: int) -> Plan:
+        workers = self._workers(run)
         assert run.scope is not None
         plan = self.children[0]._plan(run, skip)
         return plan.then(self._work(run, workers), workers, run.scope.counter(self), apart=self._apart)
@@ -193,10 +202,15 @@ class MapNode(Node):
         mode = config.get_error_samples_mode()
         if mode is not ErrorSamplesMode.RETURN:
             return drop(self._one_by_one(run, 0, mode), skip)
+        kept = blocks_of(self, run, skip, "map", lambda start: self._uncached(run, start))
+        return self._uncached(run, skip) if kept is None else kept
+
+    def _uncached(self, run: Run, skip: int) -> Iterator[Block]:
+        mode = ErrorSamplesMode.RETURN
         if self.callbacks and not run.probes:
             return self._one_by_one(run, skip, mode)
         if self._workers(run) or (run.ahead and self._in_library):
-            plan = self._plan(run, skip)
+            plan = self._shared_plan(run, skip)
             if plan.is_shared:
                 return self._flow(plan, run)
         return self._inline(run, skip)

@@ -24,7 +24,7 @@ import numpy as np
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
-from mycel.dataset.cache import accept_cache
+from mycel.dataset.cache import check_cache
 from mycel.dataset.flow import Flow, Piece, Plan
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
@@ -77,7 +77,8 @@ class Node(MadeOf):
         num_parallel_workers: int | None = None,
         cache: Any = None,
     ) -> None:
-        accept_cache(str(getattr(self, "operation", type(self).__name__)), cache)
+        check_cache(str(getattr(self, "operation", type(self).__name__)), cache)
+        self.cache = cache
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
             if num_parallel_workers > 1 and not self._uses_workers:

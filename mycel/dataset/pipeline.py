@@ -61,8 +61,8 @@ class Dataset(Node):
           in the order of the rows.
         * `kwargs`: MindSpore's further parameters. With `python_multiprocessing` workers are
           processes, each with its copy of the operations; TypeError where one cannot be sent to a
-          process. `max_rowsize`, `cache` and `offload` change nothing, which is said once.
-          `callbacks` is a `DSCallback` or a list of them.
+          process. `cache` is a `DatasetCache`, which keeps the rows. `max_rowsize` and `offload`
+          change nothing, which is said once. `callbacks` is a `DSCallback` or a list of them.
 
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the

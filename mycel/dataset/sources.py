@@ -16,6 +16,7 @@ import numpy as np
 from mycel.base import arguments, locks
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Block, Column, as_array, join
+from mycel.dataset.cached import blocks_of, plan_of
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
 from mycel.dataset.pipeline import Dataset
@@ -45,7 +46,7 @@ class MappableDataset(Dataset):
     * `shuffle`: whether rows come in random order; they do by default.
     * `num_shards`, `shard_id`: the number of shards that share the rows, and the number of this
       one. Both or neither must be given.
-    * `cache`: must be None.
+    * `cache`: a `DatasetCache`, which keeps the rows for later epochs and other pipelines.
     """
 
     def __init__(
@@ -117,6 +118,9 @@ class MappableDataset(Dataset):
         return self._reads_files
 
     def _plan(self, run: Run, skip: int) -> Plan:
+        kept = plan_of(self, run, skip, type(self).__name__) if run.ahead else None
+        if kept is not None:
+            return kept
         workers = self._asked(run) if run.ahead and self._reads_files else 0
         if not workers and not (run.ahead and self._free()):
             return super()._plan(run, skip)
@@ -149,6 +153,9 @@ class MappableDataset(Dataset):
         raise Broken(join(rows) if rows else None, failure)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        kept = blocks_of(self, run, skip, type(self).__name__, lambda start: self._inline(run, start))
+        if kept is not None:
+            return kept
         if self._reads_files and run.ahead:
             plan = self._plan(run, skip)
             if plan.is_shared:
@@ -203,6 +210,8 @@ class ArrayDataset(MappableDataset):
         return np.asarray(data[column])
 
     def _plan(self, run: Run, skip: int) -> Plan:
+        if self.cache is not None:
+            return super()._plan(run, skip)
         order = self.sampler.draw(self._total(), run, self._labels)
 
         def feed(pace: Pace) -> Iterator[Piece]:

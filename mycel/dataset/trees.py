@@ -20,8 +20,8 @@ _CHILDREN = ("input_dataset", "datasets")
 _NONE: dict[int, int] = {}
 
 
-def _arguments(thing: Any) -> dict[str, Any]:
-    """Return the arguments that an object was made with, by name."""
+def arguments_of(thing: Any) -> dict[str, Any]:
+    """Return the arguments that an object was made with, by name; none where they are data."""
     if getattr(type(thing), "_in_memory", False):
         return {}
     args, kwargs = thing.__dict__.get("_made_of", ((), {}))
@@ -40,10 +40,10 @@ def _described(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Transform):
-        return {"tensor_op_name": type(value).__name__, "tensor_op_params": _all_described(_arguments(value))}
+        return {"tensor_op_name": type(value).__name__, "tensor_op_params": _all_described(arguments_of(value))}
     if isinstance(value, BuiltinSampler):
         child = {} if value.child_sampler is None else {"child_sampler": [_described(value.child_sampler)]}
-        return {"sampler_name": type(value).__name__, **_all_described(_arguments(value)), **child}
+        return {"sampler_name": type(value).__name__, **_all_described(arguments_of(value)), **child}
     if isinstance(value, (list, tuple)):
         return [_described(part) for part in value]
     if isinstance(value, dict):
@@ -67,7 +67,7 @@ def kind(node: Node) -> str:
 def tree(node: Node, workers: Mapping[int, int] = _NONE) -> dict[str, Any]:
     """Return the description of a pipeline, with other numbers of `workers` by the node's id."""
     found: dict[str, Any] = {"op_type": kind(node), "children": [tree(child, workers) for child in node.children]}
-    named = {key: value for key, value in _arguments(node).items() if key not in _CHILDREN}
+    named = {key: value for key, value in arguments_of(node).items() if key not in _CHILDREN}
     if "operations" in named and not isinstance(named["operations"], (list, tuple)):
         named["operations"] = [named["operations"]]
     if id(node) in workers:

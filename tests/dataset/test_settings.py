@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base.errors import Unsupported
 from mycel.dataset import config, debug
 from mycel.dataset.config import ErrorSamplesMode
 
@@ -202,12 +201,3 @@ def test_saved_rows_are_read_again(tmp_path: Path) -> None:
             numbers().save(*arguments)
     with pytest.raises(RuntimeError, match="arrays of text"):
         ds.NumpySlicesDataset({"x": [["a", "b"]]}).save(str(tmp_path / "z"))
-
-
-def test_caches_change_no_rows() -> None:
-    cache = ds.DatasetCache(session_id=1, size=0)
-    assert values(numbers().map(lambda x: x + 1, "a", cache=cache)) == [1, 2, 3]
-    with pytest.raises(TypeError, match="cache must be a DatasetCache, got 3"):
-        numbers().map(lambda x: x, "a", cache=3)
-    with pytest.raises(Unsupported, match="there is no cache server"):
-        cache.get_stat()
