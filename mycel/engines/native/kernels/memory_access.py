@@ -23,6 +23,7 @@ from mycel.engines.native.kernels.rounding import is_rounded
 from mycel.engines.native.kernels.strided import load_strided, small_step, spread_mask, store_strided
 from mycel.engines.native.kernels.values import KernelWriter
 from mycel.engines.native.llvm.narrow import ANY, EXACT, narrow, widen
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import is_one, is_zero
 from mycel.loops.programs import COMBINES
 
@@ -152,12 +153,17 @@ class MemoryWriter(KernelWriter):
         else:
             mask = self.whole_mask(access, copy, valid, moved_wide)
             pointers = self.lanes_addresses(access, copy, moved, moved_wide)
+            other = self.raw_default(default, dtype, raw)
+            # LLVM widens gathers of few bytes for Helium, but not what stands in for the rest.
+            apart = target().is_family("thumb") and other != "zeroinitializer"
             value = e.intrinsic(
                 vector,
                 f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0",
                 [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
-                [pointers, str(size), mask or self.all_true(), self.raw_default(default, dtype, raw)],
+                [pointers, str(size), mask or self.all_true(), "zeroinitializer" if apart else other],
             )
+            if apart and mask is not None:
+                value = e.put(f"select {e.vector('i1')} {mask}, {vector} {value}, {vector} {other}")
         if raw != kind:
             value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
         return self.from_memory(value, dtype, True)
