@@ -169,6 +169,12 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "rounding": _one_of(*ROUNDINGS),
         "dtype": _dtype,
     },
+    "rescaled_conv": {
+        **_conv,
+        **dict.fromkeys(("zero", "result_zero", "low", "high"), _is_int),
+        "rounding": _one_of(*ROUNDINGS),
+        "dtype": _dtype,
+    },
     "gather_nd": _bounded,
     "scatter_nd": {"mode": _mode, **_bounded},
     "take": {"axis": _is_count, **_bounded},

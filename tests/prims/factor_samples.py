@@ -192,6 +192,7 @@ WITHOUT = {
     "recur": _GRAPH,
     "recursion": _GRAPH,
     "reduce_scatter": _RANKS,
+    "rescaled_conv": "is made by an engine, of graphs that are divided already",
     "size": "is a scalar",
     "while_grad": _GRAPH,
     "while_loop": _GRAPH,

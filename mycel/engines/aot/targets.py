@@ -51,9 +51,9 @@ _TARGETS: dict[str, Target] = {
     "cortex-m0plus": _cortex_m("thumbv6m", "cortex-m0plus", 8, hard=False),
     "cortex-m23": _cortex_m("thumbv8m.base", "cortex-m23", 8, hard=False),
     "cortex-m3": _cortex_m("thumbv7m", "cortex-m3", 8, hard=False),
-    "cortex-m4": _cortex_m("thumbv7em", "cortex-m4", 8),
-    "cortex-m7": _cortex_m("thumbv7em", "cortex-m7", 8),
-    "cortex-m33": _cortex_m("thumbv8m.main", "cortex-m33", 8),
+    "cortex-m4": _cortex_m("thumbv7em", "cortex-m4", 8, "+dsp"),
+    "cortex-m7": _cortex_m("thumbv7em", "cortex-m7", 8, "+dsp"),
+    "cortex-m33": _cortex_m("thumbv8m.main", "cortex-m33", 8, "+dsp"),
     "cortex-m55": _cortex_m("thumbv8.1m.main", "cortex-m55", 16, "+mve.fp"),
     "cortex-m85": _cortex_m("thumbv8.1m.main", "cortex-m85", 16, "+mve.fp"),
     "riscv32": _other(

@@ -16,6 +16,8 @@ __all__ = ["Code"]
 class Code:
     """The statements of one function.
 
+    `index` is the type of numbers of elements and of loops.
+
     >>> code = Code()
     >>> code.do(f"ret i64 {code.put('add i64 1, 2')}")
     >>> print(code.function("i64", "three", ""))
@@ -26,7 +28,8 @@ class Code:
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: str = "i64") -> None:
+        self.index = index
         self._entry: list[str] = []
         self._lines: list[str] = []
         self._count = 0
@@ -64,7 +67,7 @@ class Code:
 
     def at(self, kind: str, base: str, index: str) -> str:
         """Return the address of an element."""
-        return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
+        return self.put(f"getelementptr {kind}, ptr {base}, {self.index} {index}")
 
     def load(self, kind: str, base: str, index: str = "0", element: str = "", align: int = 0) -> str:
         """Return an element of type `kind`, number `index` from the address `base`.
@@ -99,11 +102,11 @@ class Code:
         self.label(head)
         place = len(self._lines)
         self.do("")
-        self.do(f"br i1 {self.put(f'icmp slt i64 {index}, {end}')}, label %{body}, label %{leave}")
+        self.do(f"br i1 {self.put(f'icmp slt {self.index} {index}, {end}')}, label %{body}, label %{leave}")
         self.label(body)
         yield index
-        self.do(f"{after} = add i64 {index}, {step}")
-        self._lines[place] = f"{index} = phi i64 [ {start}, %{before} ], [ {after}, %{self._block} ]"
+        self.do(f"{after} = add {self.index} {index}, {step}")
+        self._lines[place] = f"{index} = phi {self.index} [ {start}, %{before} ], [ {after}, %{self._block} ]"
         self.do(f"br label %{head}")
         self.label(leave)
 

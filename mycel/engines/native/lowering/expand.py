@@ -6,6 +6,7 @@ from typing import Optional
 
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.lowering.attention_rules import ATTENTION, has_kernel, widened_attention
+from mycel.engines.native.lowering.byte_rules import has_byte_kernel
 from mycel.engines.native.lowering.convolution_rules import has_conv_nest
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
@@ -19,6 +20,7 @@ from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 from mycel.prims.fourier import fourier_from_half, fourier_half
 from mycel.prims.index import checked
 from mycel.prims.quantisation import int_conv
+from mycel.prims.rescaled import rescaled_conv
 from mycel.prims.shape import SIZE, iota
 from mycel.transforms.opening import by_definition, opened
 
@@ -35,6 +37,8 @@ def is_claimed(node: Node) -> bool:
         return is_dense(node) or has_conv_nest(node)
     if prim is int_conv:
         return has_conv_nest(node)
+    if prim is rescaled_conv:
+        return has_byte_kernel(node)
     if prim in ATTENTION:
         return has_kernel(node)
     if prim is SIZE:

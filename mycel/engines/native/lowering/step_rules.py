@@ -42,6 +42,12 @@ def _fourier_step(steps: StepBuilder, node: Node) -> None:
     fourier_step(steps, node)
 
 
+def _byte_step(steps: StepBuilder, node: Node) -> None:
+    from mycel.engines.native.lowering.byte_steps import byte_step
+
+    byte_step(steps, node)
+
+
 def _matrix_step(steps: StepBuilder, node: Node) -> None:
     from mycel.engines.native.lowering import decomposition_steps as d
 
@@ -51,6 +57,7 @@ def _matrix_step(steps: StepBuilder, node: Node) -> None:
 
 STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "concat": concat_step,
+    "rescaled_conv": _byte_step,
     "pad": pad_step,
     "take_add": take_add_step,
     "put_along": put_along_step,

@@ -7,6 +7,7 @@ from typing import Optional
 
 from mycel.base import garbage
 from mycel.base.log import logger
+from mycel.engines.native.dense.byte_machine import byte_machine
 from mycel.engines.native.lowering.expand import expand
 from mycel.engines.native.lowering.lower import lower
 from mycel.engines.native.onednn.binding import Unsupported
@@ -20,6 +21,7 @@ from mycel.transforms.attention import with_attention
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.reductions import split_reductions
+from mycel.transforms.rescaled import with_rescaled
 from mycel.transforms.specialize import inner_sizes
 
 __all__ = ["compile_native", "host_steps", "prepared"]
@@ -67,6 +69,8 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 
 def prepared(graph: Graph) -> Graph:
     """Return the graph as it is lowered: expanded to nodes that have code, and optimized."""
+    if byte_machine():
+        graph = with_rescaled(graph)
     opened = complex_pairs(expand(with_attention(graph)))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)

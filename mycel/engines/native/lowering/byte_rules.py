@@ -1,0 +1,38 @@
+"""Which layers of steps go to kernels of bytes for small processors (`byte_steps`)."""
+
+from __future__ import annotations
+
+from mycel.base import dtype as D
+from mycel.engines.native.dense.byte_machine import byte_machine
+from mycel.ir.graph import Node
+from mycel.prims.rescaled import rescaled_conv
+from mycel.transforms.quantise.freezing import array_of
+
+__all__ = ["has_byte_kernel", "is_depthwise"]
+
+# Depthwise kernels of so many places are written out.
+MOST_TAPS = 25
+
+
+def has_byte_kernel(node: Node) -> bool:
+    """Return whether a node is a layer of steps that the processor in force has a kernel for."""
+    if node.prim is not rescaled_conv or not byte_machine():
+        return False
+    x, w, *numbers = node.inputs
+    p = node.params
+    sizes = (*x.shape, *w.shape, *node.shape, *p["strides"], *p["dilation"], *[a for e in p["padding"] for a in e])
+    if x.type.rank != 4 or any(type(d) is not int for d in (*sizes, p["groups"])) or not node.type.size:
+        return False
+    if x.dtype is not D.int8 or w.dtype is not D.int8 or p["dtype"] is not D.int8:
+        return False
+    if not all(array_of(n) is not None for n in (w, *numbers)) or min(sizes[8:]) < 0:
+        return False
+    if is_depthwise(node):
+        return bool(p["dilation"] == (1, 1) and w.shape[2] * w.shape[3] <= MOST_TAPS)
+    return bool(p["groups"] == 1 and p["dilation"][1] == 1)
+
+
+def is_depthwise(node: Node) -> bool:
+    """Return whether a layer has a kernel of its own for each of several channels."""
+    outputs, channels = node.inputs[1].shape[:2]
+    return bool(outputs == node.params["groups"] > 1 and channels == 1)

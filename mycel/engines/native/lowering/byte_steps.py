@@ -1,0 +1,238 @@
+"""Layers of steps as kernels of bytes for small processors.
+
+Weights are put in the order in which the kernel reads them, and biases, multipliers and shifts
+become its table. A result has its channels last, as kernels read images; the first image of a
+network mostly has them first, and is gathered from there. Which layers go this way says
+`has_byte_kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.engines.native.dense.byte_depthwise import NUMBERS as DEPTHWISE_NUMBERS
+from mycel.engines.native.dense.byte_depthwise import DepthwiseForm, depthwise_text
+from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine
+from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
+from mycel.engines.native.dense.byte_products import ByteForm, products_text
+from mycel.engines.native.dense.rescaling import HIGH, Rescaling, rescaling
+from mycel.engines.native.kernels.codegen import Kernel
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.kernels.values import Word
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.byte_rules import is_depthwise
+from mycel.ir.graph import Node
+from mycel.transforms.quantise.freezing import array_of
+
+__all__ = ["byte_step"]
+
+Array = np.ndarray[Any, Any]
+# Places and channels of a tile where there are many places, and where there is one.
+TILES = {VECTORS: ((1, 4), (1, 4)), **dict.fromkeys((PAIRS, PLAIN), ((2, 2), (1, 4)))}
+
+
+def _held(node: Node) -> Array:
+    array = array_of(node)
+    assert array is not None, "weights are constants"
+    return array
+
+
+def _constant(steps: StepBuilder, array: Array, dtype: D.DType) -> Buffer:
+    buffer = Buffer(dtype, array.size, "constant")
+    steps.lowered.constants[id(buffer)] = (buffer, array)
+    return buffer
+
+
+def _readable(steps: StepBuilder, x: View) -> tuple[View, bool]:
+    """Return an image in an order that kernels read, and whether its channels are last."""
+    _, channels, _, width = x.shape
+    plane, row, column = x.strides[1:]
+    if channels == 1 or plane == 1:
+        if column == channels or width == 1:
+            return x, True
+    if (column == 1 or width == 1) and channels > 1:
+        return x, False
+    return steps.contiguous(x), channels == 1
+
+
+def byte_step(steps: StepBuilder, node: Node) -> None:
+    """Add the step of a layer for which `has_byte_kernel` holds."""
+    (_depthwise_step if is_depthwise(node) else _product_step)(steps, node)
+
+
+def _rescaling(node: Node, matrix: Array) -> Rescaling:
+    """Return how the sums of a layer are rescaled; a row of `matrix` has a channel's weights."""
+    _, first, multiplier, shift = (_held(i) for i in node.inputs[1:])
+    p, wide = node.params, matrix.astype(np.int64)
+    whole = first.astype(np.int64) - p["zero"] * wide.sum(1)
+    # The image may have any bytes.
+    reach = np.abs(wide).sum(1) * 128 + np.abs(whole)
+    return rescaling(whole, reach, multiplier, shift, p["result_zero"], p["rounding"] == "double")
+
+
+def _add(
+    steps: StepBuilder, node: Node, kernel: Kernel, x: Buffer, constants: list[Buffer], scratch: Buffer | None
+) -> None:
+    """Add a step whose result has its channels last.
+
+    `kernel` has no words for addresses yet: those of `x`, of the `constants`, of `scratch` memory
+    where it needs some, and of the result.
+    """
+    out = Buffer(D.int8, node.type.size, node.op)
+    kernel.words += [("pointer", b) for b in (x, *constants, scratch or out, out)]
+    steps.step(kernel, [x, *constants], [scratch, out] if scratch else [out], node)
+    _, channels, lines, columns = node.shape
+    strides = (lines * columns * channels, 1, columns * channels, channels)
+    steps.bind(node, [View(out, tuple(node.shape), strides)])
+
+
+def _product_step(steps: StepBuilder, node: Node) -> None:
+    x, last = _readable(steps, steps.view(node.inputs[0]))
+    weights, p, machine = _held(node.inputs[1]), node.params, byte_machine()
+    n, channels, height, width = x.shape
+    outputs, _, rows, columns = weights.shape
+    unit = channels if last else 1
+    strides = dict(zip(("image", "plane", "row", "column"), x.strides))
+    total = int(np.prod((n, *node.shape[2:])))
+    depth, run = channels * rows * columns, columns * unit
+    # A patch that is one run, and those of all places one behind the other.
+    plain = (rows, columns, *p["strides"]) == (1, 1, 1, 1) and not any(map(any, p["padding"])) and last
+    flat = plain and (height == 1 or strides["row"] == width * unit)
+    flat = flat and (n == 1 or strides["image"] == height * width * unit)
+    tall, wide = TILES[machine][total == 1]
+    # (outputs, what is summed over in the order of the image)
+    matrix = (weights.transpose(0, 2, 3, 1) if last else weights).reshape(outputs, depth)
+    scales = _rescaling(node, matrix)
+    form = ByteForm(
+        machine,
+        tall,
+        wide,
+        not flat,
+        outputs % wide != 0,
+        depth % (16 if machine == VECTORS else 4) == 0,
+        run % 4 == 0 and unit % 4 == 0,
+        scales.way,
+        scales.moves,
+    )
+    packed = _constant(steps, _packed(matrix, form), D.int8)
+    table = _constant(steps, _table(scales, form.lanes, wide), D.int32)
+    numbers = {
+        "total": total,
+        "lines": node.shape[2],
+        "columns": node.shape[3],
+        "channels": outputs,
+        "depth": depth,
+        "x_first": x.offset,
+        "x_image": strides["image"],
+        "x_plane": strides["plane"],
+        "x_row": strides["row"],
+        "step_y": p["strides"][0],
+        "step_x": p["strides"][1] * unit,
+        "skip_y": p["dilation"][0],
+        "above": p["padding"][0][0],
+        "left": p["padding"][1][0] * unit,
+        "height": height,
+        "width": width * unit,
+        "planes": 1 if last else channels,
+        "rows": rows,
+        "run": run,
+        **_ends(node),
+    }
+    words: list[Word] = [("int", numbers[name]) for name in PRODUCT_NUMBERS]
+    work = math.prod(node.shape) * depth
+    kernel = Kernel(products_text(form), words, -(-total // tall), work, f"tiles of {tall} x {wide} bytes")
+    padded = -(-depth // 16) * 16
+    scratch = Buffer(D.int8, tall * padded * (3 if machine == PAIRS else 1), "scratch")
+    _add(steps, node, kernel, x.buffer, [packed, table], None if machine != PAIRS and flat else scratch)
+
+
+def _ends(node: Node) -> dict[str, int]:
+    return {name: node.params[name] for name in ("zero", "result_zero", "low", "high")}
+
+
+def _depthwise_step(steps: StepBuilder, node: Node) -> None:
+    x = _with_channels_last(steps, steps.view(node.inputs[0]))
+    weights, p, machine = _held(node.inputs[1]), node.params, byte_machine()
+    n, channels, height, width = x.shape
+    _, _, rows, columns = weights.shape
+    matrix = weights.reshape(channels, rows * columns)
+    scales = _rescaling(node, matrix)
+    form = DepthwiseForm(machine, rows, columns, channels % 4 != 0, scales.way, scales.moves)
+    lines, line = node.shape[2:]
+    left = p["padding"][1][0]
+    row = max(left + width, (line - 1) * p["strides"][1] + columns) * channels
+    numbers = {
+        "lines": lines,
+        "columns": line,
+        "channels": channels,
+        "x_first": x.offset,
+        "x_image": x.strides[0],
+        "x_row": x.strides[2],
+        "step_y": p["strides"][0],
+        "step_x": p["strides"][1],
+        "above": p["padding"][0][0],
+        "left": left * channels,
+        "height": height,
+        "width": width * channels,
+        "rows": rows,
+        "ring_row": row,
+        **_ends(node),
+    }
+    words: list[Word] = [("int", numbers[name]) for name in DEPTHWISE_NUMBERS]
+    # For each four channels, tap by tap.
+    fours = _padded(matrix, 4).reshape(-1, 4, rows * columns).transpose(0, 2, 1)
+    if machine == PAIRS:
+        packed = _constant(steps, fours[..., [0, 2, 1, 3]].astype(np.int16).reshape(-1), D.int16)
+    else:
+        packed = _constant(steps, np.ascontiguousarray(fours).reshape(-1), D.int8)
+    table = _constant(steps, _table(scales, machine == VECTORS, 4), D.int32)
+    said = f"four channels of {rows} x {columns} places"
+    kernel = Kernel(depthwise_text(form), words, n, math.prod(node.shape) * rows * columns, said)
+    scratch = Buffer(D.int8, rows * row + 4, "scratch")
+    _add(steps, node, kernel, x.buffer, [packed, table], scratch)
+
+
+def _with_channels_last(steps: StepBuilder, x: View) -> View:
+    """Return an image whose channels and columns lie one behind the other."""
+    n, channels, height, width = x.shape
+    if x.strides[1] == 1 and (x.strides[3] == channels or width == 1):
+        return x
+    buffer = Buffer(x.buffer.dtype, math.prod(x.shape), "channels last")
+    strides = (height * width * channels, 1, width * channels, channels)
+    return steps.copy(x, View(buffer, tuple(x.shape), strides))
+
+
+def _table(scales: Rescaling, lanes: bool, count: int) -> Array:
+    """Return the numbers of channels in their order in memory.
+
+    With `lanes` each number is that of four channels, and shifts are to the left.
+    """
+    rows = _padded(scales.table, count)
+    if not lanes:
+        return rows.reshape(-1)
+    if scales.way == HIGH:
+        rows = rows * np.where(np.arange(rows.shape[1]) == 3, -1, 1).astype(np.int32)
+    return np.ascontiguousarray(rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)).reshape(-1)
+
+
+def _padded(rows: Array, count: int) -> Array:
+    """Return rows with rows of zeros behind them, so that there is a multiple of `count`."""
+    return np.pad(rows, ((0, -len(rows) % count), (0, 0)))
+
+
+def _packed(matrix: Array, form: ByteForm) -> Array:
+    """Return weights (channels, bytes of a patch) in the order in which the kernel reads them."""
+    wide = form.channels
+    rows = _padded(matrix, wide)
+    if form.machine == VECTORS:
+        # The last vector may read more than there is.
+        return np.pad(rows.reshape(-1), (0, -rows.shape[1] % 16))
+    unit = 4 if form.machine == PAIRS else 1
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % unit)))
+    groups = rows.reshape(len(rows) // wide, wide, -1, unit)
+    return np.ascontiguousarray(groups.transpose(0, 2, 1, 3)).reshape(-1)

@@ -1,0 +1,89 @@
+"""Recognition of layers of steps: a sum of products, its bias and its rescaling as one primitive.
+
+    requantize(int_conv(x, w) + bias, multiplier, shift)      rescaled_conv
+    requantize(int_matmul(x, w) + bias, multiplier, shift)    the same of an image of one place
+
+Weights, bias, multiplier and shift are constants, and sums are used nowhere else. A row of a matrix
+is an image with one place and its columns as channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.dtype import int8
+from mycel.ir.graph import Graph, Node, at
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.quantisation import int_conv, int_matmul, requantize
+from mycel.prims.rescaled import rescaled_conv
+from mycel.transforms.quantise.freezing import array_of, literal
+from mycel.transforms.rewrite import Visit, rewrite, use_counts
+
+__all__ = ["with_rescaled"]
+
+Array = np.ndarray[Any, Any]
+
+
+def with_rescaled(graph: Graph) -> Graph:
+    """Return the graph with each layer of steps as one primitive; the graph itself without one."""
+
+    def start(inner: Graph) -> Visit:
+        uses, results = use_counts(inner), set(inner.outputs)
+
+        def visit(old: Node, new: Node) -> Node:
+            if old.prim is not requantize:
+                return new
+            chain = [old.inputs[0]]
+            if chain[0].prim is E.add:
+                chain.append(next((i for i in chain[0].inputs if array_of(i) is None), chain[0]))
+            if any(uses[n] != 1 or n in results for n in chain):
+                return new
+            with at(old.where):
+                return _layer(new) or new
+
+        return visit
+
+    return rewrite(graph, start)
+
+
+def _layer(node: Node) -> Optional[Node]:
+    """Return the layer that a rescaled sum is; None where it is none."""
+    total, bias = node.inputs[0], np.zeros((), np.int32)
+    if total.prim is E.add:
+        for base, other in (total.inputs, total.inputs[::-1]):
+            value = array_of(other)
+            if value is not None:
+                total, bias = base, value
+                break
+    if total.prim not in (int_conv, int_matmul) or node.params["dtype"] is not int8:
+        return None
+    x, weight = total.inputs
+    array = array_of(weight)
+    if array is None or not array.size or total.prim is int_matmul and (array.ndim != 2 or total.params["b_zero"]):
+        return None
+    count = array.shape[0 if total.prim is int_conv else 1]
+    spread = (count,) + (1,) * (total.type.rank - 2 if total.prim is int_conv else 0)
+    numbers = []
+    for value in (bias, array_of(node.inputs[1]), array_of(node.inputs[2])):
+        if value is None or not _is_by_channel(value, spread):
+            return None
+        numbers.append(literal(np.array(np.broadcast_to(value, spread).reshape(count), np.int32)))
+    last = {k: v for k, v in node.params.items() if k != "zero"}
+    last["result_zero"] = node.params["zero"]
+    if total.prim is int_conv:
+        return rescaled_conv(x, weight, *numbers, **total.params, **last)
+    if any(type(d) is not int for d in x.shape):
+        return None
+    rows = S.reshape(x, (int(np.prod(x.shape[:-1])), array.shape[0], 1, 1))
+    turned = literal(np.array(array.T.reshape(count, -1, 1, 1), order="C"), weight)
+    plain = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    made = rescaled_conv(rows, turned, *numbers, **plain, zero=total.params["a_zero"], **last)
+    return S.reshape(made, (*x.shape[:-1], count))
+
+
+def _is_by_channel(value: Array, spread: tuple[int, ...]) -> bool:
+    """Return whether a constant has a number for each channel, or one for all."""
+    return value.ndim <= len(spread) and all(d in (1, s) for d, s in zip(value.shape[::-1], spread[::-1]))

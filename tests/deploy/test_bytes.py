@@ -1,0 +1,143 @@
+"""Layers of bytes on emulated microcontrollers: the reference's integers, instructions and code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel.base.dtype import int8
+from mycel.deploy import build
+from mycel.engines.aot.library import library_of
+from mycel.engines.aot.targets import named
+from mycel.engines.native.llvm.target import making_for
+from mycel.engines.native.lowering.byte_rules import has_byte_kernel
+from mycel.engines.native.program.compiling import prepared
+from mycel.engines.reference import evaluate
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims.base import constant
+from mycel.prims.quantisation import int_conv, int_matmul, requantize
+from mycel.prims.rescaled import rescaled_conv
+from mycel.transforms.quantise.scales import multipliers
+from tests.deploy.boards import missing_tools, run
+from tests.deploy.random_bytes import RandomBytes, check_seed
+from tests.deploy.tiny import NETWORKS, quantised
+
+needs_boards = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
+RNG = np.random.default_rng(3)
+TARGETS = ("cortex-m3", "cortex-m4", "cortex-m55")
+
+
+def bytes_of(*shape: int) -> np.ndarray[Any, Any]:
+    # The ends of the type, too: products of these are the largest.
+    return RNG.choice([-128, 127, *range(-40, 40)], shape).astype(np.int8)
+
+
+def rescaled(total: Node, channels: int, rounding: str = "single", zero: int = -128) -> Node:
+    """A sum with a bias in the steps of another scale, of each channel its own."""
+    spread = (channels,) + (1,) * (total.type.rank - 2)
+    whole, shift = multipliers(RNG.uniform(1e-4, 6e-3, spread))
+    total = E.add(total, constant(RNG.integers(-3000, 3000, spread).astype(np.int32)))
+    ends = {"zero": zero, "low": -128, "high": 127, "rounding": rounding, "dtype": int8}
+    return requantize(total, constant(whole), constant(shift), **ends)
+
+
+# Image, outputs, kernel, strides, padding, groups, zero point.
+LAYERS: tuple[tuple[Any, ...], ...] = (
+    ((1, 8, 5, 5), 12, (1, 1), (1, 1), ((0, 0), (0, 0)), 1, -128),
+    ((1, 6, 5, 3), 7, (1, 1), (1, 1), ((0, 0), (0, 0)), 1, 127),
+    ((2, 16, 5, 4), 10, (3, 3), (1, 1), ((1, 1), (1, 1)), 1, 5),
+    ((1, 3, 9, 8), 8, (3, 3), (2, 2), ((0, 1), (0, 1)), 1, -3),
+    ((1, 1, 13, 10), 9, (10, 4), (2, 2), ((4, 5), (1, 1)), 1, 83),
+    ((1, 5, 6, 7), 4, (2, 3), (3, 1), ((2, 0), (3, 2)), 1, -128),
+    ((1, 8, 6, 5), 8, (3, 3), (1, 1), ((1, 1), (1, 1)), 8, 127),
+    ((2, 7, 7, 6), 7, (3, 3), (2, 2), ((0, 1), (1, 1)), 7, -17),
+    ((1, 4, 5, 9), 4, (1, 5), (1, 3), ((0, 0), (2, 4)), 4, 0),
+    ((1, 20, 4, 4), 33, (2, 2), (2, 2), ((0, 0), (0, 0)), 1, 0),
+)
+
+
+def layers(rounding: str) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """All layers as one graph, each of an input of its own, and a dense layer."""
+    inputs, outputs, arrays = [], [], []
+    for shape, count, kernel, strides, padding, groups, zero in LAYERS:
+        x = input_node(tensor_type(shape, int8), f"x{len(inputs)}")
+        w = constant(bytes_of(count, shape[1] // groups, *kernel))
+        total = int_conv(x, w, strides=strides, padding=padding, dilation=(1, 1), groups=groups, zero=zero)
+        inputs.append(x)
+        arrays.append(bytes_of(*shape))
+        outputs.append(rescaled(total, count, rounding, zero))
+    for rows, size, count in ((1, 21, 10), (5, 32, 9)):
+        x = input_node(tensor_type((rows, size), int8), f"x{len(inputs)}")
+        inputs.append(x)
+        arrays.append(bytes_of(rows, size))
+        total = int_matmul(x, constant(bytes_of(size, count)), a_zero=-9, b_zero=0)
+        outputs.append(rescaled(total, count, rounding, 11))
+    return Graph(inputs, outputs, "layers"), arrays
+
+
+@needs_boards
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rounding", ["single", "double"])
+def test_layers(target: str, rounding: str, tmp_path: Path) -> None:
+    graph, arrays = layers(rounding)
+    library = library_of(graph, [f"x{k}" for k in range(len(arrays))], [], {}, target, "layers")
+    found = run(library, [arrays], tmp_path).results[0]
+    for one, other, layer in zip(found, evaluate(graph, arrays), (*LAYERS, "dense", "rows")):
+        np.testing.assert_array_equal(one, other, err_msg=str(layer))
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "cortex-m0plus", "riscv32"])
+def test_each_layer_has_a_kernel(target: str) -> None:
+    graph, _ = layers("single")
+    with making_for(named(target)):
+        nodes = [n for n in prepared(graph).nodes if n.prim is rescaled_conv]
+        assert len(nodes) == len(graph.outputs)
+        assert all(map(has_byte_kernel, nodes))
+
+
+def test_other_targets_have_nests() -> None:
+    graph, arrays = layers("single")
+    for target in ("x86-64-v3", "wasm32"):
+        with making_for(named(target)):
+            assert not any(n.prim is rescaled_conv for n in prepared(graph).nodes)
+
+
+def test_what_has_no_kernel_of_bytes() -> None:
+    x = input_node(tensor_type((1, 4, 5, 5), int8), "x")
+    w = constant(bytes_of(4, 2, 3, 3))
+    plain: dict[str, Any] = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "zero": 0}
+    grouped = rescaled(int_conv(x, w, groups=2, **plain), 4)
+    with making_for(named("cortex-m4")):
+        assert not any(n.prim is rescaled_conv for n in prepared(Graph([x], [grouped])).nodes)
+        # A sum that is read elsewhere too has to be in memory.
+        total = int_conv(x, constant(bytes_of(4, 4, 3, 3)), groups=1, **plain)
+        both = Graph([x], [rescaled(total, 4), total])
+        assert not any(n.prim is rescaled_conv for n in prepared(both).nodes)
+
+
+@needs_boards
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", [3, 17])
+def test_random_networks(target: str, seed: int, tmp_path: Path) -> None:
+    """Chains of all kinds of layers; `python -m tests.deploy.random_bytes` checks more."""
+    assert RandomBytes(seed).graph.outputs
+    assert not check_seed(seed, target, tmp_path)
+
+
+# Instructions for each product: what CMSIS-NN's kernels take is 2.1 to 2.3 on M4 and 0.5 on M55.
+@needs_boards
+@pytest.mark.parametrize(("target", "most"), [("cortex-m4", 1.75), ("cortex-m55", 0.55)])
+def test_keywords(target: str, most: float, tmp_path: Path) -> None:
+    small, x = quantised("keywords")
+    library = build(small, ms.Tensor(x), target=target, name="keywords")
+    done = run(library, [[x]], tmp_path)
+    np.testing.assert_array_equal(done.results[0][0], ms.jit(small)(ms.Tensor(x)).asnumpy())
+    tiny = NETWORKS["keywords"]
+    assert done.instructions[0] < most * tiny.products
+    assert library.code_bytes < tiny.code_bytes
