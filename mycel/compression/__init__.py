@@ -11,9 +11,9 @@ from mycel.compression.distillation import (
     relation_loss,
     soft_target_loss,
 )
+from mycel.compression.factors import Decomposition, low_rank
 from mycel.compression.importance import GroupLasso, taylor_importance
 from mycel.compression.keeping import load_pruned, save_pruned
-from mycel.compression.low_rank import Decomposition, low_rank
 from mycel.compression.schedule import GradualPruning
 from mycel.compression.sparse import (
     MaskedLayer,
