@@ -39,8 +39,8 @@ class GoldenFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             found = None
         if found is None:
             raise ModuleNotFoundError(
-                f"Mycel does not have {fullname}; of {GOLDEN} it has quantization, ptq and common, and "
-                "mycel.quantisation has more"
+                f"Mycel does not have {fullname}; of {GOLDEN} it has quantization, ptq, pruner and common, and "
+                "mycel.quantisation and mycel.compression have more"
             )
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({home})", is_package=True)
 

@@ -162,7 +162,8 @@ MODULES_FIRST: dict[str, tuple[str, ...]] = {"common": ("initializer",)}
 
 ABSENT: dict[str, str] = {
     "lite": "models run on devices through mycel itself",
-    "compression": "networks are quantised by mycel.quantisation, by mindspore_gs, and by mindspore.train.quant",
+    "compression": "networks are pruned, distilled and decomposed by mycel.compression, and quantised by "
+    "mycel.quantisation, by mindspore_gs, and by mindspore.train.quant",
 }
 
 

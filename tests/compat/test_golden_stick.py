@@ -15,6 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat, nn
+from mycel.base.errors import Unsupported
 from mycel.quantisation import quantise
 from mycel.quantisation.layers import Folded, RoundedLayer
 from mycel.quantisation.packed import PackedDense
@@ -53,8 +54,8 @@ def test_names_and_defaults() -> None:
     ).split()
     assert list(inspect.signature(SimQAT.convert).parameters) == ["self", "net_opt", "ckpt_path"]
     assert list(inspect.signature(PTQ.apply).parameters) == ["self", "network", "network_helper", "datasets", "kwargs"]
-    with pytest.raises(ModuleNotFoundError, match="Mycel does not have mindspore_gs.pruner"):
-        import mindspore_gs.pruner
+    with pytest.raises(ModuleNotFoundError, match="Mycel does not have mindspore_gs.ghost"):
+        import mindspore_gs.ghost
 
 
 def test_training_with_rounding(tmp_path: Any) -> None:
@@ -163,3 +164,14 @@ def test_the_program_of_the_slides() -> None:
     assert isinstance(net[0], RoundedLayer)
     net.set_train()(ms.Tensor(X))
     assert np.isfinite(net.set_train(False)(ms.Tensor(X)).asnumpy()).all()
+
+
+@pytest.mark.parametrize("name", ["PrunerKfCompressAlgo", "PrunerFtCompressAlgo", "UniPruner"])
+def test_pruners_say_what_does_their_work(name: str) -> None:
+    import mindspore_gs.pruner
+    from mindspore_gs import CompAlgo
+
+    algorithm = getattr(mindspore_gs.pruner, name)
+    assert issubclass(algorithm, CompAlgo) and str(inspect.signature(algorithm)).startswith("(config")
+    with pytest.raises(Unsupported, match=f"{name}: this algorithm is not in Mycel; mycel.compression.prune_channels"):
+        algorithm({})
