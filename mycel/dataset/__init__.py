@@ -12,18 +12,25 @@ The names are MindSpore's.
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.dataset import audio, config, debug, text, transforms, vision
+from mycel.dataset import audio, config, debug, text, transforms, utils, vision
 from mycel.dataset.batching import BatchInfo
 from mycel.dataset.cache import CacheStatistics, DatasetCache
 from mycel.dataset.callback import DSCallback, WaitedDSCallback
 from mycel.dataset.config import (
+    ErrorSamplesMode,
     get_callback_timeout,
     get_debug_mode,
+    get_enable_watchdog,
+    get_error_samples_mode,
+    get_multiprocessing_start_method,
     get_multiprocessing_timeout_interval,
     get_num_parallel_workers,
     get_seed,
+    get_video_backend,
     set_seed,
+    set_video_backend,
 )
+from mycel.dataset.debug import DebugHook
 from mycel.dataset.describing import compare, deserialize, serialize, show
 from mycel.dataset.families import (
     AudioBaseDataset,
@@ -129,6 +136,9 @@ from mycel.dataset.sets.text import (
 )
 from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
 from mycel.dataset.sources import MappableDataset, NumpySlicesDataset
+from mycel.dataset.text.enums import SentencePieceModel
+from mycel.dataset.utils import LineReader
+from mycel.dataset.vision.color import ToNumpy
 from mycel.dataset.waiting import sync_wait_for_dataset
 
 __all__ = [
@@ -202,7 +212,18 @@ __all__ = [
     "sync_wait_for_dataset",
     "text",
     "transforms",
+    "utils",
     "vision",
+    "DebugHook",
+    "ErrorSamplesMode",
+    "LineReader",
+    "SentencePieceModel",
+    "ToNumpy",
+    "get_enable_watchdog",
+    "get_error_samples_mode",
+    "get_multiprocessing_start_method",
+    "get_video_backend",
+    "set_video_backend",
     "zip",
     "AudioBaseDataset",
     "TextBaseDataset",

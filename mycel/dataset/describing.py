@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import atomic_files
+from mycel.dataset.cache import DatasetCache
 from mycel.dataset.node import Node
 from mycel.dataset.pipeline import Dataset
 from mycel.dataset.samplers import BuiltinSampler
 from mycel.dataset.transforms.base import Transform
-from mycel.dataset.trees import FUNCTION, tree
+from mycel.dataset.trees import FUNCTION, written
 
 __all__ = ["compare", "deserialize", "serialize", "show"]
 
@@ -39,10 +39,7 @@ def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
     """
     if not isinstance(dataset, Node):
         raise TypeError(f"serialize: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
-    found = tree(dataset)
-    if json_filepath:
-        atomic_files.write(json_filepath, json.dumps(found, indent=2).encode(), "description of a pipeline")
-    return found
+    return written(dataset, json_filepath)
 
 
 def show(dataset: Dataset, indentation: int = 2) -> None:
@@ -95,6 +92,8 @@ def _revived(value: Any, where: str) -> Any:
         for child in value.get("child_sampler", ()):
             sampler.add_child(_revived(child, where))
         return sampler
+    if set(value) == {"cache_client"}:
+        return DatasetCache(**value["cache_client"])
     if set(value) == {"enum"}:
         kind, _, name = value["enum"].partition(".")
         return getattr(_known(Enum, kind, "constant"), name)

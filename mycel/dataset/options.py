@@ -179,7 +179,7 @@ def get_fast_recovery() -> bool:
 
 def set_dynamic_shape(is_dynamic: bool) -> None:
     """Accept MindSpore's switch for batches of several shapes, which need no switch here."""
-    _switch("set_dynamic_shape", "dynamic_shape", is_dynamic, is_dynamic, "")
+    _switch("set_dynamic_shape", "dynamic_shape", is_dynamic, False, "batches of several shapes need no switch")
 
 
 def get_dynamic_shape() -> bool:

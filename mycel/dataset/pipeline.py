@@ -20,6 +20,7 @@ from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
 from mycel.dataset.splitting import PartNode, Places, draw_parts
 from mycel.dataset.transfer import Received, TransferNode, receive_row, send_row
+from mycel.dataset.trees import written
 from mycel.dataset.waiting import SyncWaitNode, update, waits
 
 
@@ -302,18 +303,31 @@ class Dataset(Node):
     # Storing, sending.
 
     def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
-        """Write the rows of one epoch to MindRecord files, which `MindDataset` reads.
+        """Write the rows of one epoch to MindRecord or TFRecord files.
 
         * `file_name`: the name of the file.
         * `num_files`: the number of files; of several the names end in their numbers.
-        * `file_type`: must be "mindrecord".
+        * `file_type`: "mindrecord", which `MindDataset` reads, or "tfrecord". Types and shapes of
+          the latter are in a schema, the name and ".schema.json", for `TFRecordDataset`.
 
-        Integers become int32, or int64 where they are unsigned and long or longer; half-precision
-        numbers become float32. Raises RuntimeError for columns of other types, and where a file
-        exists.
+        In MindRecord files integers become int32, or int64 where they are unsigned and long or
+        longer; half-precision numbers become float32. In TFRecord files rows alternate between
+        several files, and bytes become uint8. Raises RuntimeError for columns of other types, and
+        where a file exists.
         """
         check_files(file_name, num_files, file_type)
-        save(self, file_name, num_files)
+        save(self, file_name, num_files, file_type)
+
+    def to_json(self, filename: str = "") -> dict[str, Any]:
+        """Return the description of this pipeline as a dictionary, as `serialize` does.
+
+        `filename` is that of a file to write it to as JSON; none is written where it is empty.
+
+        >>> import mycel.dataset as ds
+        >>> ds.FakeImageDataset(3, (2, 2, 3), 3).repeat(2).to_json()["op_type"]
+        'Repeat'
+        """
+        return written(self, filename)
 
     def device_que(
         self, send_epoch_end: bool = True, create_data_info_queue: bool = False, queue_name: str = ""

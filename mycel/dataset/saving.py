@@ -1,4 +1,4 @@
-"""`Dataset.save`: the rows of a pipeline as MindRecord files."""
+"""`Dataset.save`: the rows of a pipeline as files of records."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from mycel.dataset.arguments import check_count, is_hidden
 from mycel.dataset.blocks import Array
 from mycel.dataset.node import Node
+from mycel.dataset.saving_records import save_tfrecord
 from mycel.mindrecord import FileWriter
 
 # The types of fields, by those of columns.
@@ -28,8 +29,8 @@ def check_files(file_name: Any, num_files: Any, file_type: Any) -> None:
         raise TypeError(f"save: file_name must be text, got {file_name!r} of type {type(file_name).__name__}")
     if not 1 <= check_count("save", "num_files", num_files, -(2**31)) <= MOST_FILES:
         raise ValueError(f"save: num_files must be within [1, {MOST_FILES}], got {num_files}")
-    if file_type != "mindrecord":
-        raise ValueError(f"save: file_type must be 'mindrecord', got {file_type!r}")
+    if file_type not in ("mindrecord", "tfrecord"):
+        raise ValueError(f"save: file_type must be 'mindrecord' or 'tfrecord', got {file_type!r}")
 
 
 def _field(name: str, array: Array) -> dict[str, Any]:
@@ -53,10 +54,18 @@ def _cell(array: Array, field: dict[str, Any]) -> Any:
     return stored if array.ndim else stored.item()
 
 
-def save(dataset: Node, file_name: str, num_files: int) -> None:
-    """Write one epoch of a dataset; see `Dataset.save`."""
+def save(dataset: Node, file_name: str, num_files: int, file_type: str = "mindrecord") -> None:
+    """Write one epoch of a dataset; see `Dataset.save`.
+
+    * `dataset`, `file_name`, `num_files`, `file_type`: as there.
+    """
     names = dataset.get_col_names()
     kept = [place for place, name in enumerate(names) if not is_hidden(name)]
+    if file_type == "tfrecord":
+        blocks = dataset._blocks(dataset._probe(), 0)
+        rows = ([row[place] for place in kept] for block in blocks for row in block.rows())
+        save_tfrecord(rows, [names[place] for place in kept], file_name, num_files)
+        return
     writer: FileWriter | None = None
     schema: dict[str, dict[str, Any]] = {}
     waiting: list[dict[str, Any]] = []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from mycel.base import atomic_files
 from mycel.base import dtype as types
+from mycel.dataset.cache import DatasetCache
 from mycel.dataset.node import Node
 from mycel.dataset.samplers import BuiltinSampler
 from mycel.dataset.transforms.base import Transform
@@ -44,6 +47,9 @@ def _described(value: Any) -> Any:
     if isinstance(value, BuiltinSampler):
         child = {} if value.child_sampler is None else {"child_sampler": [_described(value.child_sampler)]}
         return {"sampler_name": type(value).__name__, **_all_described(arguments_of(value)), **child}
+    if isinstance(value, DatasetCache):
+        given = {name: held for name, held in vars(value).items() if not name.startswith("_")}
+        return {"cache_client": given}
     if isinstance(value, (list, tuple)):
         return [_described(part) for part in value]
     if isinstance(value, dict):
@@ -73,3 +79,11 @@ def tree(node: Node, workers: Mapping[int, int] = _NONE) -> dict[str, Any]:
     if id(node) in workers:
         named["num_parallel_workers"] = workers[id(node)]
     return {**found, **_all_described(named)}
+
+
+def written(node: Node, filename: str) -> dict[str, Any]:
+    """Return the description of a pipeline, and write it to a file unless the name is empty."""
+    found = tree(node)
+    if filename:
+        atomic_files.write(filename, json.dumps(found, indent=2).encode(), "description of a pipeline")
+    return found

@@ -196,7 +196,7 @@ def test_saved_rows_are_read_again(tmp_path: Path) -> None:
     ]
     numbers().save(str(tmp_path / "y"), 2)
     assert sorted(p.name for p in tmp_path.glob("y*")) == ["y0", "y0.db", "y1", "y1.db"]
-    for arguments, error in (((3,), TypeError), ((name, 0), ValueError), ((name, 1, "tfrecord"), ValueError)):
+    for arguments, error in (((3,), TypeError), ((name, 0), ValueError), ((name, 1, "csv"), ValueError)):
         with pytest.raises(error, match="save: "):
             numbers().save(*arguments)
     with pytest.raises(RuntimeError, match="arrays of text"):

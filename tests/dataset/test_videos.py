@@ -96,3 +96,19 @@ def test_what_is_no_video(tmp_path: Path) -> None:
             call(str(tmp_path / "a.txt"))
     with pytest.raises(RuntimeError, match="is no video that can be read"):
         V.DecodeVideo()(np.zeros(5, np.uint8))
+
+
+def test_frames_by_number(film: str) -> None:
+    decoder = V.VideoDecoder(film)
+    frames, _, facts = V.read_video(film)
+    found = decoder.metadata
+    assert (found["width"], found["height"], found["num_frames"]) == (32, 16, len(frames))
+    assert found["average_fps"] == facts["video_fps"] and found["codec"] == "mpeg4"
+    assert (decoder.get_frames_at([3, 0, 3]) == frames[[3, 0, 3]]).all()
+    assert decoder.get_frames_at([]).shape == (0, 16, 32, 3)
+    for wrong, error in ((0, TypeError), ([1.0], TypeError), ([True], TypeError), ([len(frames)], ValueError)):
+        with pytest.raises(error, match="indices must be"):
+            decoder.get_frames_at(wrong)  # type: ignore[arg-type]
+    wrong_source: Any = 3
+    with pytest.raises(TypeError, match="VideoDecoder: source must be text"):
+        V.VideoDecoder(wrong_source)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 from mycel.base import locks
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
+from mycel.dataset.caching.turns import Turns
 
 
 class CacheError(RuntimeError):
@@ -28,7 +28,7 @@ class _Held:
     def __init__(self, connections: int) -> None:
         self.process = os.getpid()
         self.free: list[socket.socket] = []
-        self.turns = threading.BoundedSemaphore(connections)
+        self.turns = Turns(connections)
         self.lock = locks.lock()
         self.files: dict[int, int] = {}
 

@@ -17,6 +17,7 @@ from typing import Any, Optional
 from mycel.base import locks
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.store import Cache, NoRoom, Session, Store
+from mycel.dataset.caching.turns import Turns
 
 # What a server says first, with the number of its process.
 STARTED = "started"
@@ -29,7 +30,7 @@ class Server:
         self.port, self.workers = port, workers
         self.store = Store(spill)
         self._lock = locks.lock()
-        self._turns = threading.BoundedSemaphore(workers)
+        self._turns = Turns(workers)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(address(port))
         self.listener.listen(128)

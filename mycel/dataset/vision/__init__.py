@@ -93,7 +93,7 @@ from mycel.dataset.vision.hsv import HsvToRgb, RgbToHsv
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.video import DecodeVideo, read_video, read_video_timestamps
+from mycel.dataset.vision.video import DecodeVideo, VideoDecoder, read_video, read_video_timestamps
 from mycel.dataset.vision.warp import Affine, Perspective, RandomAffine, RandomPerspective, RandomRotation, Rotate
 
 __all__ = [
@@ -190,6 +190,7 @@ __all__ = [
     "not_random",
     "read_file",
     "read_image",
+    "VideoDecoder",
     "read_video",
     "read_video_timestamps",
     "write_file",

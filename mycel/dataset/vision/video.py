@@ -178,3 +178,59 @@ class DecodeVideo(Transform):
             )
         video, audio, _ = _read("DecodeVideo", io.BytesIO(array.tobytes()), 0, math.inf, "pts")
         return video, audio
+
+
+class VideoDecoder:
+    """The frames of one video file by their numbers; needs PyAV.
+
+    * `source`: the name of the file.
+
+    Raises ValueError for a file that does not exist, RuntimeError for one that is no video, and
+    ImportError without PyAV. MindSpore's decodes on Ascend processors only.
+    """
+
+    def __init__(self, source: str) -> None:
+        operation = "VideoDecoder"
+        if not isinstance(source, str):
+            raise TypeError(f"{operation}: source must be text, got {source!r} of type {type(source).__name__}")
+        _check_file(operation, source)
+        self._av = _av(operation)
+        self.source = source
+        self._facts: dict[str, Any] = {}
+        with _opened(operation, self._av, source) as container:
+            if not container.streams.video:
+                raise RuntimeError(f"{operation}: {source!r} has no frames")
+            stream = container.streams.video[0]
+            times = [packet.pts for packet in container.demux(stream) if packet.pts is not None]
+            self._facts = {
+                "width": stream.width,
+                "height": stream.height,
+                "num_frames": len(times),
+                "duration_seconds": float(stream.duration * stream.time_base) if stream.duration else None,
+                "average_fps": None if stream.average_rate is None else float(stream.average_rate),
+                "codec": stream.codec_context.name,
+            }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The width, height, number of frames, duration, frames in a second, and codec."""
+        return dict(self._facts)
+
+    def get_frames_at(self, indices: list[int]) -> Array:
+        """Return the frames of these numbers, in the order of time from 0: uint8 [T, H, W, 3].
+
+        Raises TypeError for other lists, and ValueError for numbers that there are not.
+        """
+        operation = "VideoDecoder.get_frames_at"
+        count = self._facts["num_frames"]
+        if not isinstance(indices, list) or any(isinstance(i, bool) or not isinstance(i, int) for i in indices):
+            raise TypeError(f"{operation}: indices must be a list of integers, got {indices!r:.80}")
+        wrong = [index for index in indices if not 0 <= index < count]
+        if wrong:
+            raise ValueError(f"{operation}: indices must be within [0, {count - 1}], got {wrong[0]}")
+        frames, _ = _frames(operation, self._av, self.source, "video", {})
+        if not indices:
+            return np.zeros((0, self._facts["height"], self._facts["width"], 3), np.uint8)
+        if max(indices) >= len(frames):
+            raise RuntimeError(f"{operation}: {self.source!r} ends after {len(frames)} of {count} frames")
+        return np.stack([frames[index].to_ndarray(format="rgb24") for index in indices])
