@@ -153,17 +153,9 @@ class MemoryWriter(KernelWriter):
         else:
             mask = self.whole_mask(access, copy, valid, moved_wide)
             pointers = self.lanes_addresses(access, copy, moved, moved_wide)
-            other = self.raw_default(default, dtype, raw)
-            # LLVM widens gathers of few bytes for Helium, but not what stands in for the rest.
-            apart = target().is_family("thumb") and other != "zeroinitializer"
-            value = e.intrinsic(
-                vector,
-                f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0",
-                [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
-                [pointers, str(size), mask or self.all_true(), "zeroinitializer" if apart else other],
-            )
-            if apart and mask is not None:
-                value = e.put(f"select {e.vector('i1')} {mask}, {vector} {value}, {vector} {other}")
+            name = f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0"
+            given = [(f"<{self.lanes} x ptr>", pointers), ("i32", str(size))]
+            value = self.under_mask(name, vector, given, mask, self.raw_default(default, dtype, raw))
         if raw != kind:
             value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
         return self.from_memory(value, dtype, True)
@@ -189,12 +181,27 @@ class MemoryWriter(KernelWriter):
             return load_strided(e, step, raw, size, pointer, mask, others, spread)
         if mask is None:
             return e.put(f"load {vector}, ptr {pointer}, align {size}")
-        return e.intrinsic(
-            vector,
-            f"llvm.masked.load.{suffix(vector)}.p0",
-            ["ptr", "i32", e.vector("i1"), vector],
-            [pointer, str(size), mask, others],
-        )
+        name = f"llvm.masked.load.{suffix(vector)}.p0"
+        return self.under_mask(name, vector, [("ptr", pointer), ("i32", str(size))], mask, others)
+
+    def under_mask(self, name: str, vector: str, given: list[tuple[str, str]], mask: Optional[str], others: str) -> str:
+        """Return the elements that the intrinsic `name` reads under a mask (None: all of them).
+
+        `vector` is their type, `given` are types and values of the operands before the mask, and
+        `others` stand in the lanes that are not read. LLVM extends narrow elements together with
+        their load for Helium, but not what stands in for others: that is added behind the load.
+        """
+        e = self.e
+        narrow_lanes = vector.endswith((" i8>", " i16>"))
+        apart = target().is_family("thumb") and others != "zeroinitializer" and narrow_lanes
+        types, values = zip(*given, (e.vector("i1"), mask or self.all_true()))
+        passed = "zeroinitializer" if apart else others
+        value = e.intrinsic(vector, name, [*types, vector], [*values, passed])
+        if apart and mask is not None:
+            # A choice between both would become the operand of the load again.
+            rest = e.put(f"select {e.vector('i1')} {mask}, {vector} zeroinitializer, {vector} {others}")
+            return e.put(f"or {vector} {value}, {rest}")
+        return value
 
     def all_inside(self, access: Access, copy: int, valid: Optional[str]) -> Optional[str]:
         """Return whether all lanes pass the guards and checks of an access.
