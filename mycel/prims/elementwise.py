@@ -388,11 +388,19 @@ ge: Primitive = binary("ge", np.greater_equal, None, "ifub", bool_, facts=_ARITH
 logical_and: Primitive = binary("logical_and", np.logical_and, None, "b", facts=_ARITHMETIC, doc="Both.")
 logical_or: Primitive = binary("logical_or", np.logical_or, None, "b", facts=_ARITHMETIC, doc="Either.")
 logical_xor: Primitive = binary("logical_xor", np.logical_xor, None, "b", facts=_ARITHMETIC, doc="Exactly one.")
-bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, None, "iu", doc="Bits in both.")
-bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, None, "iu", doc="Bits in either.")
-bitwise_xor: Primitive = binary("bitwise_xor", np.bitwise_xor, None, "iu", doc="Bits in exactly one.")
+bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, None, "iu", facts=_ARITHMETIC, doc="Bits in both.")
+bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, None, "iu", facts=_ARITHMETIC, doc="Bits in either.")
+bitwise_xor: Primitive = binary(
+    "bitwise_xor", np.bitwise_xor, None, "iu", facts=_ARITHMETIC, doc="Bits in exactly one."
+)
 shift_left: Primitive = binary(
-    "shift_left", np.left_shift, None, "iu", integers=(0, 4), doc="x << y for 0 <= y < bits."
+    "shift_left",
+    np.left_shift,
+    None,
+    "iu",
+    integers=(0, 4),
+    facts=_ARITHMETIC,
+    doc="x << y for 0 <= y < bits.",
 )
 shift_right: Primitive = binary(
     "shift_right",
@@ -400,6 +408,7 @@ shift_right: Primitive = binary(
     None,
     "iu",
     integers=(0, 4),
+    facts=_ARITHMETIC,
     doc="x >> y, arithmetic for signed types, 0 <= y < bits.",
 )
 

@@ -24,7 +24,16 @@ from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.prims.window import lowest
 
-__all__ = ["FULL_RULES", "GROUP_RULES", "Domain", "Members", "has_full_rule", "is_fusible", "is_reduction"]
+__all__ = [
+    "FULL_RULES",
+    "GROUP_RULES",
+    "Domain",
+    "Members",
+    "has_full_rule",
+    "is_fusible",
+    "is_reduction",
+    "reads_apart",
+]
 
 _REDUCES = {
     "reduce_sum": "sum",
@@ -150,8 +159,11 @@ class Domain:
         guards = self.guards(at, node)
         kind = _WINDOWS[name]
         default = 0 if kind == "sum" else lowest(x.dtype)
-        view = group.steps.view(x)
-        value = b.load(Access(view.buffer, view.access(at).offset, guards), default)
+        if guards or not reads_apart(node):
+            view = group.steps.view(x)
+            value = b.load(Access(view.buffer, view.access(at).offset, guards), default)
+        else:
+            value = group.at(x, at)
         if kind != "argmax":
             return b.reduce(kind, value, node.dtype)
         rank = len(node.params["window"])
@@ -271,6 +283,15 @@ FULL_RULES: dict[str, Callable[[Members, Node, Position], Expr]] = {
 def is_reduction(node: Node) -> bool:
     """Return whether a node reduces its operand over axes."""
     return node.op in _REDUCES
+
+
+def reads_apart(node: Node) -> bool:
+    """Return whether a node reads its operand through windows, and each value at most once."""
+    p = node.params
+    return node.op in _WINDOWS and all(
+        (s >= k or is_one(d)) and not any(map(may_exceed, ends))
+        for d, k, s, ends in zip(node.type.shape[2:], p["window"], p["strides"], p["padding"])
+    )
 
 
 def has_full_rule(node: Node) -> bool:

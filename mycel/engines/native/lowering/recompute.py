@@ -11,9 +11,11 @@ moves fewer bytes:
 
 So the deviations and the normalised values of a batch normalisation, which its backward pass uses,
 are computed from the input, which is in memory anyway. Leaves are values in memory, or small ones
-(a row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST`
-operations for a value. Values are considered in order, so that later values know which earlier ones
-are recomputed, and a second time where that changed their readers.
+(a row's statistics), or ones of at most half the bytes (the 8 bits of what is widened for a sum),
+which are then stored. Only cheap arithmetic is done twice, at most `MOST` operations for a value.
+Windows that do not overlap read each value once, so they may compute it as well. Values are
+considered in order, so that later values know which earlier ones are recomputed, and a second time
+where that changed their readers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 from typing import Optional
 
 from mycel.engines.native.lowering.fusion import Fusion, Unit
-from mycel.engines.native.lowering.group_rules import is_reduction
+from mycel.engines.native.lowering.group_rules import is_reduction, reads_apart
 from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
 from mycel.ir.dim_values import hint
 from mycel.ir.graph import Node
@@ -56,7 +58,7 @@ def _is_cheap(node: Node) -> bool:
 
 def _reads_in_place(node: Node) -> bool:
     """Return whether a member of a group reads its operands at the group's positions."""
-    return (node.prim is not None and node.prim.elementwise) or is_reduction(node)
+    return (node.prim is not None and node.prim.elementwise) or is_reduction(node) or reads_apart(node)
 
 
 def _bytes(node: Node) -> int:
@@ -114,6 +116,7 @@ class _Plan:
         if not any(m in fusion.stored for m in own.members if m is not node):
             storing += sum(_bytes(r) for r in self.reads[own.number])
         again = sum(_bytes(leaf) for u in units for leaf in large if leaf not in self.reads[u.number])
+        again += sum(_bytes(leaf) for leaf in large if leaf in own.members and leaf not in fusion.stored)
         if again >= storing:
             return
         fusion.stored.discard(node)
@@ -152,16 +155,22 @@ class _Plan:
                 if root.is_constant and root.value.size > 1:
                     found[root] = None
                 continue
-            small = _bytes(root) * _SMALL <= _bytes(top)
-            if root in self.fusion.stored or root.prim is None or root not in self.fusion.unit_of:
-                found[root] = None
-            elif small and root in self.fusion.unit_of[root].members:
-                found[root] = None
+            in_memory = root in self.fusion.stored or root.prim is None or root not in self.fusion.unit_of
+            behind: Optional[list[Node]] = None
+            if in_memory or (_bytes(root) * _SMALL <= _bytes(top) and self._is_member(root)):
+                behind = [root]
             elif _is_cheap(root):
-                behind = self.leaves(root, steps, top)
-                if behind is None:
-                    return None
-                found.update(dict.fromkeys(behind))
-            else:
+                tried = dict(steps)
+                behind = self.leaves(root, tried, top)
+                if behind is not None:
+                    steps.update(tried)
+            if behind is None and _bytes(root) * 2 <= _bytes(top) and self._is_member(root):
+                behind = [root]
+            if behind is None:
                 return None
+            found.update(dict.fromkeys(behind))
         return list(found)
+
+    def _is_member(self, node: Node) -> bool:
+        """Return whether a group computes a value, and could store it."""
+        return node in self.fusion.unit_of[node].members

@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.dtype import float32
+from mycel.base.dtype import float32, int8, int32
 from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
 from mycel.engines.reference.evaluation import evaluate
@@ -22,6 +22,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
+from mycel.prims.window import window_sum
 from mycel.transforms.grad import vjp
 
 SHAPE = (64, 96)
@@ -134,3 +135,16 @@ def test_recomputation_inside_a_gradient_of_everything() -> None:
     seed = E.mul(loss, 0.0) + 1.0
     grads = vjp([loss], [seed], [x, w])
     check(Graph([x, w], [loss, *grads]))
+
+
+def test_what_is_widened_is_kept_in_its_narrow_type() -> None:
+    # The 8 bits of a rounded value go to memory; a sum over windows and a sum of values widen them.
+    x = input_node(tensor_type((1, 4, 8, 8), float32), "x")
+    narrow = E.cast(E.minimum(E.exp(x), 100.0), dtype=int8)
+    wide = E.sub(E.cast(narrow, dtype=int32), 3)
+    windows = window_sum(wide, window=(4, 4), strides=(4, 4), padding=((0, 0), (0, 0)))
+    program = check(Graph([x], [windows]))
+    sizes = [b.dtype for s in program.lowered.steps for b in s.writes if hint(b.size) == 256]
+    assert sizes == [int8]
+    over = window_sum(wide, window=(4, 4), strides=(1, 1), padding=((0, 0), (0, 0)))
+    check(Graph([x], [over, windows]))
