@@ -84,6 +84,10 @@ def _build(options: argparse.Namespace) -> int:
     account = library.account
     print(f"memory of the arena at its peak, in bytes\n{_listed(account.peak)}")
     print(f"operations on floats, {account.products:,} products\n{_listed(account.work)}")
+    if account.stripes:
+        print(
+            f"{account.stripes} stripes of rows for a smaller arena, which copy {account.copied_bytes:,} bytes a call"
+        )
     if account.instructions is not None:
         seconds = account.instructions / (CLOCK * 1e6)
         print(f"about {account.instructions:,} instructions: {seconds * 1e3:,.1f} ms at {CLOCK} MHz, one a cycle")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -19,15 +19,19 @@ from mycel.train.mindir import model_of
 __all__ = ["build"]
 
 
-def build(net: Any, *inputs: Any, target: str, name: str = "model") -> Library:
+def build(net: Any, *inputs: Any, target: str, name: str = "model", stripes: Optional[bool] = None) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
-    `inputs` are tensors, whose types the library is made for. `target` is one of
-    `mycel.deploy.targets()`, and `name` that of the function in C, which takes the tensors in the
-    arguments, those of the result, and memory to work in. Parameters that the program only reads
-    are constants of the library. Those that it writes, as a training step does, and the state of
+    `net` is the function or Cell, and `inputs` are tensors, whose types the library is made for.
+    `target` is one of `mycel.deploy.targets()`, and `name` that of the function in C, which takes
+    the tensors in the arguments, those of the result, and memory to work in. Parameters that the
+    program only reads are constants of the library. Those that it writes, as a training step does, and the state of
     the random generator, are kept in the library's own memory from call to call, and begin with the
     values of now.
+
+    With `stripes` the first operations on images are computed in stripes of rows where memory
+    becomes less by that: the results are the same, the code is longer, and `library.account` says
+    what is copied. None does so for microcontrollers only.
 
     The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
     and arithmetic that the processor lacks. Raises Unsupported for sizes that are not known and for
@@ -41,13 +45,15 @@ def build(net: Any, *inputs: Any, target: str, name: str = "model") -> Library:
     """
     arguments.text("build", "target", target)
     arguments.text("build", "name", name)
-    return of_model(model_of(net, inputs), _names(net), target, name)
+    if stripes is not None:
+        arguments.flag("build", "stripes", stripes)
+    return of_model(model_of(net, inputs), _names(net), target, name, stripes)
 
 
-def of_model(model: Model, known: list[str], target: str, name: str) -> Library:
+def of_model(model: Model, known: list[str], target: str, name: str, stripes: Optional[bool] = None) -> Library:
     """Return the library of a staged network, the `model`.
 
-    `known` are names of its arguments, `target` and `name` are as for `build`.
+    `known` are names of its arguments; `target`, `name` and `stripes` are as for `build`.
     """
     graph, count = model.graph, len(model.graph.inputs) - len(model.states)
     kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
@@ -56,7 +62,7 @@ def of_model(model: Model, known: list[str], target: str, name: str) -> Library:
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
     written = {state for state, _ in model.writes}
     values = [Value(s.name, _value(s), k in written) for k, s in enumerate(model.states)]
-    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name)
+    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name, stripes)
 
 
 def _outputs(form: Any) -> set[int]:

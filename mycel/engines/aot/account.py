@@ -48,12 +48,16 @@ class Account:
     """What one call of a library holds in the arena at its peak, and computes.
 
     `peak` has bytes, `work` operations on floats, the largest first. `instructions` is an estimate,
-    or None for targets without a measurement.
+    or None for targets without a measurement. `stripes` is the number of stripes in which the first
+    operations on images are computed for a smaller arena (0: they are not divided). No product is
+    computed twice for that; `copied_bytes` of rows that the next stripe needs are copied.
     """
 
     peak: tuple[Line, ...]
     work: tuple[Line, ...]
     instructions: int | None
+    stripes: int = 0
+    copied_bytes: int = 0
 
     @property
     def products(self) -> int:
@@ -71,7 +75,8 @@ def account_of(plan: Plan, target: str) -> Account:
     work = _summed(_line(s, int(costs.cost(s, plan.number).flops)) for s in steps)
     rate = _INSTRUCTIONS.get(target)
     total = sum(line.amount for line in work)
-    return Account(_summed(peak), work, None if rate is None else int(total * rate))
+    estimate = None if rate is None else int(total * rate)
+    return Account(_summed(peak), work, estimate, plan.stripes, plan.copied_bytes)
 
 
 def _line(step: Step, amount: int) -> Line:

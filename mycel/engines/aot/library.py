@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Optional
 
 import llvmlite.binding as llvm
 
@@ -81,18 +82,21 @@ def library_of(
     writes: Mapping[int, int],
     target: str,
     name: str,
+    stripes: Optional[bool] = None,
 ) -> Library:
     """Return the library of a graph.
 
     The inputs of `graph` are arguments called `names`, and then `values`; `writes` maps outputs to
     the numbers of the values that they replace. `target` is the name of a machine, `name` that of
-    the function. Raises Unsupported for what a library cannot have, ValueError for names that C
-    does not take.
+    the function. `stripes` says whether the first operations on images are computed in stripes
+    where the arena becomes smaller; None: on processors without memory for copies. Raises
+    Unsupported for what a library cannot have, ValueError for names that C does not take.
     """
     for word in (name, *names):
         check_name(word)
     count, machine = len(names), named(target)
-    plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine)
+    divided = not machine.copies if stripes is None else stripes
+    plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine, divided)
     inputs = tuple(Argument(n, _tensor(t)) for n, t in zip(names, graph.input_types))
     results = [_tensor(t) for k, t in enumerate(graph.output_types) if k not in writes]
     taken = set(names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mycel.base.errors import Unsupported
+from mycel.engines.aot.striping import smallest
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Nest
 from mycel.engines.native.llvm.target import Target, making_for
@@ -33,9 +34,14 @@ class Texts(Making):
 
 
 class Plan(Placed):
-    """A program for a target: its steps, their kernels by identity, and the places of values."""
+    """A program for a target: its steps, their kernels by identity, and the places of values.
+
+    `stripes` is the number of stripes that its first operations are divided into (0: they are not),
+    and `copied_bytes` what one call copies for that.
+    """
 
     unit, tries = ALIGN, 500
+    stripes = copied_bytes = 0
 
     def __init__(self, template: Template, target: Target) -> None:
         self.target = target
@@ -44,20 +50,27 @@ class Plan(Placed):
         self.code = dict(zip(map(id, steps), self.kernels))
 
 
-def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target) -> Plan:
+def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, stripes: bool = False) -> Plan:
     """Return the program of a graph for a target.
 
-    `aliases` maps outputs to the inputs that they replace. Raises Unsupported for symbolic sizes
-    and for steps that need a runtime, with the operation and the user's line.
+    `aliases` maps outputs to the inputs that they replace. With `stripes` the first operations on
+    images are computed in stripes where the arena becomes smaller by that. Raises Unsupported for
+    symbolic sizes and for steps that need a runtime, with the operation and the user's line.
     """
     for kind in (*graph.input_types, *graph.output_types):
         if not isinstance(kind, TensorType) or not kind.is_static:
             raise Unsupported(f"build: {graph.name} has the size {kind}; give arguments of known sizes")
     with making_for(target):
-        template = Template(prepared(graph), dict(aliases), making=Texts())
-        for step in template.all_steps:
-            _check(step)
-        return Plan(template, target)
+
+        def planned(ready: Graph) -> Plan:
+            template = Template(ready, dict(aliases), making=Texts())
+            for step in template.all_steps:
+                _check(step)
+            return Plan(template, target)
+
+        ready = prepared(graph)
+        whole = planned(ready)
+        return smallest(ready, whole, planned) if stripes else whole
 
 
 def _check(step: Step) -> None:

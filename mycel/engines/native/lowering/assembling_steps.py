@@ -16,11 +16,11 @@ __all__ = ["concat_step", "pad_step"]
 
 
 def concat_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels that copy each operand to its part of the result."""
-    target = new_target(node)
+    """Add the kernels that copy each operand to its part of the result, if it is not there."""
+    target = steps.whole(node)
     axis, start = node.params["axis"], 0
     for x in node.inputs:
-        if x.type.size:
+        if x.type.size and steps.view(x).buffer is not target.buffer:
             copy_part(steps, steps.view(x), target, start * target.strides[axis])
         start = start + x.type.shape[axis]
     steps.bind(node, [target])

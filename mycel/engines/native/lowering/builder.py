@@ -17,14 +17,15 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.loops import arrange
 from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
-from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, row_major
+from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, like_order, row_major
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
 from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
-from mycel.prims.shape import RESHAPE
+from mycel.prims.shape import CONCAT, RESHAPE
 from mycel.transforms.loop_pairs import loop_pairs
 
 __all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
@@ -60,6 +61,9 @@ class StepBuilder:
         self._lower = lower
         self._sites: dict[Hashable, tuple[Node, Site]] = {}
         self._items: dict[Node, list[Node]] = {}
+        # The concatenation that a value is a part of, and where it begins there.
+        self._joined = {} if target().threads else joined_parts(graph)
+        self._wholes: dict[Node, View] = {}
         self._is_nested = operands is not None
         # Who is told of each step.
         self.added: Optional[Callable[[Step], object]] = None if outer is None else outer.added
@@ -182,6 +186,31 @@ class StepBuilder:
         self.relaid = {key: pair for key, pair in self.relaid.items() if pair[0].buffer is not place.buffer}
         return place
 
+    def whole(self, node: Node, like: Optional[Sequence[DimLike]] = None) -> View:
+        """Return the memory of a concatenation, which its parts may be computed in.
+
+        Who asks first decides the order of axes in it: that of the strides `like`, or row-major.
+        """
+        found = self._wholes.get(node)
+        if found is None:
+            shape = tuple(node.type.shape)
+            strides = contiguous_strides(shape) if like is None else like_order(like, shape)
+            found = self.part(node, strides) or View(Buffer(node.type.dtype, node.type.size, node.op), shape, strides)
+            self._wholes[node] = found
+        return found
+
+    def part(self, node: Node, like: Sequence[DimLike]) -> Optional[View]:
+        """Return the memory of a value inside of a concatenation; None where it has its own.
+
+        Its axes should lie in the order of the strides `like`, and may lie in another.
+        """
+        if node not in self._joined:
+            return None
+        user, start = self._joined[node]
+        whole = self.whole(user, like)
+        offset = whole.offset + start * whole.strides[user.params["axis"]]
+        return View(whole.buffer, tuple(node.type.shape), whole.strides, offset)
+
     def is_read(self, node: Node, index: int) -> bool:
         """Return whether the graph reads a result of a node that has several."""
         return any(user.params["index"] == index for user in self._items.get(node, ()))
@@ -248,6 +277,21 @@ class StepBuilder:
         key = (indices, axis, size, bounds, indices.type.shape[-1] if node.op.endswith("_nd") else None)
         owner, site = self._sites.setdefault(key, (node, Site(node, axis, size, bounds == "wrap")))
         return site if owner is node else None
+
+
+def joined_parts(graph: Graph) -> dict[Node, tuple[Node, DimLike]]:
+    """Return the values that are computed as parts of a concatenation, and where they begin."""
+    found: dict[Node, tuple[Node, DimLike]] = {}
+    taken = {root_of(o) for o in graph.outputs}
+    for node in graph.nodes:
+        if node.prim is CONCAT:
+            start: DimLike = 0
+            for x in node.inputs:
+                if x.prim is not None and x not in taken:
+                    found[x] = node, start
+                taken.add(x)
+                start = start + x.type.shape[node.params["axis"]]
+    return found
 
 
 def result_types(node: Node) -> tuple[TensorType, ...]:

@@ -32,6 +32,7 @@ from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
 from mycel.prims.index import take_add
 from mycel.prims.loop_gradient import while_grad
+from mycel.prims.shape import SLICE
 
 __all__ = ["LARGEST", "Fusion", "Unit"]
 
@@ -132,7 +133,10 @@ class Fusion:
 
     def _join_reducing(self, node: Node, domain: Domain) -> None:
         """Put a node that reduces over `domain` into a group with the same positions."""
-        key = (domain.shape, domain.axes, root_of(node.inputs[0]), domain.kind)
+        # Slices of one value are read apart, and may be needed at different times.
+        source = node.inputs[0]
+        source = source if source.prim is SLICE else root_of(source)
+        key = (domain.shape, domain.axes, source, domain.kind)
         candidates = [self._siblings[key]] if key in self._siblings else []
         if domain.kind == "reduce":
             candidates += self._producers(node)

@@ -48,7 +48,8 @@ def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -
         if node not in fusion.stored:
             continue
         full = group.is_full(node)
-        target = targets[node] = _new_value(node, position, group.like)
+        own = _new_value(node, position, group.like)
+        target = targets[node] = steps.part(node, own.strides) or own
         stores.append(Store(target.access(position), group.member(node), full or not domain.axes))
     if not stores:
         return
