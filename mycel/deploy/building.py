@@ -25,9 +25,9 @@ def build(net: Any, *inputs: Any, target: str, name: str = "model", stripes: Opt
     `net` is the function or Cell, and `inputs` are tensors, whose types the library is made for.
     `target` is one of `mycel.deploy.targets()`, and `name` that of the function in C, which takes
     the tensors in the arguments, those of the result, and memory to work in. Parameters that the
-    program only reads are constants of the library. Those that it writes, as a training step does, and the state of
-    the random generator, are kept in the library's own memory from call to call, and begin with the
-    values of now.
+    program only reads are constants of the library. Those that it writes, as a training step does,
+    and the state of the random generator, are kept in the library's own memory from call to call,
+    and begin with the values of now.
 
     With `stripes` the first operations on images are computed in stripes of rows where memory
     becomes less by that: the results are the same, the code is longer, and `library.account` says

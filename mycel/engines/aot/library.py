@@ -44,6 +44,7 @@ class Library:
     constant_bytes: int
     initial_bytes: int
     account: Account
+    table_bytes: int = 0
 
     @property
     def ram_bytes(self) -> int:
@@ -57,8 +58,9 @@ class Library:
 
     @property
     def code_bytes(self) -> int:
-        """The bytes of the object's sections of code."""
-        return sum(s.size() for s in llvm.ObjectFileRef.from_data(self.object).sections() if s.is_text())
+        """The bytes of the object's sections of code, and of the tables of its calls."""
+        sections = llvm.ObjectFileRef.from_data(self.object).sections()
+        return sum(int(s.size()) for s in sections if s.is_text()) + self.table_bytes
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the object and the header to a folder, which is made, each whole or not at all."""
@@ -115,7 +117,8 @@ def library_of(
     code = object_code(module, machine)
     first = sum(v.array.nbytes for v in values if v.is_written and v.array.any())
     account = account_of(plan, target)
-    return Library(name, target, code, text, inputs, tuple(outputs), plan.arena_bytes, state, constant, first, account)
+    memory = plan.arena_bytes, state, constant, first
+    return Library(name, target, code, text, inputs, tuple(outputs), *memory, account, module.table_bytes)
 
 
 def _tensor(kind: Type) -> TensorType:

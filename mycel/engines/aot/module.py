@@ -39,13 +39,15 @@ class Module:
     """The text of the function and its data, and the kernels by the names that it calls them.
 
     `exports` are the names that are seen from outside. `slot_bytes` is what a state takes in a
-    store, 0 where the library has no functions for one.
+    store, 0 where the library has no functions for one. `table_bytes` are those of the tables that
+    calls of shared functions have.
     """
 
     text: str = ""
     kernels: dict[str, str] = field(default_factory=dict)
     exports: tuple[str, ...] = ()
     slot_bytes: int = 0
+    table_bytes: int = 0
 
 
 class _Writer:
@@ -62,6 +64,8 @@ class _Writer:
         self.functions: list[str] = []
         self.constants: dict[int, str] = {}
         self.sites: list[Site] = []
+        self.rows: dict[str, str] = {}
+        self.table_bytes = 0
         self.count = 0
 
     def fresh(self) -> str:
@@ -126,9 +130,12 @@ class _Writer:
         self.body.append(f"  call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def kernel(self, kernel: Kernel) -> None:
+        shared = self.shared.get(id(kernel))
+        if shared is not None and not self.plan.target.copies:
+            self.call_by_row(shared, kernel)
+            return
         contents = [self.content(kind, value) for kind, value in kernel.words]
         extent = self.plan.number(kernel.extent)
-        shared = self.shared.get(id(kernel))
         if shared is None:
             self.slots, self.body = self.call(kernel, contents, f"i64 {extent}", self.slots, self.body)
             return
@@ -137,6 +144,100 @@ class _Writer:
             self.functions.append(self.function(shared, kernel, contents, extent))
         given = [contents[k] for k in shared.parameters] + ([f"i64 {extent}"] if shared.extent else [])
         self.body.append(f"  call void @{shared.name}({', '.join(given)})")
+
+    def call_by_row(self, shared: Shared, kernel: Kernel) -> None:
+        """Write the call of a function that finds in a constant table what differs between steps.
+
+        A row has numbers, places in the arena and addresses of constants; other addresses are
+        arguments. So a call is an address and a branch.
+        """
+        if not shared.name:
+            shared.name = f"{self.name}_shared_{len(self.functions)}"
+            shared.row = self.row_of(shared)
+            self.functions.append(self.function_of_rows(shared, kernel))
+        entries, given = [], ["ptr %arena"]
+        for k, form in shared.row:
+            kind, value = ("int", kernel.extent) if k < 0 else kernel.words[k]
+            if form == "argument":
+                given.append(self.content(kind, value))
+            elif form == "ptr":
+                entries.append(f"ptr {self.constants[id(value)]}")
+            else:
+                entries.append(f"{form.split()[-1]} {self.entry(kind, value)}")
+        text = "{ " + ", ".join(entries) + " }"
+        if text not in self.rows:
+            self.rows[text] = f"@{self.name}_row_{len(self.rows)}"
+            widths = [4 if e.startswith("ptr") else int(e[1:3]) // 8 for e in entries]
+            self.table_bytes += -(-sum(widths) // 4) * 4
+            kinds = "{ " + ", ".join(e.split()[0] for e in entries) + " }"
+            self.globals.append(f"{self.rows[text]} = internal unnamed_addr constant {kinds} {text}, align 4")
+        self.body.append(f"  call void @{shared.name}(ptr {self.rows[text]}, {', '.join(given)})")
+
+    def entry(self, kind: str, value: Any) -> int:
+        """Return a number of a row: a size, or where a buffer begins in the arena."""
+        return self.plan.places[id(value)] if kind == "pointer" else int(self.plan.number(value))
+
+    def row_of(self, shared: Shared) -> tuple[tuple[int, str], ...]:
+        """Return the words that rows have, by number (-1: the range), each with its form.
+
+        Wide entries come first, so that no space is between them.
+        """
+        forms: list[tuple[int, str]] = []
+        for k in [*shared.parameters, *([-1] if shared.extent else [])]:
+            words: list[tuple[str, Any]] = []
+            words += [("int", kernel.extent) if k < 0 else kernel.words[k] for kernel in shared.kernels]
+            kind = words[0][0]
+            places = {(v.place or ("arena",))[0] for _, v in words} if kind == "pointer" else set()
+            if kind == "int" or places == {"arena"}:
+                numbers = [self.entry(*word) for word in words]
+                low, high = min(numbers), max(numbers)
+                form = (
+                    "zext i16" if 0 <= low and high < 1 << 16 else "sext i16" if high < 1 << 15 > -low else "sext i32"
+                )
+                forms.append((k, form if -1 << 31 <= low and high < 1 << 31 else "sext i64"))
+            else:
+                forms.append((k, "ptr" if places == {"constant"} else "argument"))
+        return tuple(sorted(forms, key=lambda one: ("64" not in one[1], "16" in one[1], one[0])))
+
+    def function_of_rows(self, shared: Shared, kernel: Kernel) -> str:
+        """Return the function that steps with one kernel call, each with a row."""
+        mine: list[str] = []
+        known = dict(shared.row)
+        for k, (kind, value) in enumerate(kernel.words):
+            mine.append("" if k in known else self.content(kind, value))
+        kinds = "{ " + ", ".join("ptr" if f == "ptr" else f.split()[1] for _, f in shared.row if f != "argument") + " }"
+        body, parameters, place = [], ["ptr %row", "ptr %arena"], 0
+        extent = f"i64 {self.plan.number(kernel.extent)}"
+        for k, form in shared.row:
+            found = f"%given{k}".replace("-1", "_extent")
+            if form == "argument":
+                parameters.append(f"ptr {found}")
+                mine[k] = f"ptr {found}"
+                continue
+            at, value = self.fresh(), self.fresh()
+            kind = form.split()[-1]
+            body.append(f"  {at} = getelementptr {kinds}, ptr %row, i32 0, i32 {place}")
+            place += 1
+            body.append(f"  {found if form == 'ptr' else value} = load {kind}, ptr {at}")
+            if form == "ptr":
+                mine[k] = f"ptr {found}"
+                continue
+            body.append(
+                f"  {found} = {form.split()[0]} {kind} {value} to i64"
+                if kind != "i64"
+                else f"  {found} = add i64 {value}, 0"
+            )
+            if k < 0:
+                extent = f"i64 {found}"
+            elif kernel.words[k][0] == "pointer":
+                moved = self.fresh()
+                body.append(f"  {moved} = getelementptr i8, ptr %arena, i64 {found}")
+                mine[k] = f"ptr {moved}"
+            else:
+                mine[k] = f"i64 {found}"
+        slots, body = self.call(kernel, mine, extent, [], body)
+        head = f"define internal void @{shared.name}({', '.join(parameters)}) noinline nounwind {{"
+        return "\n".join([head, "entry:", *slots, *body, "  ret void", "}"])
 
     def content(self, kind: str, value: Any) -> str:
         """Return what a kernel gets as a word, with its type."""
@@ -248,7 +349,7 @@ class _Writer:
             text.append("  ret i32 0")
         text.append("}")
         named = {name: body.replace(f"@{NAME}(", f"@{name}(", 1) for body, name in self.kernels.items()}
-        made = Module("\n".join(text), named, (self.name,))
+        made = Module("\n".join(text), named, (self.name,), table_bytes=self.table_bytes)
         kept = [(place, v) for place, v in zip(self.places, self.values) if v.is_written and v.array.nbytes]
         total = sum(v.array.nbytes for _, v in kept)
         if kept and total < MOST and not plan.target.is_family("wasm"):

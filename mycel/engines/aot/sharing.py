@@ -3,7 +3,7 @@
 Kernels do not depend on sizes: layers of one structure have one text. Where their sizes agree as
 well, they call one function that takes addresses, which costs a call. Where sizes differ, a
 function takes these too, and LLVM sees fewer constants: microcontrollers, which have little memory
-for code, do so from `MANY` sizes on.
+for code, do so from `MANY` steps on.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ MANY = 4
 class Shared:
     """A function of several steps: which of the kernel's words are its parameters.
 
-    `extent` says whether the end of the kernel's range is one, too. The function's name is given
-    when it is written.
+    `extent` says whether the end of the kernel's range is one, too, and `kernels` are those of the
+    steps. The function's name is given when it is written, and `row` what its calls have in tables.
     """
 
     parameters: tuple[int, ...]
     extent: bool
+    kernels: tuple[Kernel, ...]
     name: str = ""
+    row: tuple[tuple[int, str], ...] = ()
 
 
 def shared_kernels(plan: Plan) -> dict[int, Shared]:
@@ -40,7 +42,7 @@ def shared_kernels(plan: Plan) -> dict[int, Shared]:
     found: dict[int, Shared] = {}
     for forms in texts.values():
         groups = list(forms.values())
-        if len(groups) >= MANY and not plan.target.copies:
+        if sum(map(len, groups)) >= MANY and not plan.target.copies:
             groups = [[kernel for group in groups for kernel in group]]
         for group in groups:
             if len(group) > 1:
@@ -58,4 +60,4 @@ def _shared(plan: Plan, group: Sequence[Kernel]) -> Shared:
     differ = [k for k, values in enumerate(zip(*sizes)) if len(set(values)) > 1]
     objects = [k for k, (kind, _) in enumerate(group[0].words) if kind in OBJECTS]
     extents = {plan.number(kernel.extent) for kernel in group}
-    return Shared(tuple(sorted({*differ, *objects})), len(extents) > 1)
+    return Shared(tuple(sorted({*differ, *objects})), len(extents) > 1, tuple(group))
