@@ -1,10 +1,10 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
+from mycel.quantisation.from_steps import integers
 from mycel.quantisation.layers import fake_quant
 from mycel.quantisation.mixed import Mixed, mixed_bits
 from mycel.quantisation.network import Quantised, Report
 from mycel.quantisation.post_training import Refused, quantise
-from mycel.quantisation.said_steps import integers
 from mycel.quantisation.training import quantisation_aware
 from mycel.quantisation.weights import quantise_weights
 
