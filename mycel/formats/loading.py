@@ -19,8 +19,9 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
     """Return the network in a file as a Cell; `nn.GraphCell` takes this Cell, too.
 
     A ".mindir" file is Mycel's own, which `export` wrote, or MindSpore's; an ".onnx" file is an
-    ONNX model (`mycel.formats.onnx.load`), and a ".tflite" file TensorFlow Lite's. `dec_key` and
-    `dec_mode` are those of `load_checkpoint`, for encrypted files of `export`. Raises ValueError
+    ONNX model (`mycel.formats.onnx.load`), and a ".tflite" file TensorFlow Lite's, of which
+    ``rounding="tflite"`` gives the bits of its kernels. `dec_key` and `dec_mode` are those of
+    `load_checkpoint`, for encrypted files of `export`. Raises ValueError
     for a file that is missing, damaged or of another format, and Unsupported, naming the operator,
     for a network that Mycel cannot compute.
 
@@ -33,15 +34,15 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
     reader = _reader(os.fspath(file_name)) if isinstance(file_name, (str, os.PathLike)) else None
     if reader is not None:
         for name in kwargs:
-            if name not in ("dec_key", "dec_mode"):
+            if name not in ("dec_key", "dec_mode") and not (name == "rounding" and reader is tflite.load):
                 raise TypeError(f"load: unknown argument {name!r}")
         if kwargs.get("dec_key") is not None:
             raise ValueError(f"load: {os.fspath(file_name)} is not encrypted; leave dec_key out")
-        return reader(file_name)
+        return reader(file_name, **{k: v for k, v in kwargs.items() if k == "rounding"})
     return load_own(file_name, **kwargs)
 
 
-def _reader(path: Any) -> Optional[Callable[[Any], Cell]]:
+def _reader(path: Any) -> Optional[Callable[..., Cell]]:
     """Return what reads a file that is not Mycel's own."""
     if str(path).endswith(".onnx"):
         # The rules of some two hundred operators.

@@ -11,6 +11,7 @@ from mycel.base.errors import Unsupported
 from mycel.base.flatbuffers import FlatBufferError, root
 from mycel.base.tree import flatten
 from mycel.formats.converting import convert
+from mycel.formats.tflite.network import TFLiteGraph
 from mycel.formats.tflite.schema import TFLiteError, graph_of
 
 SAMPLES = Path(__file__).parent.parent / "data" / "tflite"
@@ -34,6 +35,38 @@ def test_a_file_gives_what_its_kernels_give(name):
             assert np.abs(got.asnumpy().astype(int) - want.astype(int)).max() <= 1
         else:
             np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+OPERATORS = sorted((SAMPLES / "operators").glob("*.tflite"))
+
+
+@pytest.mark.parametrize("path", [*OPERATORS, *SAMPLES.glob("*_int8.tflite")], ids=lambda p: p.stem)
+def test_the_bits_of_the_kernels(path):
+    """`tests/formats/tflite_cases.py` compares many more drawn files, where LiteRT is there."""
+    kept = np.load(path.with_suffix(".npz"))
+    inputs = [ms.Tensor(kept[k]) for k in sorted(kept.files) if k[0] == "x"]
+    found = flatten(ms.load(path, rounding="tflite")(*inputs))[0]
+    wanted = [kept[k] for k in sorted(kept.files) if k[0] == "y"]
+    assert len(found) == len(wanted)
+    for got, want in zip(found, wanted):
+        assert got.asnumpy().dtype == want.dtype
+        np.testing.assert_array_equal(got.asnumpy(), want)
+
+
+def test_what_has_no_kernel_is_named(tmp_path):
+    with pytest.raises(ValueError, match="rounding must be one of 'real', 'tflite', not 'other'"):
+        ms.load(SAMPLES / "residual_int8.tflite", rounding="other")
+    with pytest.raises(TypeError, match="unknown argument 'rounded'"):
+        ms.load(SAMPLES / "residual_int8.tflite", rounded="tflite")
+    graph = graph_of((SAMPLES / "residual_int8.tflite").read_bytes())
+    graph.operators[2].code = 101
+    with pytest.raises(Unsupported, match="ABS has no kernel of rounding='tflite'"):
+        TFLiteGraph(graph, "tflite")
+    TFLiteGraph(graph)
+    # What has no quantised tensors is what it is without the option.
+    (x,), (wanted,) = values_of("convolutions")
+    found = ms.load(SAMPLES / "convolutions.tflite", rounding="tflite")(x)
+    np.testing.assert_allclose(found.asnumpy(), wanted, atol=1e-6)
 
 
 def test_real_numbers_have_gradients():

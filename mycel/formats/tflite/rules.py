@@ -18,7 +18,7 @@ from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor
 from mycel.formats.tflite.schema import Operator
 
-__all__ = ["CONSTANTS", "RULES", "Rule"]
+__all__ = ["CONSTANTS", "RULES", "Rule", "first", "last", "pads_of"]
 
 Rule = Callable[..., Any]
 _ACTIVATIONS: Mapping[int, Callable[[Any], Any]] = {
@@ -49,18 +49,28 @@ def _pads(size: int, kernel: int, stride: int, dilation: int, same: bool) -> tup
     return total // 2, total - total // 2
 
 
-def _first(x: Any) -> Any:
+def pads_of(o: Operator, x: Any, kernel: Any, strides: Any, dilations: Any) -> tuple[tuple[int, int], ...]:
+    """Return the padding of windows of `kernel` over an image `x` of an operator `o`, which are
+    apart by `strides` and have `dilations` in them.
+    """
+    same = o.option(0) == 0
+    return tuple(_pads(x.shape[1 + i], kernel[i], strides[i], dilations[i], same) for i in (0, 1))
+
+
+def first(x: Any) -> Any:
+    """Return images with channels in front of their sizes."""
     return ops.transpose(x, (0, 3, 1, 2))
 
 
-def _last(x: Any) -> Any:
+def last(x: Any) -> Any:
+    """Return images with channels after their sizes."""
     return ops.transpose(x, (0, 2, 3, 1))
 
 
 def _convolved(x: Any, w: Any, bias: Any, same: bool, strides: Any, dilations: Any, groups: int) -> Any:
     pads = [p for i in (0, 1) for p in _pads(x.shape[1 + i], w.shape[2 + i], strides[i], dilations[i], same)]
-    y = _last(
-        ops.conv2d(_first(x), w, stride=strides, pad_mode="pad", padding=tuple(pads), dilation=dilations, groups=groups)
+    y = last(
+        ops.conv2d(first(x), w, stride=strides, pad_mode="pad", padding=tuple(pads), dilation=dilations, groups=groups)
     )
     return y if bias is None else y + bias
 
@@ -85,7 +95,7 @@ def _conv_transposed(o: Operator, shape: Any, w: Any, x: Any, bias: Any = None) 
     pads = [_pads(size[1 + i], kernel[i], strides[i], 1, o.option(0) == 0) for i in (0, 1)]
     # Every element of x at its place among zeros, met by the turned kernel.
     wide = [(x.shape[1 + i] - 1) * strides[i] + 1 for i in (0, 1)]
-    spread = _spread(_first(x), strides)
+    spread = _spread(first(x), strides)
     around = []
     for i in (0, 1):
         low = kernel[i] - 1 - pads[i][0]
@@ -93,7 +103,7 @@ def _conv_transposed(o: Operator, shape: Any, w: Any, x: Any, bias: Any = None) 
     (a, b), (c, d) = around
     spread = ops.pad(spread, (c, d, a, b))
     turned = ops.flip(ops.transpose(w, (0, 3, 1, 2)), (2, 3))
-    y = _last(ops.conv2d(spread, turned, pad_mode="valid"))
+    y = last(ops.conv2d(spread, turned, pad_mode="valid"))
     return _active(o, 3, y if bias is None else y + bias)
 
 
@@ -108,13 +118,13 @@ def _pool(o: Operator, x: Any, largest: bool) -> Any:
     strides, window = (o.option(2, "<i"), o.option(1, "<i")), (o.option(4, "<i"), o.option(3, "<i"))
     pads = [_pads(x.shape[1 + i], window[i], strides[i], 1, o.option(0) == 0) for i in (0, 1)]
     around = (*pads[1], *pads[0])
-    y = _first(x)
+    y = first(x)
     if largest:
         y = ops.max_pool2d(ops.pad(y, around, value=-np.inf), window, strides)
     else:
         ones = ops.pad(ops.ones_like(y), around)
         y = ops.avg_pool2d(ops.pad(y, around), window, strides) / ops.avg_pool2d(ones, window, strides)
-    return _active(o, 5, _last(y))
+    return _active(o, 5, last(y))
 
 
 def _fully_connected(o: Operator, x: Any, w: Any, bias: Any = None) -> Any:
@@ -159,12 +169,12 @@ def _slice(o: Operator, x: Any, begin: Any, size: Any) -> Any:
 
 def _resize(mode: str) -> Rule:
     def rule(o: Operator, x: Any, size: Any) -> Any:
-        first = 2 if mode == "bilinear" else 0
-        aligned, half = bool(o.option(first)), bool(o.option(first + 1))
-        y = _first(x)
+        field = 2 if mode == "bilinear" else 0
+        aligned, half = bool(o.option(field)), bool(o.option(field + 1))
+        y = first(x)
         for axis, wanted in zip((2, 3), _axes(size)):
             y = _resized(y, axis, wanted, mode, aligned, half)
-        return _last(y)
+        return last(y)
 
     return rule
 
