@@ -33,7 +33,7 @@ from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect
 from mycel.dataset.padding import check_pad_info, pad_stack
-from mycel.dataset.processes import crew_of, has_processes
+from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
@@ -129,6 +129,9 @@ class BatchNode(Node):
         self.python_multiprocessing = python_multiprocessing
         if python_multiprocessing and per_batch_map is None:
             no_effect(self.operation, "python_multiprocessing", True, "there is no per_batch_map for processes to call")
+        elif python_multiprocessing:
+            expected("batch")
+        self._is_plain = per_batch_map is None and type(self)._batched is BatchNode._batched
         self._per_batch = None if per_batch_map is None else PerBatch(per_batch_map, self.inputs, self.outputs)
 
     def _columns(self) -> list[str]:
@@ -166,7 +169,32 @@ class BatchNode(Node):
         if plan is not None and plan.is_shared:
             return self._flow(plan, run)
         self._alone(run)
+        if self._is_plain and not callable(self.batch_size):
+            return self._at_once(run, self.batch_size, skipped)
         return (self._made(block, number, run) for block, number, _ in self._groups(run, skip, skipped))
+
+    # Whether a batch is nothing but its rows, stacked.
+    _is_plain = False
+
+    def _at_once(self, run: Run, size: int, skipped: int) -> Iterator[Block]:
+        """Yield batches of `size` rows: where rows come as arrays, all of a block in one."""
+        reader = Reader(self.children[0]._blocks(self._below(run, size), skipped))
+        while True:
+            rows = reader.groups(size, run.block)
+            if rows is None or (rows.count < size and self.drop_remainder):
+                return
+            if rows.count > size and any(isinstance(c, list) or c.dtype.char == "O" for c in rows.columns):
+                for start in range(0, rows.count, size):
+                    yield self._stacked_rows(rows.slice(start, start + size))
+            else:
+                yield self._stacked_rows(rows, max(1, rows.count // size))
+            if rows.count < size:
+                return
+
+    def _stacked_rows(self, rows: Block, count: int = 1) -> Block:
+        columns = [self._stacked(rows.columns[i], name) for i, name in enumerate(self.columns)]
+        size = rows.count // count
+        return Block([[c] if c.dtype.char == "O" else c.reshape((count, size, *c.shape[1:])) for c in columns], count)
 
     def _plan(self, run: Run, skip: int) -> Plan:
         if callable(self.batch_size):
@@ -199,9 +227,7 @@ class BatchNode(Node):
         """Yield the rows of each batch, with the number of the batch."""
         child = self.children[0]
         number = skip
-        below = run.with_block(self._size(number, run))
-        below.grouped *= self.rows_of_one
-        reader = Reader(child._blocks(below, skipped))
+        reader = Reader(child._blocks(self._below(run, self._size(number, run)), skipped))
         while True:
             size = self._size(number, run)
             block = reader.read(size)
@@ -211,6 +237,12 @@ class BatchNode(Node):
             if block.count < size:
                 return
             number += 1
+
+    def _below(self, run: Run, size: int) -> Run:
+        """Return the pass of the rows for batches of about `size`."""
+        below = run.with_block(size)
+        below.grouped *= self.rows_of_one
+        return below
 
     def _made(self, block: Block, number: int, run: Run) -> Block:
         return self._of_columns(self._batched(block, number, run))

@@ -38,6 +38,8 @@ def as_array(value: Any) -> Array:
         return of_dictionary(value)
     if isinstance(value, bytes):
         return np.array(value, dtype=f"S{max(1, len(value))}")
+    if isinstance(value, (np.number, np.bool_)):
+        return np.asarray(value)
     convert = getattr(value, "asnumpy", None)
     if convert is not None:
         return np.asarray(convert())
@@ -96,6 +98,28 @@ def stack(arrays: Sequence[Array], where: str) -> Array:
     shape, dtype = first.shape, first.dtype
     if dtype.kind == "O":
         return _stack_dictionaries(plain(arrays), where)
+    if not _are_alike(arrays, shape, dtype):
+        _check_alike(arrays, shape, dtype, where)
+    if not shape:
+        return np.array(arrays, dtype=None if dtype.kind in "US" else dtype)
+    if dtype.kind in _NUMBERS and first.nbytes < _FEW and all([a.flags.c_contiguous for a in arrays]):
+        # For few bytes a tenth of the time that `concatenate` takes.
+        return np.frombuffer(bytearray().join(arrays), dtype).reshape((len(arrays), *shape))  # type: ignore[arg-type]
+    return np.concatenate([array[None] for array in arrays])
+
+
+_NUMBERS = "biufc"
+_FEW = 1 << 13
+
+
+def _are_alike(arrays: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    for array in arrays:
+        if array.shape != shape or array.dtype is not dtype and array.dtype != dtype:
+            return False
+    return True
+
+
+def _check_alike(arrays: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> None:
     for position, array in enumerate(arrays):
         if array.shape != shape:
             raise ValueError(
@@ -107,9 +131,6 @@ def stack(arrays: Sequence[Array], where: str) -> Array:
                 f"{where}: row {position} has type {array.dtype} but the first row of the batch has type {dtype}; "
                 "convert with transforms.TypeCast"
             )
-    if not shape:
-        return np.array(arrays, dtype=None if dtype.kind in "US" else dtype)
-    return np.concatenate([array[None] for array in arrays])
 
 
 class Block:
@@ -179,7 +200,7 @@ def try_stack(column: Column) -> Array | None:
     first = column[0]
     if first.dtype.kind == "O":
         return None
-    if any(a.shape != first.shape or a.dtype != first.dtype for a in column):
+    if not _are_alike(column, first.shape, first.dtype):
         return None
     return stack(column, "stack")
 
@@ -206,6 +227,18 @@ class Reader:
             parts.append(block)
             wanted -= block.count
         return join(parts) if parts else None
+
+    def groups(self, size: int, most: int) -> Block | None:
+        """Return the next rows in groups of `size`: as many groups as are there, up to `most`.
+
+        Only at the end the last group has fewer rows; None comes after it.
+        """
+        left = self.left if self.left is not None else next(self.blocks, None)
+        self.left = left
+        if left is None or left.count < size:
+            return self.read(size)
+        self.left = None
+        return self._first(left, size * min(most, left.count // size))
 
     def some(self, most: int) -> Block | None:
         """Return the next rows that are there, `most` or fewer, or None after the end."""

@@ -6,6 +6,9 @@ single worker takes them in their order. Results wait in a buffer in the order o
 bounded in pieces and in bytes, and are handed over as soon as those before them are. So a slow row
 holds up nobody but the rows behind it at the exit, and the first row comes after the time of one.
 
+Stages that are *quick*, as transforms of the library on arrays, may take less than handing pieces
+to threads does. They begin in the thread that asks for rows, and go on there while rows are cheap.
+
 Where the pieces come from is *light* if it only says which rows to read: any thread then takes the
 next. Otherwise it reads another part of the pipeline, which may wait, and has a thread of its own.
 
@@ -22,7 +25,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 from mycel.base import locks
@@ -37,6 +40,8 @@ Work = Callable[[Any, int], Any]
 # Bytes of rows that wait for the rows before them.
 MOST_BYTES = 128 << 20
 _LAST_WAIT = 2.0
+# Seconds for a row below which threads gain nothing.
+CHEAP = 5e-6
 
 
 class Broken(Exception):
@@ -78,13 +83,14 @@ class Stage:
     """What one node does to pieces of rows.
 
     `work(piece, start)` gives the piece for the next stage. `workers` is how many threads may be in
-    it at once; 0 sets no limit.
+    it at once; 0 sets no limit. `quick` says that the work never waits and may be cheap.
     """
 
-    def __init__(self, work: Work, workers: int, counter: Counter) -> None:
+    def __init__(self, work: Work, workers: int, counter: Counter, quick: bool = False) -> None:
         self.work = work
         self.workers = workers
         self.counter = counter
+        self.quick = quick
         self.waiting: list[tuple[int, _Slot]] = []
         self.active = 0
         self.next = 0
@@ -98,14 +104,14 @@ class Plan:
         self.light = light
         self.stages: list[Stage] = []
 
-    def then(self, work: Work, workers: int, counter: Counter, apart: bool = False) -> Plan:
+    def then(self, work: Work, workers: int, counter: Counter, apart: bool = False, quick: bool = False) -> Plan:
         """Add a stage, and return the plan.
 
-        * `work`, `workers`, `counter`: as in `Stage`.
+        * `work`, `workers`, `counter`, `quick`: as in `Stage`.
         * `apart`: whether the work is done in processes.
         """
         counter.kind = "processes" if apart else "threads"
-        self.stages.append(Stage(work, workers, counter))
+        self.stages.append(Stage(work, workers, counter, quick))
         return self
 
     @property
@@ -117,6 +123,11 @@ class Plan:
     def is_shared(self) -> bool:
         """Whether there are workers to share the pieces among, or processes to send them to."""
         return self.workers > 1 or any(stage.counter.kind == "processes" for stage in self.stages)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether all work may be cheap."""
+        return self.light and all(stage.quick for stage in self.stages)
 
 
 class _Slot:
@@ -135,13 +146,13 @@ class _Slot:
 class Flow:
     """A plan that runs; `results` yields what comes out of the last stage, in order."""
 
-    def __init__(self, plan: Plan, scope: Scope, pace: Pace) -> None:
+    def __init__(self, plan: Plan, scope: Scope, pace: Pace, feed: Optional[Iterator[Piece]] = None) -> None:
         self.stages = plan.stages
         self.pace = pace
         self.light = plan.light
         self.count = max(1, plan.workers)
         self.window = max(64, 8 * self.count)
-        self.feed = plan.feed(pace)
+        self.feed = plan.feed(pace) if feed is None else feed
         self.slots: deque[_Slot] = deque()
         self.number = self.idle = self.held = self.average = 0
         self.feeding = self.exhausted = self.closed = False
@@ -149,6 +160,7 @@ class Flow:
         self.work, self.out, self.room = (locks.condition(lock) for _ in range(3))
         for stage in self.stages:
             stage.counter.apart = True
+            stage.counter.kind = "threads" if stage.counter.kind == "inline" else stage.counter.kind
             stage.counter.workers = stage.workers or self.count
         # Threads that compute at once must not share out products among BLAS threads as well.
         self.alone = contextlib.ExitStack()
@@ -331,6 +343,54 @@ class Flow:
         self.slots.clear()
         for stage in self.stages:
             stage.waiting.clear()
+
+
+def results(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:
+    """Yield what comes out of the last stage of a plan, in order.
+
+    * `plan`: the pieces and stages.
+    * `scope`, `pace`: those of the node that it is for.
+    """
+    return _cheap_first(plan, scope, pace) if plan.is_quick else Flow(plan, scope, pace).results()
+
+
+def _cheap_first(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:
+    feed, dear = plan.feed(pace), 0
+    for stage in plan.stages:
+        stage.counter.inline()
+    # The first piece may wait for a routine to be compiled, and says nothing yet.
+    while dear < 2:
+        piece = next(feed, None)
+        if piece is None:
+            return
+        begin = time.perf_counter()
+        value, failure = _through(plan.stages, *piece[:2])
+        took = time.perf_counter() - begin
+        pace.took(piece[2], took)
+        dear = dear + 1 if took > CHEAP * piece[2] else 0
+        if value is not None:
+            yield value
+        if failure is not None:
+            raise failure
+    yield from Flow(plan, scope, pace, feed).results()
+
+
+def _through(stages: Sequence[Stage], value: Any, start: int) -> tuple[Any, BaseException | None]:
+    """Return what stages make of a piece in this thread, and an error of the rows behind that."""
+    failure: BaseException | None = None
+    for number, stage in enumerate(stages, 1):
+        begin = time.perf_counter()
+        try:
+            value = stage.work(value, start)
+        except Broken as broken:
+            value, failure = broken.before, broken.error
+        if number < len(stages):
+            # The last one is counted by whoever asks for its rows.
+            stage.counter.busy += time.perf_counter() - begin
+            stage.counter.gave(value)
+        if value is None:
+            break
+    return value, failure
 
 
 _flows: weakref.WeakSet[Flow] = weakref.WeakSet()

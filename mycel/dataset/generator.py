@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +20,8 @@ from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
 from mycel.dataset.notices import say_once
-from mycel.dataset.processes import Crew, crew_of, has_processes
-from mycel.dataset.randomness import Stream, row_key, using
+from mycel.dataset.processes import Crew, crew_of, expected, has_processes
+from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.scope import TARGET, Pace, Scope
@@ -40,29 +41,54 @@ class _Reading:
     def convert(self, value: Any) -> Row:
         """Return a row of what the source gave."""
         several = isinstance(value, tuple) or (isinstance(value, list) and len(self.names) > 1)
-        values = tuple(value) if several else (value,)
+        values = value if several else (value,)
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
         # Copied where it is the source's own array, so that operations may write into it.
-        row = tuple(v.copy() if isinstance(v, np.ndarray) else as_array(v) for v in values)
-        for name, array, wanted in zip(self.names, row, self.types or ()):
+        row = tuple([v.copy() if isinstance(v, np.ndarray) else as_array(v) for v in values])
+        if self.types is not None:
+            self._check(row, self.types)
+        return row
+
+    def _check(self, row: Row, types: Sequence[Any]) -> None:
+        for name, array, wanted in zip(self.names, row, types):
             if array.dtype != wanted:
                 raise TypeError(
                     f"column {name!r} should have type {wanted} by column_types, but the source gave {array.dtype}"
                 )
-        return row
 
     def failed(self, number: int, error: Exception) -> RuntimeError:
         """Return the error of a row."""
         return operation_failed("GeneratorDataset", self.source, self.names, number, error)
 
-    def row(self, number: int, stream: Stream) -> Row:
-        """Read one row."""
+    def some(
+        self, numbers: Sequence[int], start: int, key: int, seeded: bool, seconds: float
+    ) -> tuple[list[Row], BaseException | None]:
+        """Read rows until they are all read, one fails, or a time is over.
+
+        * `numbers`, `start`: the numbers of the rows, and the place of the first in the pass.
+        * `key`, `seeded`: the key of the pass and node, and whether a seed was set.
+        * `seconds`: the time, after which at least one is read.
+
+        Returns the rows, and the error of the one behind them.
+        """
+        stream, rows, end = Stream(0, seeded), list[Row](), time.perf_counter() + seconds
+        source, convert = self.source, self.convert
         try:
             with using(stream):
-                return self.convert(self.source[number])
+                for number, row in zip(numbers, row_keys(key, start, len(numbers)).tolist()):
+                    stream.begin(row)
+                    rows.append(convert(source[number]))
+                    if time.perf_counter() > end:
+                        break
         except Exception as error:
-            raise self.failed(number, error) from error
+            failure = self.failed(numbers[len(rows)], error)
+            failure.__cause__ = error
+            return rows, failure
+        except BaseException as error:
+            # `SystemExit` and its like reach the consumer as they are.
+            return rows, error
+        return rows, None
 
     def read(self, numbers: Sequence[int], start: int, key: int, seeded: bool) -> Block:
         """Read the rows of these `numbers`, of which the first has the place `start`.
@@ -70,16 +96,14 @@ class _Reading:
         `key` and `seeded` are the key of the pass and node, and whether a seed was set. Raises
         Broken where a row fails.
         """
-        stream, rows = Stream(0, seeded), []
-        try:
-            for place, number in enumerate(numbers, start):
-                rows.append(self.row(number, stream.begin(row_key(key, place))))
-        except BaseException as error:
-            # `SystemExit` and its like reach the consumer as they are.
-            failure = error
-        else:
-            return Block.from_rows(rows)
-        raise Broken(Block.from_rows(rows) if rows else None, failure)
+        rows, failure = self.some(numbers, start, key, seeded, math.inf)
+        if failure is not None:
+            raise Broken(Block.from_rows(rows) if rows else None, failure)
+        return Block.from_rows(rows)
+
+
+# How many rows a worker reads at once where each takes next to no time.
+_MOST = 1024
 
 
 class GeneratorDataset(MappableDataset):
@@ -197,6 +221,8 @@ class GeneratorDataset(MappableDataset):
         self.collate_fn = collate_fn
         self._gave_rows = False
         self._reading = _Reading(source, self.column_names, self.column_types)
+        if self.reads_by_number() and self.python_multiprocessing and (self.num_parallel_workers or 1) > 1:
+            expected("GeneratorDataset")
 
     def reads_by_number(self) -> bool:
         return self._by_number and self.batch_sampler is None
@@ -246,7 +272,7 @@ class GeneratorDataset(MappableDataset):
         def feed(pace: Pace) -> Iterator[Piece]:
             start = skip
             while start < len(order):
-                size = pace.rows(min(run.block, len(order) - start))
+                size = pace.rows(min(_MOST, len(order) - start))
                 yield order[start : start + size], start, size
                 start += size
 
@@ -297,11 +323,16 @@ class GeneratorDataset(MappableDataset):
 
     def _in_turn(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
-        key, stream = run.key(self._height, 9), run.stream()
+        key = run.key(self._height, 9)
         self._alone(run)
-        reading = self._reading
-        reads = (reading.row(order[place], stream.begin(row_key(key, place))) for place in range(skip, len(order)))
-        return _in_blocks(reads, run.block)
+        while skip < len(order):
+            # Small blocks where rows are slow.
+            rows, failure = self._reading.some(order[skip : skip + run.block], skip, key, run.seeded, TARGET)
+            if rows:
+                yield Block.from_rows(rows)
+            if failure is not None:
+                raise failure
+            skip += len(rows)
 
     def _streamed(self, run: Run) -> Iterator[Block]:
         return _in_blocks(itertools.islice(self._stream(run), self._num_samples), run.block)

@@ -41,12 +41,18 @@ class _Failure:
 
 
 class _Queue:
-    """A bounded queue between one producer and one consumer, which either side can close."""
+    """A bounded queue between one producer and one consumer, which either side can close.
+
+    Adding and removing take no lock, as those of a `deque` are whole. Whoever has to wait says so
+    (`reads`, `writes`) before it looks for the last time, so that the other side cannot miss it. A
+    producer that waits goes on when half of the items are gone: not for each of them.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.items: deque[Any] = deque()
         self.closed = False
+        self.reads = self.writes = False
         # Reentrant, as a collection of garbage within `put` may close this very queue.
         lock = locks.reentrant()
         self.may_read = locks.condition(lock)
@@ -54,25 +60,43 @@ class _Queue:
 
     def put(self, item: Any) -> bool:
         """Wait for room and add an item; return False once the queue is closed."""
+        if len(self.items) >= self.size:
+            self._wait_for_room()
+        if self.closed:
+            return False
+        self.items.append(item)
+        if self.reads:
+            with self.may_read:
+                self.may_read.notify()
+        return True
+
+    def _wait_for_room(self) -> None:
         with self.may_write:
+            self.writes = True
             while len(self.items) >= self.size and not self.closed:
                 self.may_write.wait()
-            if self.closed:
-                return False
-            self.items.append(item)
-            self.may_read.notify()
-            return True
+            self.writes = False
 
     def get(self) -> Any:
         """Wait for an item and remove it."""
+        try:
+            item = self.items.popleft()
+        except IndexError:
+            item = self._awaited()
+        if self.writes and 2 * len(self.items) <= self.size:
+            with self.may_write:
+                self.may_write.notify()
+        return item
+
+    def _awaited(self) -> Any:
         with self.may_read:
+            self.reads = True
             while not self.items:
                 if self.closed:
                     raise RuntimeError("the iterator was stopped")
                 self.may_read.wait()
-            item = self.items.popleft()
-            self.may_write.notify()
-            return item
+            self.reads = False
+            return self.items.popleft()
 
     def close(self) -> None:
         """Close the queue and wake whoever waits."""

@@ -24,7 +24,7 @@ from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
-from mycel.dataset.processes import crew_of, has_processes
+from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
@@ -142,6 +142,8 @@ class MapNode(Node):
             self.first_piece = 32
         if python_multiprocessing and self._in_library:
             no_effect("map", "python_multiprocessing", True, "transforms of the library run in threads")
+        elif python_multiprocessing:
+            expected("map")
 
         if self.cache is not None:
             check_cached(self, "map")
@@ -187,7 +189,8 @@ class MapNode(Node):
         workers = self._workers(run)
         assert run.scope is not None
         plan = self.children[0]._plan(run, skip)
-        return plan.then(self._work(run, workers), workers, run.scope.counter(self), apart=self._apart)
+        counter, work = run.scope.counter(self), self._work(run, workers)
+        return plan.then(work, workers, counter, apart=self._apart, quick=self._in_library and not self._apart)
 
     def _work(self, run: Run, workers: int) -> Callable[[Block, int], Block]:
         """Return what workers do to the rows of a piece, given the number of its first row."""

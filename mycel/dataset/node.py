@@ -25,11 +25,11 @@ from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.cache import check_cache
-from mycel.dataset.flow import Flow, Piece, Plan
+from mycel.dataset.flow import Piece, Plan, results
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
-from mycel.dataset.scope import Pace
+from mycel.dataset.scope import Pace, Scope
 
 
 def _shape(array: Array) -> list[int | None]:
@@ -155,12 +155,17 @@ class Node(MadeOf):
         if run.scope is None:
             return None
         run.scope.counter(self).inline()
-        return run.scope.pace(self)
+        return self._pace(run, run.scope)
+
+    def _pace(self, run: Run, scope: Scope) -> Pace:
+        pace = scope.pace(self)
+        pace.group = run.group
+        return pace
 
     def _flow(self, plan: Plan, run: Run) -> Iterator[Block]:
         """Run a plan, and yield its blocks in order."""
         assert run.scope is not None
-        return Flow(plan, run.scope, run.scope.pace(self)).results()
+        return results(plan, run.scope, self._pace(run, run.scope))
 
     def _count_is_fixed(self) -> bool:
         """Return whether every epoch is certain to have `_count` rows."""

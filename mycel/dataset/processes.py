@@ -56,6 +56,18 @@ def has_processes(operation: str) -> bool:
     return False
 
 
+def expected(operation: str) -> bool:
+    """Return whether a node that asks for them will have worker processes; `has_processes`.
+
+    The fork server starts to import what they need, while the program goes on.
+    """
+    if not has_processes(operation):
+        return False
+    if config.get_multiprocessing_start_method() == "forkserver":
+        _server.begin()
+    return True
+
+
 def crew_of(scope: Scope, node: Any, name: str, job: Callable[..., Any], subjects: Sequence[Any], count: int) -> Crew:
     """Return the worker processes of a node, which later epochs go on with.
 
@@ -96,15 +108,24 @@ class _Server:
                         raise
         return None
 
-    def _ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
+    def begin(self) -> None:
+        """Start the server, without waiting for what it imports."""
+        with self.lock:
+            self._connected()
+
+    def _connected(self) -> socket.socket:
         if self.control is None:
             ours, theirs = socket.socketpair()
             with theirs:
                 self.process = _start_program(f"run_server({theirs.fileno()})", [theirs.fileno()])
             self.control = ours
+        return self.control
+
+    def _ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
+        control = self._connected()
         content = json.dumps(request).encode()
-        socket.send_fds(self.control, [worker.LENGTH.pack(len(content))], list(descriptors))
-        self.control.sendall(content)
+        socket.send_fds(control, [worker.LENGTH.pack(len(content))], list(descriptors))
+        control.sendall(content)
         length = worker.LENGTH.unpack(self._exactly(worker.LENGTH.size))[0]
         return json.loads(self._exactly(length))
 

@@ -16,17 +16,21 @@ LARGEST_BLOCK = 256
 class Run:
     """All that one pass over a dataset depends on.
 
-    It has the seed, the epoch, and in `block` how many rows are wanted at once. `seeded` is False
-    where no seed was set, so that users' functions draw from the program's generators. `probes` is
-    True outside of any epoch, where only shapes, types or the number of rows are wanted. `scope` is
-    that of the iterator, if there is one: without it no workers are used.
+    It has the seed, the epoch, and in `block` how many rows are wanted at once, at most
+    `LARGEST_BLOCK` of the `group` that becomes one batch. `seeded` is False where no seed was set,
+    so that users' functions draw from the program's generators. `probes` is True outside of any
+    epoch, where only shapes, types or the number of rows are wanted. `scope` is that of the
+    iterator, if there is one: without it no workers are used.
 
     Below `repeat` an epoch of the consumer has several passes, and `epoch` counts these. `round` is
     the consumer's epoch, `passed` how many passes of it are over, and `is_last` whether no other
     follows in it. `grouped` is how many rows the batches above make one of.
     """
 
-    __slots__ = ("seed", "epoch", "block", "seeded", "probes", "scope", "round", "passed", "is_last", "grouped")
+    __slots__ = (
+        *("seed", "epoch", "block", "group", "seeded", "probes"),
+        *("scope", "round", "passed", "is_last", "grouped"),
+    )
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class Run:
         self.seed = seed
         self.epoch = epoch
         self.block = block
+        self.group = block
         self.seeded = seeded
         self.probes = probes
         self.scope = scope
@@ -60,7 +65,7 @@ class Run:
     def with_block(self, block: int) -> Run:
         """Return this pass in blocks of this many rows."""
         made = copy.copy(self)
-        made.block = max(1, min(block, LARGEST_BLOCK))
+        made.block, made.group = max(1, min(block, LARGEST_BLOCK)), max(1, block)
         return made
 
     @property

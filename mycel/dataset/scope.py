@@ -69,18 +69,23 @@ def block_size(block: Block) -> int:
 class Pace:
     """How many rows to take at once, so that rows come out every few milliseconds.
 
-    It begins with `rows` and grows fourfold at most, towards as many as take `TARGET` seconds.
+    It begins with `rows` and grows fourfold at most, towards as many as take `TARGET` seconds. More
+    than `group` rows are a multiple of it, so that a batch need not be joined of parts.
     """
 
-    __slots__ = ("_rows", "_each")
+    __slots__ = ("group", "_rows", "_each")
 
     def __init__(self, rows: int = 1) -> None:
+        self.group = 1
         self._rows = rows
         self._each = 0.0
 
     def rows(self, most: int) -> int:
         """Return how many rows to take, `most` or fewer."""
-        return min(self._rows, most)
+        found = self._rows
+        if found >= most:
+            return most
+        return found - found % self.group if found > self.group else found
 
     def took(self, rows: int, seconds: float) -> None:
         """Say how long some rows took."""

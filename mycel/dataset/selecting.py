@@ -255,7 +255,7 @@ class ProjectNode(Node):
         plan = self.children[0]._plan(run, skip)
         if not plan.stages or run.scope is None:
             return super()._plan(run, skip)
-        return plan.then(lambda block, start: block.pick(self._places), 0, run.scope.counter(self))
+        return plan.then(lambda block, start: block.pick(self._places), 0, run.scope.counter(self), quick=True)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return (block.pick(self._places) for block in self.children[0]._blocks(run, skip))

@@ -20,7 +20,7 @@ from mycel.dataset.cached import blocks_of, plan_of
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
 from mycel.dataset.pipeline import Dataset
-from mycel.dataset.run import LARGEST_BLOCK, Run
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import (
     BuiltinSampler,
     Indices,
@@ -31,7 +31,7 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     select_sampler,
 )
-from mycel.dataset.scope import Pace, block_size
+from mycel.dataset.scope import Pace
 from mycel.dataset.splitting import Places
 
 
@@ -186,8 +186,10 @@ class MappableDataset(Dataset):
         return self.with_sampler(SubsetRandomSampler(part.tolist()) if randomize else SubsetSampler(part.tolist()))
 
 
-# Bytes of rows in memory that are taken at once.
-_PIECE = 1 << 20
+# How many rows in memory are taken at once, and about how many bytes: what is made of them should
+# lie in the cache until it is used.
+MOST_ROWS = 1024
+_PIECE = 1 << 18
 
 
 class ArrayDataset(MappableDataset):
@@ -209,18 +211,25 @@ class ArrayDataset(MappableDataset):
             raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {list(data)}")
         return np.asarray(data[column])
 
+    def _most(self, run: Run) -> int:
+        """Return how many rows are taken at once: whole batches, in about `_PIECE` bytes."""
+        held = self._data().values()
+        each = sum(d.nbytes // max(1, len(d)) if isinstance(d, np.ndarray) else d[0].nbytes for d in held if len(d))
+        fits = max(1, min(MOST_ROWS, _PIECE // max(1, each)))
+        return fits - fits % run.group if fits > run.group else fits
+
     def _plan(self, run: Run, skip: int) -> Plan:
         if self.cache is not None:
             return super()._plan(run, skip)
         order = self.sampler.draw(self._total(), run, self._labels)
+        most = self._most(run)
 
         def feed(pace: Pace) -> Iterator[Piece]:
             # Copying rows is short work, for whichever thread is free: no thread of its own reads.
-            start, most = skip, 1
+            start = skip
             while start < len(order):
                 size = pace.rows(min(most, len(order) - start))
                 block = self._gather(order[start : start + size])
-                most = max(1, min(LARGEST_BLOCK, _PIECE * size // max(1, block_size(block))))
                 if run.scope is not None:
                     run.scope.counter(self).gave(block)
                 yield block, start, size
@@ -228,11 +237,28 @@ class ArrayDataset(MappableDataset):
 
         return Plan(feed, light=True)
 
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        order = self.sampler.draw(self._total(), run, self._labels)
+        self._alone(run)
+        start, size = skip, run.block
+        most = max(size, self._most(run)) if run.ahead else size
+        while start < len(order):
+            yield self._gather(order[start : start + size])
+            start += size
+            # The first rows come soon; then many share the cost of a block.
+            size = min(4 * size, most)
+
     def _gather(self, indices: Indices) -> Block:
+        first, count = int(indices[0]), len(indices)
+        # Most often the rows of a file or array in their order.
+        in_order = int(indices[-1]) - first == count - 1 and bool((np.diff(indices) == 1).all())
         columns: list[Column] = []
         for data in self._data().values():
-            columns.append([data[i].copy() for i in indices] if isinstance(data, list) else data[indices])
-        return Block(columns, len(indices))
+            if isinstance(data, list):
+                columns.append([data[i].copy() for i in indices])
+            else:
+                columns.append(data[first : first + count].copy() if in_order else data.take(indices, axis=0))
+        return Block(columns, count)
 
 
 _reading = locks.lock()
