@@ -3,9 +3,11 @@
     python benchmarks/data.py --side mycel=PYTHON[:PATH] --side mindspore=PYTHON [--rounds 7]
 
 Each side is a process, `NAME=PYTHON` or `NAME=PYTHON:PATH` with a PATH to import Mycel from (to
-compare two of its versions); a name that begins with "mindspore" imports MindSpore. All read the
-same files and must give the same sum. The sides take turns in every round; shown are the least CPU
-time and the least wall time of a row, in microseconds, and the ratio of each to the first side.
+compare two of its versions); a name that begins with "mindspore" imports MindSpore, one with
+"torch" PyTorch, torchvision and torchaudio, which have some of the cases. All read the same files
+and must give the same sum. `--only TEXT` takes the cases with a text in their names. The sides take
+turns in every round; shown are the least CPU time and the least wall time of a row, in
+microseconds, and the ratio of each to the first side. Processes of workers are counted too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,12 @@ def make_files(folder: Path) -> None:
     (folder / "train-labels-idx1-ubyte").write_bytes(head + labels.astype(np.uint8).tobytes())
     make_photographs(folder / "photographs", random)
     make_records(folder / "records", random)
+    words = np.array([f"word{number}" for number in range(5000)])
+    lines = [" ".join(random.choice(words, random.integers(5, 40))) for _ in range(ROWS)]
+    (folder / "lines.txt").write_text("\n".join(lines) + "\n")
+    (folder / "words.txt").write_text("<unk>\n" + "\n".join(words[:4000]) + "\n")
+    waves = random.standard_normal((64, 16000)).astype(np.float32)
+    np.save(folder / "waves.npy", waves)
 
 
 def make_photographs(folder: Path, random: Any) -> None:
@@ -69,6 +78,18 @@ def make_records(path: Path, random: Any) -> None:
         for _ in range(ROWS)
     ]
     write(path, rows)
+    from mycel.mindrecord import FileWriter
+
+    writer = FileWriter(str(path) + ".mindrecord", 1)
+    kinds = {"image": {"type": "bytes"}, "label": {"type": "int64"}, "parts": {"type": "float32", "shape": [16]}}
+    writer.add_schema(kinds)
+    writer.write_raw_data(
+        [
+            {"image": row["image"][0], "label": row["label"][0], "parts": np.array(row["parts"], np.float32)}
+            for row in rows
+        ]
+    )
+    writer.commit()
 
 
 class _Source:
@@ -93,8 +114,8 @@ def _slow(x: Any) -> Any:
     return x
 
 
-def pipelines(ds: Any, folder: str) -> dict[str, Any]:
-    """Return the pipelines by name."""
+def pipelines(ds: Any, folder: str) -> dict[str, Callable[[], Any]]:
+    """Return what makes the pipelines, by name."""
     vision = ds.vision
     numbers = np.arange(ROWS * 16, dtype=np.float32).reshape(ROWS, 16)
     scaled = [vision.Rescale(1 / 255, 0.0), vision.HWC2CHW()]
@@ -109,44 +130,158 @@ def pipelines(ds: Any, folder: str) -> dict[str, Any]:
         data = ds.ImageFolderDataset(os.path.join(folder, "photographs"), shuffle=False)
         return data.map(operations, "image", num_parallel_workers=workers).batch(32)
 
+    def sounds(operation: Any) -> Any:
+        waves = np.load(os.path.join(folder, "waves.npy"))
+        return ds.NumpySlicesDataset({"x": waves}, shuffle=False).map(operation, "x").batch(16)
+
+    text, lines = ds.text, os.path.join(folder, "lines.txt")
+    vocabulary = text.Vocab.from_file(os.path.join(folder, "words.txt"))
+    look_up, pad = text.Lookup(vocabulary, "<unk>"), ds.transforms.PadEnd([40], 0)
+    ids = np.arange(ROWS * 16).reshape(ROWS, 16) % 4500
+    strings = np.array([f"word{number}" for number in range(4500)])[ids]
+
+    def sentences(*operations: Any) -> Any:
+        return ds.TextFileDataset(lines, shuffle=False).map(list(operations), "text").batch(32)
+
     normalize = vision.Normalize([123.0, 117.0, 104.0], [58.0, 57.0, 57.0])
     training = [vision.Decode(), vision.RandomResizedCrop(224), vision.RandomHorizontalFlip(), normalize]
     training.append(vision.HWC2CHW())
     evaluation = [vision.Decode(), vision.Resize(256), vision.CenterCrop(224), normalize, vision.HWC2CHW()]
     return {
-        "photographs, at random": photographs(training),
-        "photographs, at random, 2 workers": photographs(training, 2),
-        "photographs, evaluated": photographs(evaluation),
-        "photographs, resized": photographs([vision.Decode(), vision.Resize((224, 224))]),
-        "records": ds.TFRecordDataset(os.path.join(folder, "records"), shuffle=False).batch(32),
-        "cifar": ds.Cifar10Dataset(folder, "test", shuffle=False).map(scaled, "image").batch(32),
-        "cifar, 2 workers": ds.Cifar10Dataset(folder, "test", shuffle=False)
-        .map(scaled, "image", num_parallel_workers=2)
-        .batch(32),
-        "mnist": ds.MnistDataset(folder, "train", shuffle=False).map(scaled, "image").batch(32),
-        "arrays": slices().batch(32),
-        "arrays, function": slices().map(_double, "x").batch(32),
-        "arrays, function, 2 workers": slices().map(_double, "x", num_parallel_workers=2).batch(32),
-        "by number": generator().batch(32),
-        "by number, 2 processes": generator(num_parallel_workers=2).batch(32),
-        "stream": ds.GeneratorDataset(_stream, ["x", "n"]).batch(32),
-        "function of 1 ms, 2 workers": slices().take(400).map(_slow, "x", num_parallel_workers=2).batch(32),
+        "photographs, at random": lambda: photographs(training),
+        "photographs, at random, 2 workers": lambda: photographs(training, 2),
+        "photographs, evaluated": lambda: photographs(evaluation),
+        "photographs, resized": lambda: photographs([vision.Decode(), vision.Resize((224, 224))]),
+        "records": lambda: ds.TFRecordDataset(os.path.join(folder, "records"), shuffle=False).batch(32),
+        "records of MindRecord": lambda: ds.MindDataset(
+            os.path.join(folder, "records.mindrecord"), ["label", "parts", "image"], shuffle=False
+        ).batch(32),
+        "text, words": lambda: sentences(text.WhitespaceTokenizer(), look_up, pad),
+        "text, basic words": lambda: sentences(text.BasicTokenizer(), look_up, pad),
+        "text, look-up": lambda: ds.NumpySlicesDataset({"x": strings}, shuffle=False).map(look_up, "x").batch(32),
+        "sound, mel spectrogram": lambda: sounds(ds.audio.MelSpectrogram(16000)),
+        "sound, 16 to 8 kHz": lambda: sounds(ds.audio.Resample(16000, 8000)),
+        "sound, 44.1 to 16 kHz": lambda: sounds(ds.audio.Resample(44100, 16000)),
+        "cifar": lambda: ds.Cifar10Dataset(folder, "test", shuffle=False).map(scaled, "image").batch(32),
+        "cifar, 2 workers": lambda: (
+            ds.Cifar10Dataset(folder, "test", shuffle=False).map(scaled, "image", num_parallel_workers=2).batch(32)
+        ),
+        "mnist": lambda: ds.MnistDataset(folder, "train", shuffle=False).map(scaled, "image").batch(32),
+        "arrays": lambda: slices().batch(32),
+        "arrays, function": lambda: slices().map(_double, "x").batch(32),
+        "arrays, function, 2 workers": lambda: slices().map(_double, "x", num_parallel_workers=2).batch(32),
+        "by number": lambda: generator().batch(32),
+        "by number, 2 processes": lambda: generator(num_parallel_workers=2).batch(32),
+        "stream": lambda: ds.GeneratorDataset(_stream, ["x", "n"]).batch(32),
+        "function of 1 ms, 2 workers": lambda: slices().take(400).map(_slow, "x", num_parallel_workers=2).batch(32),
     }
+
+
+class _Epochs:
+    """An iterable of PyTorch, with the method by which the others give the rows of an epoch."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_tuple_iterator(self, **options: Any) -> Any:
+        return ([part.numpy() for part in row] for row in self.loader)
+
+
+def torch_pipelines(folder: str) -> dict[str, Callable[[], Any]]:
+    """Return those of the pipelines that PyTorch, torchvision and torchaudio have, by name."""
+    import torch
+    from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+    torch.set_num_threads(1)
+
+    class Rows(Dataset):  # type: ignore[type-arg]
+        def __init__(self, count: int, row: Any) -> None:
+            self.count, self.row = count, row
+
+        def __len__(self) -> int:
+            return self.count
+
+        def __getitem__(self, number: int) -> Any:
+            return self.row(number)
+
+    def sounds(name: str, *arguments: Any) -> Any:
+        import torchaudio
+
+        operation = getattr(torchaudio.transforms, name)(*arguments)
+        waves = torch.from_numpy(np.load(os.path.join(folder, "waves.npy")))
+        return _Epochs(DataLoader(Rows(len(waves), lambda n: (operation(waves[n]),)), 16))
+
+    def photographs(*moves: tuple[Any, ...]) -> Any:
+        import torchvision
+        from torchvision.transforms import v2
+
+        operations: list[Any] = [getattr(v2, name)(*arguments) for name, *arguments in moves]
+        operations += [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+        operations.append(v2.Normalize([0.482, 0.459, 0.408], [0.227, 0.224, 0.224]))
+        data = torchvision.datasets.ImageFolder(os.path.join(folder, "photographs"), v2.Compose(operations))
+        return _Epochs(DataLoader(data, 32))
+
+    def mnist() -> Any:
+        def read(name: str, head: int) -> Any:
+            return np.fromfile(os.path.join(folder, name), np.uint8)[head:]
+
+        images = torch.from_numpy(read("train-images-idx3-ubyte", 16).reshape(-1, 1, 28, 28))
+        labels = torch.from_numpy(read("train-labels-idx1-ubyte", 8))
+        return _Epochs(DataLoader(Rows(len(images), lambda n: (images[n].float() / 255, labels[n])), 32))
+
+    numbers = torch.arange(ROWS * 16, dtype=torch.float32).reshape(ROWS, 16)
+    source = _Source()
+    return {
+        "photographs, at random": lambda: photographs(("RandomResizedCrop", 224), ("RandomHorizontalFlip",)),
+        "photographs, evaluated": lambda: photographs(("Resize", 256), ("CenterCrop", 224)),
+        "sound, mel spectrogram": lambda: sounds("MelSpectrogram", 16000),
+        "sound, 16 to 8 kHz": lambda: sounds("Resample", 16000, 8000),
+        "sound, 44.1 to 16 kHz": lambda: sounds("Resample", 44100, 16000),
+        "mnist": mnist,
+        "arrays": lambda: _Epochs(DataLoader(TensorDataset(numbers), 32)),
+        "by number": lambda: _Epochs(DataLoader(Rows(ROWS, source.__getitem__), 32)),
+    }
+
+
+def spent() -> float:
+    """Return the processor time of this process and of those below it, in seconds."""
+    found: dict[int, tuple[int, int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # It has ended meanwhile.
+            found[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def below(parent: int) -> int:
+        return sum(ticks + below(child) for child, (above, ticks) in found.items() if above == parent)
+
+    ended = os.times()
+    return below(os.getpid()) / os.sysconf("SC_CLK_TCK") + ended.children_user + ended.children_system
 
 
 def serve(package: str, folder: str) -> None:
     """Answer names of cases with their times."""
-    ds = importlib.import_module(f"{package}.dataset")
-    importlib.import_module(f"{package}.dataset.vision")
-    cases = pipelines(ds, folder)
-    print(json.dumps(list(cases)), flush=True)
+    if package == "torch":
+        makers = torch_pipelines(folder)
+    else:
+        ds = importlib.import_module(f"{package}.dataset")
+        for name in ("vision", "audio", "text"):
+            importlib.import_module(f"{package}.dataset.{name}")
+        makers = pipelines(ds, folder)
+    cases: dict[str, Any] = {}
+    print(json.dumps(list(makers)), flush=True)
     for line in sys.stdin:
-        data = cases[line.strip()]
+        name = line.strip()
+        if name not in cases:
+            cases[name] = makers[name]()
+        before = spent()
         cpu, wall, rows, total = time.process_time(), time.perf_counter(), 0, 0.0
-        for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        for row in cases[name].create_tuple_iterator(num_epochs=1, output_numpy=True):
             rows += len(row[0])
             total += float(row[0].astype(np.float64).sum())
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        cpu, wall = time.process_time() - cpu + spent() - before, time.perf_counter() - wall
         print(json.dumps([1e6 * cpu / rows, 1e6 * wall / rows, rows, total]), flush=True)
 
 
@@ -154,7 +289,7 @@ class _Side:
     def __init__(self, given: str, folder: str) -> None:
         self.name, _, rest = given.partition("=")
         python, _, path = rest.partition(":")
-        package = "mindspore" if self.name.startswith("mindspore") else "mycel"
+        package = next((name for name in ("mindspore", "torch") if self.name.startswith(name)), "mycel")
         environment = {**os.environ, "GLOG_v": "3"}
         environment.pop("PYTHONPATH", None)
         if path:
@@ -189,20 +324,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Pipelines of data, in turns.")
     parser.add_argument("--side", action="append", required=True, metavar="NAME=PYTHON[:PATH]")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", metavar="TEXT")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         make_files(Path(folder))
         sides = [_Side(given, folder) for given in options.side]
         for case in sides[0].cases:
-            for _ in range(options.rounds):
-                for side in sides:
+            if options.only not in case:
+                continue
+            able = [side for side in sides if case in side.cases]
+            # The first time is that of compiling and importing.
+            for number in range(options.rounds + 1):
+                for side in able:
                     side.measure(case)
-            sums = [side.sums[case] for side in sides]
-            same = all(n == sums[0][0] and np.isclose(total, sums[0][1]) for n, total in sums) or "at random" in case
+                    if not number:
+                        side.best.clear()
+            sums = [side.sums[case] for side in able]
+            same = all(n == sums[0][0] and np.isclose(t, sums[0][1], 1e-4) for n, t in sums) or "at random" in case
             first = sides[0].best[case]
             shown = "  ".join(
                 f"{side.name} {cpu:8.1f} {wall:8.1f} ({cpu / first[0]:5.2f} {wall / first[1]:5.2f})"
-                for side in sides
+                for side in able
                 for cpu, wall in [side.best[case]]
             )
             print(f"{case:<30} {shown}{'' if same else '  NOT THE SAME ROWS'}", flush=True)

@@ -5,7 +5,8 @@ at once: the result is what they would give row by row, several times faster. Ev
 called once for each row and receives what the one before it returned: only what leaves `map`
 becomes an array. Random operations receive, for every row, the key (seed, epoch, node, row,
 operation), so the form of the call changes nothing of what they draw. Transforms of images that
-follow one another are computed at once where they can be (`vision/chains.py`). Where an operation
+follow one another are computed at once where they can be (`vision/chains.py`), and so are those of
+text (`text/chains.py`). Where an operation
 fails for a row, the rows before it go through the operations that are left, and come out before the
 error.
 """
@@ -22,7 +23,7 @@ from mycel.dataset.blocks import Array, Block, Column, as_array, is_picture, pla
 from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.flow import Broken
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
-from mycel.dataset.transforms.base import Transform
+from mycel.dataset.transforms.base import Joined, Transform
 from mycel.dataset.vision.chains import Chain, steps
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
@@ -72,7 +73,7 @@ class Applied:
         self.input_places = input_places
         self.places = places
         self.random = any(getattr(op, "random", True) for op in operations)
-        self.steps = steps(operations)
+        self.steps = _with_chains(steps(operations))
 
     def through(self, block: Block, start: int, key: int, seeded: bool, hooks: Sequence[Any] = ()) -> Block:
         """Return a block with the operations applied to it.
@@ -88,13 +89,11 @@ class Applied:
         final = len(self.operations) - 1
         previous: Callable[..., Any] | None = None
         failure: BaseException | None = None
-        left: list[tuple[int, Callable[..., Any] | Chain]] = (
-            list(enumerate(self.operations)) if hooks else [*self.steps]
-        )
+        left: list[tuple[int, Any]] = list(enumerate(self.operations)) if hooks else [*self.steps]
         left.reverse()
         while left:
             number, operation = left.pop()
-            if isinstance(operation, Chain):
+            if isinstance(operation, Joined):
                 found = None if _better_stacked(operation, columns) else operation.apply(columns, block.count, keys)
                 if found is None:
                     left += reversed(list(enumerate(operation.operations, number)))
@@ -187,9 +186,25 @@ def _as_it_takes(operation: Callable[..., Any], columns: list[Column]) -> list[C
     ]
 
 
-def _better_stacked(chain: Chain, columns: Sequence[Column]) -> bool:
+def _with_chains(found: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """Return the operations with their numbers, those that transforms join as one."""
+    result: list[tuple[int, Any]] = []
+    place = 0
+    while place < len(found):
+        number, first = found[place]
+        then = found[place + 1][1] if place + 1 < len(found) else None
+        following = [operation for _, operation in found[place + 2 :]]
+        joined = then.chained(first, following) if isinstance(then, Transform) else None
+        result.append((number, first if joined is None else joined))
+        place += 1 if joined is None else len(joined.operations)
+    return result
+
+
+def _better_stacked(chain: Joined, columns: Sequence[Column]) -> bool:
     """Return whether operations on whole blocks take less time than a routine for each row."""
-    if len(columns) != 1 or not isinstance(columns[0], np.ndarray) or len(columns[0]) < 8:
+    if not isinstance(chain, Chain) or len(columns) != 1 or not isinstance(columns[0], np.ndarray):
+        return False
+    if len(columns[0]) < 8:
         return False
     small = columns[0].nbytes <= _SMALL * len(columns[0])
     return small and all(getattr(operation, "vectorised", False) for operation in chain.operations)

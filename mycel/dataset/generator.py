@@ -141,6 +141,7 @@ class GeneratorDataset(MappableDataset):
 
     _uses_workers = True
     _in_memory = True
+    _gave_rows = False
 
     def __init__(
         self,
@@ -219,7 +220,6 @@ class GeneratorDataset(MappableDataset):
             raise ValueError("GeneratorDataset: collate_fn goes with batch_sampler, which is missing")
         self.batch_sampler = batch_sampler
         self.collate_fn = collate_fn
-        self._gave_rows = False
         self._reading = _Reading(source, self.column_names, self.column_types)
         if self.reads_by_number() and self.python_multiprocessing and (self.num_parallel_workers or 1) > 1:
             expected("GeneratorDataset")

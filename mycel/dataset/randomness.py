@@ -50,8 +50,14 @@ def key_of(*parts: int) -> int:
     return key
 
 
+# As many keys take less time one by one than as an array.
+_FEW = 8
+
+
 def row_keys(key: int, start: int, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return the keys of rows `start` .. `start + count - 1` of the node that owns `key`."""
+    if count <= _FEW:
+        return np.array([row_key(key, start + row) for row in range(count)], np.uint64)
     rows = np.arange(start, start + count, dtype=np.uint64)
     return mix_array(np.uint64(key) + (rows + np.uint64(1)) * np.uint64(_GAMMA))
 
@@ -63,7 +69,10 @@ def row_key(key: int, row: int) -> int:
 
 def operation_keys(keys: np.ndarray[Any, np.dtype[np.uint64]], operation: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return the keys of rows for the operation at this position in a list."""
-    return mix_array(keys + np.uint64(((operation + 1) * _MULTIPLY_1) & _MASK))
+    more = ((operation + 1) * _MULTIPLY_1) & _MASK
+    if len(keys) <= _FEW:
+        return np.array([mix(key + more) for key in keys.tolist()], np.uint64)
+    return mix_array(keys + np.uint64(more))
 
 
 def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.float64]]:

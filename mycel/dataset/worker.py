@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import json
 import mmap
@@ -162,6 +163,8 @@ def run_server(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     children: set[int] = set()
+    # What is there now is no garbage: looking for some would copy its pages in every worker.
+    gc.freeze()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 8)
         if not message:

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.transforms.base import Transform
+from mycel.dataset.transforms.base import Keys, Transform
 
+# Bytes of samples that are taken at once.
+_PIECE = 1 << 18
 INT_MAX = 2**31 - 1
 FLOAT_MAX = 2.0**24
 
@@ -37,6 +39,14 @@ class AudioTransform(Transform):
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return len(shape) >= self.axes and dtype.kind in "iuf"
+
+    def apply_block(self, block: Array, keys: Keys | None) -> Array:
+        # In pieces, as what lies between fits into the cache and takes no new pages then.
+        size = max(1, _PIECE * len(block) // max(1, block.nbytes))
+        if size >= len(block):
+            return super().apply_block(block, keys)
+        pieces = [self.compute(block[start : start + size], 1) for start in range(0, len(block), size)]
+        return np.concatenate(pieces)
 
     def check(self, array: Array, lead: int) -> None:
         """Raise RuntimeError unless the samples are numbers with the axes that are needed."""

@@ -16,17 +16,12 @@ from mycel.dataset.audio.base import (
     float_type,
 )
 from mycel.dataset.audio.enums import BorderType, MelType, NormMode, NormType, WindowType
-from mycel.dataset.audio.products import filtered
+from mycel.dataset.audio.products import Filters, filtered
 from mycel.dataset.audio.scales import check_band, cosines, decibels, linear_bank, mel_bank
 from mycel.dataset.audio.spectra import Spectrogram
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-
-
-def _apply_bank(bank: Array, spectrum: Array) -> Array:
-    """Apply filters [freq, filter] to a spectrum [..., freq, frame]: [..., filter, frame]."""
-    return filtered(bank.T, spectrum)
 
 
 class MelScale(AudioTransform):
@@ -68,15 +63,14 @@ class MelScale(AudioTransform):
         self.n_stft = check_int(operation, "n_stft", n_stft, 1)
         self.norm = check_choice(operation, "norm", norm, NormType)
         self.mel_type = check_choice(operation, "mel_type", mel_type, MelType)
-        self._bank = mel_bank(
-            self.n_stft, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_type
-        )
+        bank = mel_bank(self.n_stft, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_type)
+        self._filters = Filters(bank.T)
 
     def compute(self, array: Array, lead: int) -> Array:
         values = self.floats(array, lead)
         if values.shape[-2] != self.n_stft:
             raise RuntimeError(f"MelScale: n_stft is {self.n_stft}, but the input has shape {values.shape[lead:]}")
-        return _apply_bank(self._bank, values)
+        return self._filters.of(values)
 
 
 class InverseMelScale(AudioTransform):
@@ -134,9 +128,8 @@ class InverseMelScale(AudioTransform):
         self.sgd_momentum = check_float(operation, "sgd_momentum", steps.get("sgd_momentum", 0.9), 0)
         self.norm = check_choice(operation, "norm", norm, NormType)
         self.mel_type = check_choice(operation, "mel_type", mel_type, MelType)
-        self._bank = mel_bank(
-            self.n_stft, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_type
-        )
+        bank = mel_bank(self.n_stft, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_type)
+        self._filters, self._back = Filters(bank.T), Filters(bank)
 
     def compute(self, array: Array, lead: int) -> Array:
         values = self.floats(array, lead)
@@ -153,11 +146,11 @@ class InverseMelScale(AudioTransform):
         speed = np.zeros_like(found)
         loss = np.inf
         for _ in range(self.max_iter):
-            error = wanted - filtered(self._bank.T, found)
+            error = wanted - self._filters.of(found)
             before, loss = loss, float((error**2).sum(axis=-2).mean())
             if loss < self.tolerance_loss or abs(before - loss) < self.tolerance_change:
                 break
-            gradient = filtered(self._bank, error) * (-2.0 / (rows * frames))
+            gradient = self._back.of(error) * (-2.0 / (rows * frames))
             speed = speed * self.sgd_momentum + gradient
             found = np.maximum(found - self.sgd_lr * speed, 0.0)
         return found.reshape(*values.shape[:-2], self.n_stft, frames).astype(values.dtype)
@@ -225,11 +218,12 @@ class MelSpectrogram(AudioTransform):
             n_fft, win_length, hop_length, pad, window, power, normalized, center, pad_mode, onesided
         )
         bins = n_fft // 2 + 1 if onesided else n_fft
-        self._bank = mel_bank(bins, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_scale)
+        bank = mel_bank(bins, self.f_min, self.f_max, self.n_mels, self.sample_rate, self.norm, self.mel_scale)
+        self._filters = Filters(bank.T)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)
-        return _apply_bank(self._bank, self.spectrogram.compute(array, lead))
+        return self._filters.of(self.spectrogram.compute(array, lead))
 
 
 _SPECTRUM_OPTIONS = (
@@ -255,7 +249,7 @@ def _check_dct(operation: str, dct_type: Any) -> int:
 def _cepstrum(bands: Array, matrix: Array, log: bool) -> Array:
     """Compute [..., coefficient, frame] from powers [..., band, frame]."""
     levels = np.log(bands + bands.dtype.type(1e-6)) if log else decibels(bands, 10.0, 1.0, 1e-10, 80.0)
-    return _apply_bank(matrix, levels)
+    return filtered(matrix.T, levels)
 
 
 class MFCC(AudioTransform):
@@ -351,12 +345,12 @@ class LFCC(AudioTransform):
         options = _check_options(operation, "speckwargs", speckwargs, _SPECTRUM_OPTIONS)
         self._spectrogram = Spectrogram(**options)
         bins = self._spectrogram.n_fft // 2 + 1 if self._spectrogram.onesided else self._spectrogram.n_fft
-        self._bank = linear_bank(bins, self.f_min, self.f_max, self.n_filter, self.sample_rate)
+        self._filters = Filters(linear_bank(bins, self.f_min, self.f_max, self.n_filter, self.sample_rate).T)
         self._matrix = cosines(self.n_lfcc, self.n_filter, self.norm)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)
-        bands = _apply_bank(self._bank, self._spectrogram.compute(array, lead))
+        bands = self._filters.of(self._spectrogram.compute(array, lead))
         return _cepstrum(bands, self._matrix, self.log_lf)
 
 

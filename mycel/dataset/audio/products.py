@@ -10,6 +10,8 @@ do not divide.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mycel.dataset.blocks import Array
@@ -27,16 +29,36 @@ def filtered(matrix: Array, values: Array) -> Array:
     >>> filtered(np.array([[1.0, 0.0, 2.0]]), np.ones((2, 3, 4))).tolist()
     [[[3.0, 3.0, 3.0, 3.0]], [[3.0, 3.0, 3.0, 3.0]]]
     """
-    matrix = matrix.astype(values.dtype, copy=False)
-    rows, inner = matrix.shape
-    lead, frames = values.shape[:-2], values.shape[-1]
-    if values.dtype.kind != "f" or 4 * np.count_nonzero(matrix) > matrix.size:
-        return _in_pieces(matrix, values)
-    from scipy.sparse import csr_matrix
+    return Filters(matrix).of(values)
 
-    flat = values if not lead else np.moveaxis(values, -2, 0).reshape(inner, -1)
-    found: Array = np.asarray(csr_matrix(matrix) @ flat)
-    return found if not lead else np.ascontiguousarray(np.moveaxis(found.reshape(rows, *lead, frames), 0, -2))
+
+class Filters:
+    """A matrix [m, k] of filters, which is prepared once for many products."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        self._is_sparse = 4 * np.count_nonzero(matrix) <= matrix.size
+        self._prepared: dict[Any, Any] = {}
+
+    def of(self, values: Array) -> Array:
+        """Return the product [..., m, n] with values [..., k, n], of their type."""
+        dtype = values.dtype
+        if dtype.kind != "f" or not self._is_sparse:
+            return _in_pieces(self.matrix.astype(dtype, copy=False), values)
+        found = self._prepared.get(dtype)
+        if found is None:
+            from scipy.sparse import csr_matrix
+
+            found = self._prepared[dtype] = csr_matrix(self.matrix.astype(dtype, copy=False))
+        lead, frames = values.shape[:-2], values.shape[-1]
+        if not lead:
+            return np.asarray(found @ values)
+        rows, inner = self.matrix.shape
+        result: Array = np.empty((*lead, rows, frames), dtype)
+        to, given = result.reshape(-1, rows, frames), values.reshape(-1, inner, frames)
+        for one, each in zip(to, given):
+            one[...] = found @ np.ascontiguousarray(each)
+        return result
 
 
 def _in_pieces(matrix: Array, values: Array) -> Array:

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.remembered import FEW, Remembered
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_choice, check_float, check_int, check_positive
 from mycel.dataset.audio.enums import BorderType, ResampleMethod
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
 
 KAISER_BETA = 14.769656459379492
 
@@ -42,23 +45,63 @@ def resample(
         raise RuntimeError(f"{operation}: the rates must be at least 1 Hz, got {old:g} and {new:g}")
     divisor = math.gcd(int(old), int(new))
     source, target = int(old) // divisor, int(new) // divisor
+    count = math.ceil(target * waveform.shape[-1] / source)
+    options = (source, target, min(target, count), method, width, rolloff, beta)
+    # Few phases are worth remembering.
+    reach, weights = _filters.recall(options, lambda: _weights(*options)) if target <= _FEW else _weights(*options)
+    if count and waveform.size and are_on():
+        return _side_by_side(waveform, source, target, count, reach, weights)
+    return _tap_by_tap(waveform, source, target, count, reach, weights)
+
+
+_FEW = 1024
+_filters = Remembered[tuple[Any, ...], tuple[int, Array]]("filters of resampling", FEW)
+
+
+def _weights(
+    source: int, target: int, phases: int, method: ResampleMethod, width: int, rolloff: float, beta: float | None
+) -> tuple[int, Array]:
+    """Return how far samples reach to the left, and the weights of those around each phase.
+
+    * `source`, `target`: the rates without their common divisor.
+    * `phases`: how many phases there are.
+    * `method`, `width`, `rolloff`, `beta`: as in `resample`.
+    """
     cutoff = min(source, target) * rolloff
     reach = math.ceil(width * source / cutoff)
-    length = waveform.shape[-1]
-    steps = np.arange(math.ceil(target * length / source))
-    whole, part = np.divmod(steps * source, target)
-    phases = part[: min(target, len(steps)), None] / target
-    place = np.clip((np.arange(-reach, reach + 2) - phases) * (cutoff / source), -width, width)
+    part = np.arange(phases)[:, None] * source % target / target
+    place = np.clip((np.arange(-reach, reach + 2) - part) * (cutoff / source), -width, width)
     if method is ResampleMethod.SINC_INTERPOLATION:
         window: Any = np.cos(place * (math.pi / width / 2)) ** 2
     else:
         shape = KAISER_BETA if beta is None else beta
         window = np.i0(shape * np.sqrt(1 - (place / width) ** 2)) / np.i0(np.float64(shape))
-    weights = np.sinc(place) * window * (cutoff / source)
+    return reach, np.sinc(place) * window * (cutoff / source)
+
+
+def _tap_by_tap(waveform: Array, source: int, target: int, count: int, reach: int, weights: Array) -> Array:
+    """Return `count` results by operations of NumPy; parameters as in `_weights`."""
+    steps = np.arange(count)
+    whole = steps * source // target
     padded = pad_ends(waveform.astype(np.float64), reach, reach + 2, BorderType.CONSTANT)
-    found = np.zeros((*waveform.shape[:-1], len(steps)))
+    found = np.zeros((*waveform.shape[:-1], count))
     for tap in range(weights.shape[1]):
         found += padded[..., whole + tap] * weights[steps % target, tap]
+    return found
+
+
+def _side_by_side(waveform: Array, source: int, target: int, count: int, reach: int, weights: Array) -> Array:
+    """Return the same by a routine, for a waveform that has samples."""
+    length, taps = waveform.shape[-1], weights.shape[1]
+    rows = waveform.size // length
+    most = -(-count // target)
+    # Enough for the samples, and for those of all results side by side.
+    span = max(-(-(reach + length) // source), (source + taps) // source + most + 1)
+    padded = np.zeros((rows, span * source))
+    padded[:, reach : reach + length] = waveform.reshape(rows, length)
+    found = np.empty((*waveform.shape[:-1], count))
+    memory = np.empty(span * source), np.empty(most)
+    nests.interpolate(padded, rows, span, weights, taps, source, target, count, *memory, found)
     return found
 
 

@@ -134,8 +134,14 @@ class Tokenizer(TextTransform):
         """Return where the tokens start and end."""
         raise NotImplementedError(f"{type(self).__name__} must define spans")
 
+    def words(self, text: str) -> list[str]:
+        """Return the tokens of a text, of which there is always one."""
+        text = self.prepare(text)
+        return [text[start:end] for start, end in self.spans(text)] or [""]
+
     def compute(self, array: Array, lead: int) -> Any:
+        if not self.with_offsets:
+            return words_array(self.words(self.texts(array, 0)[0]))
         text = self.prepare(self.texts(array, 0)[0])
         spans = self.spans(text)
-        offsets = byte_offsets(text, spans) if self.with_offsets else spans
-        return token_columns([text[start:end] for start, end in spans], offsets, self.with_offsets)
+        return token_columns([text[start:end] for start, end in spans], byte_offsets(text, spans), True)

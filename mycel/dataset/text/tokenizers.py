@@ -31,6 +31,10 @@ class WhitespaceTokenizer(Tokenizer):
     def spans(self, text: str) -> list[Span]:
         return [word.span() for word in _WORDS.finditer(text)]
 
+    def words(self, text: str) -> list[str]:
+        some = "\x1c" in text or "\x1d" in text or "\x1e" in text or "\x1f" in text
+        return (_WORDS.findall(text) if some else text.split()) or [""]
+
 
 class UnicodeCharTokenizer(Tokenizer):
     """The characters of a text; with offsets, as for `WhitespaceTokenizer`.

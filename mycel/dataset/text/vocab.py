@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, check_words
-from mycel.dataset.transforms.base import numpy_type
+from mycel.dataset.text.chains import chain_of
+from mycel.dataset.transforms.base import Joined, numpy_type
 
 
 class Vocab:
@@ -272,6 +274,9 @@ class Lookup(TextTransform):
         self._unknown = None if unknown_token is None else self._numbers.get(unknown_token)
         if unknown_token is not None and self._unknown is None:
             raise RuntimeError(f"Lookup: unknown_token {unknown_token!r} is not in the vocabulary")
+
+    def chained(self, first: Any, following: Sequence[Any]) -> Joined | None:
+        return chain_of(first, self, following) if type(self) is Lookup else None
 
     def compute(self, array: Array, lead: int) -> Array:
         found = [self._numbers.get(word, self._unknown) for word in self.texts(array)]

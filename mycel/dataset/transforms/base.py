@@ -15,11 +15,25 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as types
-from mycel.dataset.blocks import Array, as_array, is_picture
+from mycel.dataset.blocks import Array, Column, as_array, is_picture
 from mycel.dataset.failure import InputValueError, input_refused
 from mycel.dataset.made_of import MadeOf
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class Joined:
+    """Operations of a `map` that follow one another and are computed at once."""
+
+    operations: list[Callable[..., Any]]
+
+    def apply(self, columns: Sequence[Column], count: int, keys: Keys | None) -> list[Column] | None:
+        """Return the columns that the operations make, or None where they are to be called.
+
+        * `columns`: the columns that the first receives, of `count` rows.
+        * `keys`: the keys of the rows, or None where nothing is random.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define apply")
 
 
 class Transform(MadeOf):
@@ -66,6 +80,13 @@ class Transform(MadeOf):
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         """Return whether `compute` with `lead` 1 is defined for rows of this shape and type."""
         return True
+
+    def chained(self, first: Any, following: Sequence[Any]) -> Joined | None:
+        """Return a `Joined` of `first`, this transform, and maybe some of those `following`.
+
+        None where they are not to be computed at once.
+        """
+        return None
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
         """Return the stacked results for a block of rows.

@@ -21,7 +21,7 @@ import numpy as np
 
 from mycel.dataset.blocks import Array, Column, column_rows
 from mycel.dataset.randomness import Stream, current_stream, operation_keys, using
-from mycel.dataset.transforms.base import Keys, Transform
+from mycel.dataset.transforms.base import Joined, Keys, Transform
 from mycel.dataset.transforms.generic import TypeCast
 from mycel.dataset.vision import color, composition, geometry, jpeg
 from mycel.dataset.vision.enums import Inter
@@ -135,7 +135,7 @@ _VALUES = (
 )
 
 
-class Chain:
+class Chain(Joined):
     """Operations that are computed at once, of a `map` in which they are the ones from `first` on.
 
     `operations` are decoding or not, what moves pixels, and what changes their values, in this
