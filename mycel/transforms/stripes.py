@@ -33,6 +33,7 @@ from mycel.prims.index import take
 from mycel.prims.index_bounds import may_be_outside
 from mycel.prims.quantisation import int_conv
 from mycel.prims.reduce import reduce_sum
+from mycel.prims.rescaled import rescaled_conv
 from mycel.prims.window import window_max, window_sum
 from mycel.transforms.rewrite import rewrite
 
@@ -294,7 +295,7 @@ def _is_image(node: Node) -> bool:
 
 
 def _reads_windows(node: Node) -> bool:
-    return node.prim in (conv, int_conv, window_sum, window_max)
+    return node.prim in (conv, int_conv, rescaled_conv, window_sum, window_max)
 
 
 def _window(node: Node) -> tuple[int, int, int, int]:

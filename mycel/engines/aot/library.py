@@ -111,13 +111,11 @@ def library_of(
         taken.add(word)
     module = write(plan, count, values, name)
     text = header(name, target, inputs, outputs, plan.arena_bytes, ALIGN, module.slot_bytes)
-    constant = sum(v.array.nbytes for v in values if not v.is_written)
-    constant += sum(array.nbytes for _, array in plan.lowered.constants.values())
     state = sum(v.array.nbytes for v in values if v.is_written)
     code = object_code(module, machine)
     first = sum(v.array.nbytes for v in values if v.is_written and v.array.any())
     account = account_of(plan, target)
-    memory = plan.arena_bytes, state, constant, first
+    memory = plan.arena_bytes, state, module.constant_bytes, first
     return Library(name, target, code, text, inputs, tuple(outputs), *memory, account, module.table_bytes)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from mycel.engines.aot.keeping import MOST, TRAILER, identity_of, keeping_text
 from mycel.engines.aot.plan import ALIGN, Plan
 from mycel.engines.aot.sharing import Shared, shared_kernels
-from mycel.engines.native.kernels.codegen import NAME, Kernel
+from mycel.engines.native.kernels.codegen import NAME, PLACE, Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest, Site
 from mycel.engines.native.lowering.steps import Copy, Nested, Step
 
@@ -40,7 +40,8 @@ class Module:
 
     `exports` are the names that are seen from outside. `slot_bytes` is what a state takes in a
     store, 0 where the library has no functions for one. `table_bytes` are those of the tables that
-    calls of shared functions have.
+    calls of shared functions have, `constant_bytes` those of constants, of which equal ones are
+    there once.
     """
 
     text: str = ""
@@ -48,6 +49,7 @@ class Module:
     exports: tuple[str, ...] = ()
     slot_bytes: int = 0
     table_bytes: int = 0
+    constant_bytes: int = 0
 
 
 class _Writer:
@@ -65,6 +67,7 @@ class _Writer:
         self.constants: dict[int, str] = {}
         self.sites: list[Site] = []
         self.rows: dict[str, str] = {}
+        self.known: dict[bytes, str] = {}
         self.table_bytes = 0
         self.count = 0
 
@@ -74,12 +77,16 @@ class _Writer:
 
     def data(self, name: str, array: np.ndarray, constant: bool) -> str:
         raw = np.ascontiguousarray(array).tobytes() or b"\0"
+        if constant and raw in self.known:
+            return self.known[raw]
         if not any(raw):
             content = "zeroinitializer"
         else:
             content = 'c"' + "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in raw) + '"'
         kind = "constant" if constant else "global"
         self.globals.append(f"@{name} = internal {kind} [{len(raw)} x i8] {content}, align {ALIGN}")
+        if constant:
+            self.known[raw] = f"@{name}"
         return f"@{name}"
 
     # Addresses.
@@ -174,7 +181,9 @@ class _Writer:
         self.body.append(f"  call void @{shared.name}(ptr {self.rows[text]}, {', '.join(given)})")
 
     def entry(self, kind: str, value: Any) -> int:
-        """Return a number of a row: a size, or where a buffer begins in the arena."""
+        """Return a number of a row: a size, or where a buffer or view begins in the arena."""
+        if kind == PLACE:
+            return self.plan.places[id(value.buffer)] + self.plan.offset(value)
         return self.plan.places[id(value)] if kind == "pointer" else int(self.plan.number(value))
 
     def row_of(self, shared: Shared) -> tuple[tuple[int, str], ...]:
@@ -187,7 +196,8 @@ class _Writer:
             words: list[tuple[str, Any]] = []
             words += [("int", kernel.extent) if k < 0 else kernel.words[k] for kernel in shared.kernels]
             kind = words[0][0]
-            places = {(v.place or ("arena",))[0] for _, v in words} if kind == "pointer" else set()
+            buffers = [v.buffer if kind == PLACE else v for _, v in words] if kind in ("pointer", PLACE) else []
+            places = {(b.place or ("arena",))[0] for b in buffers}
             if kind == "int" or places == {"arena"}:
                 numbers = [self.entry(*word) for word in words]
                 low, high = min(numbers), max(numbers)
@@ -229,7 +239,7 @@ class _Writer:
             )
             if k < 0:
                 extent = f"i64 {found}"
-            elif kernel.words[k][0] == "pointer":
+            elif kernel.words[k][0] in ("pointer", PLACE):
                 moved = self.fresh()
                 body.append(f"  {moved} = getelementptr i8, ptr %arena, i64 {found}")
                 mine[k] = f"ptr {moved}"
@@ -243,6 +253,8 @@ class _Writer:
         """Return what a kernel gets as a word, with its type."""
         if kind == "pointer":
             return f"ptr {self.address(value)}"
+        if kind == PLACE:
+            return f"ptr {self.address(value.buffer, self.plan.offset(value))}"
         if kind == "site":
             return f"ptr {self.site(value)}"
         if kind in ("status", "listen"):
@@ -350,6 +362,7 @@ class _Writer:
         text.append("}")
         named = {name: body.replace(f"@{NAME}(", f"@{name}(", 1) for body, name in self.kernels.items()}
         made = Module("\n".join(text), named, (self.name,), table_bytes=self.table_bytes)
+        made.constant_bytes = sum(len(raw) for raw in self.known)
         kept = [(place, v) for place, v in zip(self.places, self.values) if v.is_written and v.array.nbytes]
         total = sum(v.array.nbytes for _, v in kept)
         if kept and total < MOST and not plan.target.is_family("wasm"):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mycel.engines.aot.plan import Plan
-from mycel.engines.native.kernels.codegen import OBJECTS, Kernel
+from mycel.engines.native.kernels.codegen import OBJECTS, PLACE, Kernel
 
 __all__ = ["Shared", "shared_kernels"]
 
@@ -58,6 +58,6 @@ def _sizes(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
 def _shared(plan: Plan, group: Sequence[Kernel]) -> Shared:
     sizes = [[plan.number(v) if kind == "int" else 0 for kind, v in kernel.words] for kernel in group]
     differ = [k for k, values in enumerate(zip(*sizes)) if len(set(values)) > 1]
-    objects = [k for k, (kind, _) in enumerate(group[0].words) if kind in OBJECTS]
+    objects = [k for k, (kind, _) in enumerate(group[0].words) if kind in (*OBJECTS, PLACE)]
     extents = {plan.number(kernel.extent) for kernel in group}
     return Shared(tuple(sorted({*differ, *objects})), len(extents) > 1, tuple(group))

@@ -36,6 +36,8 @@ __all__ = ["Kernel", "generate", "grain"]
 
 NAME = "mycel_kernel"
 OBJECTS = ("pointer", "site")
+# The address of the first element of a view: in programs without a runtime only.
+PLACE = "place"
 
 
 @dataclass

@@ -20,7 +20,7 @@ from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_
 from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
 from mycel.engines.native.dense.byte_products import ByteForm, products_text
 from mycel.engines.native.dense.rescaling import HIGH, Rescaling, rescaling
-from mycel.engines.native.kernels.codegen import Kernel
+from mycel.engines.native.kernels.codegen import PLACE, Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View
@@ -83,12 +83,18 @@ def _add(
     `kernel` has no words for addresses yet: those of `x`, of the `constants`, of `scratch` memory
     where it needs some, and of the result.
     """
-    out = Buffer(D.int8, node.type.size, node.op)
-    kernel.words += [("pointer", b) for b in (x, *constants, scratch or out, out)]
-    steps.step(kernel, [x, *constants], [scratch, out] if scratch else [out], node)
-    _, channels, lines, columns = node.shape
+    images, channels, lines, columns = node.shape
     strides = (lines * columns * channels, 1, columns * channels, channels)
-    steps.bind(node, [View(out, tuple(node.shape), strides)])
+    view = View(Buffer(D.int8, node.type.size, node.op), tuple(node.shape), strides)
+    # Lines of one image are one behind the other inside of a concatenation of lines as well.
+    part = steps.part(node, strides)
+    if part is not None and images == 1 and tuple(part.strides[1:]) == strides[1:]:
+        view = part
+    out = view.buffer
+    kernel.words += [("pointer", b) for b in (x, *constants, scratch or out)]
+    kernel.words.append((PLACE, view))
+    steps.step(kernel, [x, *constants], [scratch, out] if scratch else [out], node)
+    steps.bind(node, [view])
 
 
 def _product_step(steps: StepBuilder, node: Node) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Optional
 
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES, Domain, is_fusible
 from mycel.engines.native.lowering.view_rules import (
@@ -270,10 +271,21 @@ class Fusion:
                 u.before |= unit.before
 
     def ordered(self) -> list[Unit]:
-        """Return the units in an order in which each comes after those that it needs."""
+        """Return the units in an order in which each comes after those that it needs.
+
+        A group that took in a later one may have to wait. For other processors, where values should
+        not wait with it, it comes as soon as it can.
+        """
         order: list[Unit] = []
         done = 0
         pending = list(self.units)
+        while pending and not target().threads:
+            unit = next((u for u in pending if u.before & ~done == 0), None)
+            if unit is None:
+                break
+            pending.remove(unit)
+            order.append(unit)
+            done |= 1 << unit.number
         while pending:
             rest = []
             for unit in pending:
