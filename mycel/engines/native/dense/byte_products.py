@@ -9,7 +9,8 @@ with the bias less the zero point times the weights, so bytes are multiplied as 
 
     vectors    Helium's VMLADAVA: sixteen products added to a sum
     pairs      SXTB16 makes of four bytes two pairs of 16 bits, SMLAD adds the products of a pair;
-               patches are kept as pairs, so only weights are taken apart for each tile
+               patches are kept as pairs, so only weights are taken apart for each tile, but for
+               the single patch of a dense layer, which would take more memory than it saves time
     plain      bytes one by one
 
 What is summed over has a fixed order in memory: runs of contiguous bytes of the image, one for each
@@ -87,6 +88,11 @@ class ByteForm:
         return self.machine == VECTORS and self.channels == 4
 
     @property
+    def direct(self) -> bool:
+        """Whether a patch of pairs is read where it lies, and taken apart for each tile."""
+        return self.machine == PAIRS and self.places == 1 and not self.gathers and self.whole
+
+    @property
     def fields(self) -> int:
         """The numbers of a channel in the table."""
         return (4 if self.way == "high" else 3) + (self.way == "high" and self.moves)
@@ -139,7 +145,7 @@ class _Products(ByteWriter):
     def patch_of(self, place: str, k: int) -> str:
         """Return the address of the patch of place number `k` of the tile."""
         form = self.form
-        if form.machine == PAIRS:
+        if form.machine == PAIRS and not form.direct:
             return self.code.at("i8", self.base["scratch"], str(8 * k))
         if form.gathers:
             return self.moved(self.base["scratch"], (str(k), self.padded_depth(16)))
@@ -148,7 +154,7 @@ class _Products(ByteWriter):
     def patch(self, place: str, k: str) -> None:
         """Write the patch of a place, which is number `k` of its tile, into scratch memory."""
         n, form = self.number, self.form
-        if form.machine != PAIRS:
+        if form.machine != PAIRS or form.direct:
             if form.gathers:
                 self.gather(place, self.moved(self.base["scratch"], (k, self.padded_depth(16))))
             return
@@ -264,8 +270,11 @@ class _Products(ByteWriter):
         c, form = self.code, self.form
         with c.loop("0", c.op("lshr i32", depth, "2")) as k:
             near = self.moved(weights, (k, str(4 * form.channels)))
-            at = [self.moved(p, (k, str(8 * form.places))) for p in patches]
-            values = [[c.load("i32", a, str(j)) for j in range(2)] for a in at]
+            if form.direct:
+                values = [list(self.pairs(c.load("i32", p, k, "i32", 1))) for p in patches]
+            else:
+                at = [self.moved(p, (k, str(8 * form.places))) for p in patches]
+                values = [[c.load("i32", a, str(j)) for j in range(2)] for a in at]
             for i in range(form.channels):
                 for j, factor in enumerate(self.pairs(c.load("i32", near, str(i)))):
                     for row, value in zip(sums, values):

@@ -154,7 +154,14 @@ def _product_step(steps: StepBuilder, node: Node) -> None:
     kernel = Kernel(products_text(form), words, -(-total // tall), work, f"tiles of {tall} x {wide} bytes")
     padded = -(-depth // 16) * 16
     scratch = Buffer(D.int8, tall * padded * (3 if machine == PAIRS else 1), "scratch")
-    _add(steps, node, kernel, x.buffer, [packed, table], None if machine != PAIRS and flat else scratch)
+    _add(
+        steps,
+        node,
+        kernel,
+        x.buffer,
+        [packed, table],
+        scratch if form.gathers or machine == PAIRS and not form.direct else None,
+    )
 
 
 def _ends(node: Node) -> dict[str, int]:
