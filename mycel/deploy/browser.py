@@ -54,8 +54,8 @@ def web(library: Library) -> WebModule:
     `model.run(...)` does so with copies. `model.state` is what the program keeps from call to call:
     its bytes can be saved and set. A model needs no other file and no network.
 
-    Raises Unsupported for libraries of other targets, and where the program calls functions that
-    WebAssembly does not have.
+    Raises Unsupported for libraries of other targets or with state that the caller keeps, and where
+    the program calls functions that WebAssembly does not have.
 
     >>> import mycel as ms
     >>> from mycel.deploy import build, web
@@ -66,6 +66,8 @@ def web(library: Library) -> WebModule:
     """
     if library.target != "wasm32":
         raise Unsupported(f"web: the library is for {library.target}; build it for wasm32")
+    if library.lends:
+        raise Unsupported(f"web: the caller keeps the state of {library.name}; build it with state='library'")
     places, room = [], 0
     for argument in (*library.inputs, *library.outputs):
         places.append(room)

@@ -19,7 +19,14 @@ from mycel.train.mindir import model_of
 __all__ = ["build"]
 
 
-def build(net: Any, *inputs: Any, target: str, name: str = "model", stripes: Optional[bool] = None) -> Library:
+def build(
+    net: Any,
+    *inputs: Any,
+    target: str,
+    name: str = "model",
+    stripes: Optional[bool] = None,
+    state: str = "library",
+) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
     `net` is the function or Cell, and `inputs` are tensors, whose types the library is made for.
@@ -28,6 +35,9 @@ def build(net: Any, *inputs: Any, target: str, name: str = "model", stripes: Opt
     program only reads are constants of the library. Those that it writes, as a training step does,
     and the state of the random generator, are kept in the library's own memory from call to call,
     and begin with the values of now.
+
+    With ``state="caller"`` what the program keeps is in memory that the caller gives as one more
+    argument, so that there can be several of it: `NAME_begin` fills it, and its bytes may be saved.
 
     With `stripes` the first operations on images are computed in stripes of rows where memory
     becomes less by that: the results are the same, the code is longer, and `library.account` says
@@ -45,15 +55,19 @@ def build(net: Any, *inputs: Any, target: str, name: str = "model", stripes: Opt
     """
     arguments.text("build", "target", target)
     arguments.text("build", "name", name)
+    arguments.one_of("build", "state", state, ("library", "caller"))
     if stripes is not None:
         arguments.flag("build", "stripes", stripes)
-    return of_model(model_of(net, inputs), _names(net), target, name, stripes)
+    return of_model(model_of(net, inputs), _names(net), target, name, stripes, state == "caller")
 
 
-def of_model(model: Model, known: list[str], target: str, name: str, stripes: Optional[bool] = None) -> Library:
+def of_model(
+    model: Model, known: list[str], target: str, name: str, stripes: Optional[bool] = None, lends: bool = False
+) -> Library:
     """Return the library of a staged network, the `model`.
 
-    `known` are names of its arguments; `target`, `name` and `stripes` are as for `build`.
+    `known` are names of its arguments; `target`, `name` and `stripes` are as for `build`, and with
+    `lends` the caller gives the memory of its state.
     """
     graph, count = model.graph, len(model.graph.inputs) - len(model.states)
     kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
@@ -62,7 +76,7 @@ def of_model(model: Model, known: list[str], target: str, name: str, stripes: Op
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
     written = {state for state, _ in model.writes}
     values = [Value(s.name, _value(s), k in written) for k, s in enumerate(model.states)]
-    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name, stripes)
+    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name, stripes, lends)
 
 
 def _outputs(form: Any) -> set[int]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from mycel.base.atomic_files import write_folder
+from mycel.base.errors import Unsupported
 from mycel.base.type_numbers import MINDSPORE
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
@@ -48,7 +49,7 @@ def cpp(library: Library, folder: str | os.PathLike[str]) -> None:
     `mycel_model.hpp` with `mindspore::Model`, `MSTensor`, `Context` and `Status`: `Build` takes
     `NAME_program()`, or the path of a shared library with `MYCEL_EXPORT_PROGRAM(NAME)` in one of
     its files; `GetInputs`, `Predict`, `MutableData` and `SetData`, which copies nothing, are
-    MindSpore Lite's. C++11 is enough.
+    MindSpore Lite's. C++11 is enough. Raises Unsupported where the caller keeps the state.
 
     >>> import os, tempfile
     >>> import mycel as ms
@@ -59,6 +60,8 @@ def cpp(library: Library, folder: str | os.PathLike[str]) -> None:
     ...     print(sorted(os.listdir(folder)))
     ['dense.h', 'dense.hpp', 'dense.o', 'mycel_model.hpp']
     """
+    if library.lends:
+        raise Unsupported(f"cpp: the caller keeps the state of {library.name}; build it with state='library'")
     library.write(folder)
     every = (*library.inputs, *library.outputs)
     text = _TEXT.format(

@@ -23,10 +23,16 @@ class Loaded:
         self.library = library
         names = [
             library.name,
+            *([f"{library.name}_begin"] if library.lends else []),
             *([f"{library.name}_save", f"{library.name}_load"] if "_save(" in library.header else []),
         ]
         address, *self.keeping = machine().link(library.object, names, {})
-        count = len(library.inputs) + len(library.outputs) + 1
+        count = len(library.inputs) + len(library.outputs) + 1 + library.lends
+        self.state: Any = None
+        if library.lends:
+            self.begin = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.keeping.pop(0))
+            self.state = _guarded(library.state_bytes)
+            self.begin(self.state[1])
         self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
 
     def __call__(self, *tensors: Any) -> Any:
@@ -35,6 +41,7 @@ class Loaded:
             assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
         before = [a.copy() for a in given]
         memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
+        memory += [self.state] if self.library.lends else []
         status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory])
         for block, start in memory:
             offset = start - block.ctypes.data

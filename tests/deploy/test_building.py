@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import CompileError, Unsupported
-from mycel.deploy import build, targets
+from mycel.deploy import build, cpp, targets, web
 from mycel.engines import buffers
 from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded
-from tests.deploy.networks import PROGRAMS, dense, images, training_step
+from tests.deploy.networks import PROGRAMS, LeNet, dense, images, training_step
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 HERE = "x86-64-v2"
@@ -140,3 +141,53 @@ def test_random_graphs(target: str, tmp_path: Path) -> None:
     # These sort, draw from several types of floats, and loop.
     for seed in (5, 10, 12):
         assert not random_graphs.check_seed(seed, target, run)
+
+
+def test_state_in_memory_of_the_caller() -> None:
+    x, y = images(4, 1, 28, 28), ms.Tensor([1, 2, 3, 0], ms.int32)
+    own, lent = (build(training_step(), x, y, target="x86-64", name="train", state=s) for s in ("library", "caller"))
+    assert lent.lends and not own.lends and own.state_bytes <= lent.state_bytes < own.state_bytes + 16 * 32
+    assert lent.initial_bytes == 0 and f"#define TRAIN_STATE_BYTES {lent.state_bytes}" in lent.header
+    assert "void *arena, void *state);" in lent.header and "train_save" not in lent.header
+    one, two, reference = Loaded(lent), Loaded(lent), Loaded(own)
+    losses = [float(reference(x, y)) for _ in range(3)]
+    assert [float(one(x, y)) for _ in range(3)] == losses
+    # Another state of the same library has not moved, and begins again where it is asked to.
+    assert [float(two(x, y)) for _ in range(2)] == losses[:2]
+    two.begin(two.state[1])
+    assert float(two(x, y)) == losses[0] and losses[2] < losses[0]
+    plain = build(nn.Dense(2, 2), ops.ones((1, 2)), target="x86-64", state="caller")
+    assert not plain.lends and "state" not in plain.header
+    with pytest.raises(ValueError, match="build: state must be"):
+        build(nn.Dense(2, 2), ops.ones((1, 2)), target="x86-64", state="mine")
+
+
+def test_parameters_that_are_not_trained_take_no_memory_and_no_code() -> None:
+    x, y = images(4, 1, 28, 28), ms.Tensor([1, 2, 3, 0], ms.int32)
+
+    def step_of(chosen: str) -> Any:
+        net = LeNet()
+        parameters = [p for p in net.trainable_params() if chosen in p.name]
+        update = nn.Momentum(parameters, 0.05, 0.9)
+        derive = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y), None, update.parameters)
+
+        def step(x: Any, y: Any) -> Any:
+            loss, gradients = derive(x, y)
+            update(gradients)
+            return loss
+
+        return build(step, x, y, target="cortex-m4", name="step")
+
+    whole, last, biases = step_of(""), step_of("fc3"), step_of("fc3.bias")
+    for less, more in ((last, whole), (biases, last)):
+        assert less.state_bytes < more.state_bytes / 10 and less.code_bytes < more.code_bytes
+    assert last.arena_bytes < whole.arena_bytes / 2 and biases.arena_bytes <= last.arena_bytes
+    assert last.account.products < whole.account.products / 2
+
+
+def test_headers_of_cpp_and_pages_have_the_state_in_the_library() -> None:
+    x, y = images(4, 1, 28, 28), ms.Tensor([1, 2, 3, 0], ms.int32)
+    made = build(training_step(), x, y, target="wasm32", state="caller")
+    for other in (lambda: web(made), lambda: cpp(made, "nowhere")):
+        with pytest.raises(Unsupported, match="build it with state='library'"):
+            other()

@@ -73,6 +73,14 @@ int {name}_load(const struct mycel_store *store);
 """
 
 
+_STATE = """
+/* What the program keeps from call to call lies in memory of the caller's, {guard}_STATE_BYTES bytes at a multiple of
+   {guard}_ARENA_ALIGN, which {name}_begin fills with the values to begin with. Its bytes may be saved and copied. */
+#define {guard}_STATE_BYTES {state}
+void {name}_begin(void *state);
+"""
+
+
 def header(
     name: str,
     target: str,
@@ -81,16 +89,18 @@ def header(
     arena: int,
     align: int,
     slot: int = 0,
+    state: int = 0,
 ) -> str:
     """Return the text of the header of a library.
 
     `name` is that of its function, `target` that of the machine, which the text says. The function
     takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`; its state takes `slot`
-    bytes of a store (0: it has none).
+    bytes of a store (0: it has none), and `state` bytes of memory that the caller gives (0: none).
     """
     guard = name.upper()
     parameters = [f"const {a.c_type} *{a.name}" for a in inputs]
     parameters += [f"{a.c_type} *{a.name}" for a in outputs] + ["void *arena"]
+    parameters += ["void *state"] if state else []
     lines = [f"/* {name} for {target}. */", f"#ifndef {guard}_H", f"#define {guard}_H", "", "#include <stdint.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += [f"#define {guard}_ARENA_BYTES {arena}", f"#define {guard}_ARENA_ALIGN {align}", ""]
@@ -101,5 +111,7 @@ def header(
     lines.append(f"int {name}({', '.join(parameters)});")
     if slot:
         lines.append(_STORE.format(name=name, guard=guard, slot=slot).rstrip())
+    if state:
+        lines.append(_STATE.format(name=name, guard=guard, state=state).rstrip())
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(lines)

@@ -28,9 +28,10 @@ class Library:
 
     `object` is the object file, `header` the text of its header. `arena_bytes` is the memory that a
     caller gives the function for the time of a call, `state_bytes` what it keeps in memory between
-    calls, `initial_bytes` the values of that which are not 0 to begin with and so take flash, and
-    `constant_bytes` the weights that may stay in read-only memory. `account` says by line of the
-    program what memory and arithmetic a call takes.
+    calls, which the caller gives where the library `lends` it, `initial_bytes` the values of that
+    which are not 0 to begin with and so take flash, and `constant_bytes` the weights that may stay
+    in read-only memory. `account` says by line of the program what memory and arithmetic a call
+    takes. `table_bytes` are a part of the code.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Library:
     initial_bytes: int
     account: Account
     table_bytes: int = 0
+    lends: bool = False
 
     @property
     def ram_bytes(self) -> int:
@@ -85,14 +87,16 @@ def library_of(
     target: str,
     name: str,
     stripes: Optional[bool] = None,
+    lends: bool = False,
 ) -> Library:
     """Return the library of a graph.
 
     The inputs of `graph` are arguments called `names`, and then `values`; `writes` maps outputs to
     the numbers of the values that they replace. `target` is the name of a machine, `name` that of
     the function. `stripes` says whether the first operations on images are computed in stripes
-    where the arena becomes smaller; None: on processors without memory for copies. Raises
-    Unsupported for what a library cannot have, ValueError for names that C does not take.
+    where the arena becomes smaller; None: on processors without memory for copies. With `lends`
+    what the program writes lies in memory that the caller gives. Raises Unsupported for what a
+    library cannot have, ValueError for names that C does not take.
     """
     for word in (name, *names):
         check_name(word)
@@ -109,14 +113,16 @@ def library_of(
             word += "_"
         outputs.append(Argument(word, kind))
         taken.add(word)
-    module = write(plan, count, values, name)
-    text = header(name, target, inputs, outputs, plan.arena_bytes, ALIGN, module.slot_bytes)
-    state = sum(v.array.nbytes for v in values if v.is_written)
+    module = write(plan, count, values, name, lends)
+    text = header(name, target, inputs, outputs, plan.arena_bytes, ALIGN, module.slot_bytes, module.state_bytes)
+    state = module.state_bytes or sum(v.array.nbytes for v in values if v.is_written)
     code = object_code(module, machine)
-    first = sum(v.array.nbytes for v in values if v.is_written and v.array.any())
+    first = 0 if module.state_bytes else sum(v.array.nbytes for v in values if v.is_written and v.array.any())
     account = account_of(plan, target)
     memory = plan.arena_bytes, state, module.constant_bytes, first
-    return Library(name, target, code, text, inputs, tuple(outputs), *memory, account, module.table_bytes)
+    return Library(
+        name, target, code, text, inputs, tuple(outputs), *memory, account, module.table_bytes, module.state_bytes > 0
+    )
 
 
 def _tensor(kind: Type) -> TensorType:

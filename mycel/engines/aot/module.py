@@ -41,7 +41,7 @@ class Module:
     `exports` are the names that are seen from outside. `slot_bytes` is what a state takes in a
     store, 0 where the library has no functions for one. `table_bytes` are those of the tables that
     calls of shared functions have, `constant_bytes` those of constants, of which equal ones are
-    there once.
+    there once, and `state_bytes` those of the memory for state that the caller gives.
     """
 
     text: str = ""
@@ -50,14 +50,15 @@ class Module:
     slot_bytes: int = 0
     table_bytes: int = 0
     constant_bytes: int = 0
+    state_bytes: int = 0
 
 
 class _Writer:
-    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str) -> None:
+    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool) -> None:
         """Begin the text of a function `name` for `plan`, whose inputs are `given` arguments and
-        then `values`.
+        then `values`; with `lent`, those that it writes lie in memory of the caller's.
         """
-        self.plan, self.given, self.values, self.name = plan, given, values, name
+        self.plan, self.given, self.values, self.name, self.lent = plan, given, values, name, lent
         self.globals: list[str] = []
         self.slots: list[str] = []
         self.body: list[str] = []
@@ -328,15 +329,41 @@ class _Writer:
             f"  br i1 {test}, label %{yes}, label %{no}",
         ]
 
+    def begin_state(self) -> list[str]:
+        """Place written values in memory of the caller's, and return the function that fills it."""
+        head, body, at = [], [], 0
+        self.places = []
+        for k, v in enumerate(self.values):
+            if not v.is_written:
+                self.places.append(self.data(f"{self.name}_{k}", v.array, True))
+                continue
+            self.places.append(f"%state{k}")
+            head.append(f"  %state{k} = getelementptr i8, ptr %state, i64 {at}")
+            size = v.array.nbytes
+            if v.array.any():
+                first = self.data(f"{self.name}_first_{k}", v.array, True)
+                body.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %state{k}, ptr {first}, i64 {size}, i1 false)")
+            elif size:
+                body.append(f"  call void @llvm.memset.p0.i64(ptr %state{k}, i8 0, i64 {size}, i1 false)")
+            at += -(-size // ALIGN) * ALIGN
+        self.slots, self.state_bytes = head, at
+        declared = ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
+        declared.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        start = f"define void @{self.name}_begin(ptr %state) nounwind {{"
+        return [*declared, start, "entry:", *head, *body, "  ret void", "}"]
+
     def module(self) -> Module:
         plan = self.plan
-        self.places = [self.data(f"{self.name}_{k}", v.array, not v.is_written) for k, v in enumerate(self.values)]
+        state = self.begin_state() if self.lent else []
+        if not self.lent:
+            self.places = [self.data(f"{self.name}_{k}", v.array, not v.is_written) for k, v in enumerate(self.values)]
         for k, (identity, (_, array)) in enumerate(plan.lowered.constants.items()):
             self.constants[identity] = self.data(f"{self.name}_constant_{k}", array, True)
         self.steps(plan.template.steps)
         outputs = [k for k in range(len(plan.outputs)) if k not in plan.template.aliases]
         parameters = [f"ptr noalias readonly %in{k}" for k in range(self.given)]
         parameters += [f"ptr noalias %out{k}" for k in outputs] + ["ptr noalias %arena"]
+        parameters += ["ptr noalias %state"] if self.lent else []
         text = [
             f"@{self.name}_status = internal global i64 0, align 8",
             *self.globals,
@@ -344,6 +371,7 @@ class _Writer:
             *[f"declare void @{n}(ptr, i64, i64)" for n in self.kernels.values()],
             f"define internal i1 @{self.name}_listen(ptr %status) {{\n  ret i1 false\n}}",
             *self.functions,
+            *state,
             f"define i32 @{self.name}({', '.join(parameters)}) nounwind {{",
             "entry:",
             *self.slots,
@@ -365,7 +393,10 @@ class _Writer:
         made.constant_bytes = sum(len(raw) for raw in self.known)
         kept = [(place, v) for place, v in zip(self.places, self.values) if v.is_written and v.array.nbytes]
         total = sum(v.array.nbytes for _, v in kept)
-        if kept and total < MOST and not plan.target.is_family("wasm"):
+        if self.lent:
+            made.state_bytes = self.state_bytes
+            made.exports += (f"{self.name}_begin",)
+        elif kept and total < MOST and not plan.target.is_family("wasm"):
             identity = identity_of(self.name, [f"{v.array.dtype}{v.array.shape}" for _, v in kept])
             made.text += keeping_text(self.name, [(place, v.array.nbytes) for place, v in kept], identity)
             made.exports += (f"{self.name}_save", f"{self.name}_load")
@@ -373,9 +404,10 @@ class _Writer:
         return made
 
 
-def write(plan: Plan, given: int, values: Sequence[Value], name: str) -> Module:
+def write(plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool = False) -> Module:
     """Return the text of a library whose function is `name`.
 
-    The inputs of `plan` are the `given` arguments and then `values`.
+    The inputs of `plan` are the `given` arguments and then `values`. With `lent` the values that
+    the program writes are in memory of the caller's, which a function fills with the first ones.
     """
-    return _Writer(plan, given, values, name).module()
+    return _Writer(plan, given, values, name, lent and any(v.is_written for v in values)).module()
