@@ -127,8 +127,7 @@ class MapNode(Node):
         self.python_multiprocessing = python_multiprocessing
         if offload is not None and not isinstance(offload, bool):
             raise TypeError(f"map: offload must be a bool, got {offload!r}")
-        if offload:
-            no_effect("map", "offload", True, "operations run on the CPU")
+        self.offload = offload
         self.operations = flatten(operations)
         present = input_dataset._columns()
         self.inputs = present[:1] if input_columns is None else names(input_columns, "map: input_columns")

@@ -140,8 +140,8 @@ def get_autotune_interval() -> int:
 
 
 def set_auto_offload(offload: bool) -> None:
-    """Accept MindSpore's switch for running operations of `map` on the device."""
-    _switch("set_auto_offload", "offload", offload, False, "operations run on the CPU")
+    """Set whether each `map` has `offload=True` that does not say anything else."""
+    _switch("set_auto_offload", "offload", offload, offload, "")
 
 
 def get_auto_offload() -> bool:

@@ -34,6 +34,7 @@ from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
 from mycel.compiled.repeat import Results, held
 from mycel.core.tensor import Tensor
+from mycel.dataset import offloading
 from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer
 from mycel.train._background import Later
@@ -314,13 +315,16 @@ class Model(ModelLayouts):
         self._train_network.set_train(True)
         if current().parameter_broadcast and get_group_size() > 1:
             broadcast_parameters(self._train_network.get_parameters())
-        train_epoch = self._train_epoch
+        read, network = dataset, self._train_network
+        if (parts := offloading.split(dataset)) is not None:
+            read, network = parts.dataset, parts.before(network)
+        train_epoch = functools.partial(self._train_epoch, network)
         if sink and getattr(dataset, "awaits_steps", False):
             logger.info("%s: steps run one by one, as the dataset waits for the end of each", function)
         elif sink:
-            train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))
+            train_epoch = functools.partial(self._sink_epoch, Runner(network._compiled()))
         count, rest = epoch - first_epoch, steps - first_step % steps
-        epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)
+        epochs = Epochs(read, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)
         with _closing(epochs, later), DeferredInterrupt() as interrupt, callback_list:
             callback_list.on_train_begin(context)
             try:
@@ -378,6 +382,7 @@ class Model(ModelLayouts):
 
     def _train_epoch(
         self,
+        network: Cell,
         epochs: Epochs,
         params: CallbackParameters,
         callback_list: CallbackList,
@@ -390,7 +395,7 @@ class Model(ModelLayouts):
             params["cur_step_num"] += 1
             callback_list.on_train_step_begin(context)
             params["step_running"] = True
-            params["net_outputs"] = called(self._train_network, batch)
+            params["net_outputs"] = called(network, batch)
             params["step_running"] = False
             callback_list.on_train_step_end(context)
             if context.get_stop_requested() or interrupt.requested:
