@@ -29,7 +29,7 @@ from mycel.dataset.arguments import check_count, is_hidden, names, positions
 from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run
-from mycel.dataset.scope import Scope
+from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
 
 _EPOCH_END = object()
@@ -247,6 +247,8 @@ class _Iterator:
         self._process = os.getpid()
         ahead = not config.get_debug_mode()
         self.scope = scope = Scope(ahead)
+        for begun in watching:
+            begun.append((self.dataset, scope))
         items = _epochs(self.dataset, scope, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
         if self._here or not ahead:
             self._rows = items

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.node import Node
-from mycel.dataset.scope import Counter
+from mycel.dataset.scope import Counter, Scope
 
 __all__ = ["NodeProfile", "PipelineProfile", "profile"]
 
@@ -112,9 +112,13 @@ def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) 
         raise TypeError(
             f"profile: expected a dataset or an iterator, got {pipeline!r} of type {type(pipeline).__name__}"
         )
-    scope = iterator.scope
-    if scope is None:
+    if iterator.scope is None:
         return PipelineProfile([], 0.0, 0.0)
+    return of_scope(iterator.dataset, iterator.scope)
+
+
+def of_scope(dataset: Node, scope: Scope) -> PipelineProfile:
+    """Return what the nodes of a dataset did for the iterator that a scope belongs to."""
     found: list[NodeProfile] = []
 
     def add(node: Node, depth: int) -> None:
@@ -128,5 +132,5 @@ def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) 
         for child in node.children:
             add(child, depth + 1)
 
-    add(iterator.dataset, 0)
+    add(dataset, 0)
     return PipelineProfile(found, scope.seconds, scope.asked)

@@ -18,6 +18,8 @@ import numpy as np
 from mycel.base import locks
 from mycel.dataset.blocks import Block
 
+# Lists that get the root and the scope of each iterator that begins, while a profile is made.
+watching: list[list[Any]] = []
 # The time that one piece of rows should take, in seconds.
 TARGET = 0.004
 

@@ -27,6 +27,8 @@ from mycel.compiled.jit import Jit
 from mycel.core import eager
 from mycel.core.recorded import Recorded
 from mycel.core.tensor import Tensor
+from mycel.dataset.profiling import PipelineProfile, of_scope
+from mycel.dataset.scope import watching
 from mycel.devices import runtime
 from mycel.engines.select import engine
 from mycel.engines.tracing import Trace, TracedProgram
@@ -84,6 +86,8 @@ class Recording:
     plans: dict[int, tuple[Any, int]] = field(default_factory=dict)
     marks: list[tuple[int, int, str]] = field(default_factory=list)
     allocator: dict[str, int] = field(default_factory=dict)
+    # The pipelines whose iterators began within the profile.
+    pipelines: list[PipelineProfile] = field(default_factory=list)
 
 
 class _Local(threading.local):
@@ -100,6 +104,7 @@ class Collector:
         self.recording = Recording()
         self.gradient_lines = gradient_lines
         self._undo: list[Callable[[], None]] = []
+        self._begun: list[Any] = []
         self._tracing = engine().tracing(before_run=self._before_run)
         self._runs: dict[int, list[tuple[int, str, str]]] = {}
         self._codes: dict[Any, bool] = {}
@@ -116,6 +121,7 @@ class Collector:
         if self.gradient_lines:
             self._replace(Recorded, "__init__", self._recorded)
         sinks.append(recording.spans)
+        watching.append(self._begun)
         recording.begin = time.monotonic_ns()
 
     def stop(self) -> Recording:
@@ -123,6 +129,9 @@ class Collector:
         recording.end = time.monotonic_ns()
         # By identity: two lists without spans are equal.
         sinks[:] = [s for s in sinks if s is not recording.spans]
+        watching[:] = [begun for begun in watching if begun is not self._begun]
+        recording.pipelines = [of_scope(dataset, scope) for dataset, scope in self._begun]
+        self._begun = []
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()

@@ -9,7 +9,7 @@ from pathlib import Path
 from mycel.base import atomic_files as whole
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
 from mycel.profiler.report import Place, Report
-from mycel.profiler.table import OUTRUN, amount, short, time_text
+from mycel.profiler.table import MOST_PIPELINES, OUTRUN, amount, short, time_text
 
 __all__ = ["page", "write"]
 
@@ -74,6 +74,7 @@ def page(report: Report) -> str:
             [(_share(p.share), _e(p.name), str(p.count), time_text(p.seconds)) for p in report.phases],
         ),
         *_memory(report),
+        *_pipelines(report),
         *_host(report),
         "</body></html>\n",
     ]
@@ -214,6 +215,26 @@ def _titled(text: str, whole: str) -> str:
 
 def _share(part: float) -> str:
     return f'<span class="bar" style="width:{80 * part:.1f}px"></span>{part:.1%}'
+
+
+def _pipelines(report: Report) -> Iterator[str]:
+    for number, pipeline in enumerate(report.pipelines[:MOST_PIPELINES]):
+        slowest = pipeline.bottleneck
+        told = f"{time_text(pipeline.seconds)}, in which the consumer waited {time_text(pipeline.asked)} for rows"
+        rows = [
+            (
+                _share(pipeline.share(node)),
+                "&nbsp;" * 3 * node.depth + _e(node.name) + (" (bottleneck)" if node is slowest else ""),
+                f"{node.kind} x{node.workers}",
+                time_text(node.busy),
+                time_text(node.waiting),
+                str(node.rows),
+                amount(node.size, "B"),
+            )
+            for node in pipeline.nodes
+        ]
+        yield _table(f"Pipeline {number + 1}", ("busy", "node", "work", "time#", "waiting#", "rows#", "bytes#"), rows)
+        yield f"<p>{_e(told)}</p>"
 
 
 def _section(title: str, told: str, picture: str) -> str:

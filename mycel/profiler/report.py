@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
+from mycel.dataset.profiling import PipelineProfile
 from mycel.engines.reports import Cost
 from mycel.engines.tracing import NESTING, Event, TracedStep
 from mycel.profiler.collect import Asked, Recording
@@ -132,6 +133,11 @@ class Report:
     def seconds(self) -> float:
         """The wall time of the profile."""
         return (self.recording.end - self.recording.begin) / 1e9
+
+    @property
+    def pipelines(self) -> list[PipelineProfile]:
+        """What the pipelines did whose iterators began within the profile, the busiest first."""
+        return sorted(self.recording.pipelines, key=lambda found: -sum(node.busy for node in found.nodes))
 
     @property
     def missed(self) -> int:

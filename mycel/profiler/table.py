@@ -17,6 +17,9 @@ OUTRUN = (
     "measure it anew with mycel.profiler.machine(again=True) or mycel profile --measure"
 )
 
+# Pipelines that a report shows.
+MOST_PIPELINES = 5
+
 
 def time_text(seconds: float) -> str:
     """Return a time with its unit.
@@ -95,6 +98,8 @@ def _width() -> int:
 
 
 def _parts(report: Report, rows: int) -> Iterator[Any]:
+    from rich.text import Text
+
     yield from _summary(report)
     yield _kernels(report, rows)
     yield _places("source lines", report.lines, short, rows)
@@ -106,6 +111,8 @@ def _parts(report: Report, rows: int) -> Iterator[Any]:
         0,
     )
     yield from _memory(report, rows)
+    for number, pipeline in enumerate(report.pipelines[:MOST_PIPELINES]):
+        yield Text(f"pipeline {number + 1}: {pipeline}", no_wrap=True)
     for s in report.segments:
         yield f"{s.function} ran {s.calls} times as {s.segments} compiled segments with Python in between:"
         yield from (f"  {b}" for b in s.breaks)

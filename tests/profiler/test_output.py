@@ -219,3 +219,24 @@ def test_labels_are_what_the_user_wrote() -> None:
             found.setdefault(label(node), set()).add(node.prim.name)
     assert {"add", "neg", "tanh", "index", "mul", "softmax"} <= set(found)
     assert found["add"] == {"add"} and found["tanh"] == {"tanh"} and found["index"] == {"slice"}
+
+
+def test_pipelines_are_shown(tmp_path: Path) -> None:
+    import mycel.dataset as ds
+
+    rows = ds.NumpySlicesDataset({"x": np.arange(6, dtype=np.float32)}, shuffle=False)
+    data = rows.map(lambda x: x + 1, "x", num_parallel_workers=2).batch(2)
+    before = iter(data)
+    next(before)
+    with ms.profile(machine=LIMITS) as p:
+        assert len(list(data)) == 3
+    next(before)
+    assert len(list(data)) == 3
+    found = p.report.pipelines
+    assert [[node.name for node in pipeline.nodes] for pipeline in found] == [["batch", "map", "NumpySlices"]]
+    assert [node.rows for node in found[0].nodes] == [3, 6, 6]
+    text = str(p)
+    assert "pipeline 1: " in text and "threads   x2" in text
+    p.html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "<h2>Pipeline 1</h2>" in page and "threads x2" in page
