@@ -69,6 +69,7 @@ fuzz: $(VENV)/.installed-dev
 # Training, compiling, reading, saving and forking over and over; fails where memory, descriptors, threads or the cache grow.
 soak: $(VENV)/.installed-dev
 	nice -n 10 $(BIN)/python -m tests.soak --minutes $(MINUTES)
+	nice -n 10 $(BIN)/python -m tests.soak.data --minutes $(MINUTES)
 
 # So many interrupts and so many kills of runs that go on from what they saved; each has to end as if nobody had disturbed it.
 KILLS ?= 1000
