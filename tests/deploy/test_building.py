@@ -15,6 +15,8 @@ from mycel import nn, ops
 from mycel.base.errors import CompileError, Unsupported
 from mycel.deploy import build, cpp, targets, web
 from mycel.engines import buffers
+from mycel.engines.aot.targets import named
+from mycel.engines.native.llvm.target import host
 from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import PROGRAMS, LeNet, dense, images, training_step
@@ -191,3 +193,14 @@ def test_headers_of_cpp_and_pages_have_the_state_in_the_library() -> None:
     for other in (lambda: web(made), lambda: cpp(made, "nowhere")):
         with pytest.raises(Unsupported, match="build it with state='library'"):
             other()
+
+
+def test_one_lane_of_bytes_is_written_alone() -> None:
+    values = np.arange(17, dtype=np.int32) - 8
+    x = ms.Tensor(values)
+    library = build(lambda x: (ops.relu(x).astype(ms.int8), x + 1), x, target="x86-64-v4")
+    if not named("x86-64-v4").feature_set <= host().feature_set:
+        pytest.skip("this processor has no vectors of 64 bytes")
+    small, large = Loaded(library)(x)
+    np.testing.assert_array_equal(small, np.maximum(values, 0))
+    np.testing.assert_array_equal(large, values + 1)

@@ -283,6 +283,35 @@ class MemoryWriter(KernelWriter):
                 value = emit.operation(e, COMBINES[s.mode], wide, dtype, [before, value], [dtype, dtype])
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
+    def store_masked(self, vector: str, value: str, pointer: str, size: int, mask: str, left: str) -> None:
+        """Write the lanes of a vector that a mask has.
+
+        * `vector`: the LLVM type of `value`; `pointer`, `size`: where it goes, and the bytes of an
+          element.
+        * `mask`: the lanes; `left`: how many these are, an i32, "" where nothing is known.
+
+        A single lane of bytes or halves is written by itself: where LLVM 22.1 sees that a mask has
+        one lane, it writes 32 bits of a vector that is truncated.
+        """
+        e = self.e
+        count, element = vector[1:-1].split(" x ")
+        name, bits = f"llvm.masked.store.{suffix(vector)}.p0", f"<{count} x i1>"
+        e.declares.add(f"declare void @{name}({vector}, ptr, i32, {bits})")
+        call = f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {bits} {mask})"
+        if size >= 4 or not left:
+            e.do(call)
+            return
+        one, more, after = (self.fresh(n) for n in ("one", "more", "written"))
+        e.do(f"br i1 {e.put(f'icmp eq i32 {left}, 1')}, label %{one}, label %{more}")
+        e.label(one)
+        first = e.put(f"extractelement {vector} {value}, i32 0")
+        e.do(f"store {element} {first}, ptr {pointer}, align {size}")
+        e.do(f"br label %{after}")
+        e.label(more)
+        e.do(call)
+        e.do(f"br label %{after}")
+        e.label(after)
+
     def store_one(self, access: Access, value: str, copy: int, wide: bool, known: int = ANY) -> None:
         """Write `value` at `access`, as a vector where `wide`.
 
@@ -328,9 +357,7 @@ class MemoryWriter(KernelWriter):
             if mask is None:
                 e.do(f"store {vector} {value}, ptr {pointer}, align {size}")
                 return
-            name = f"llvm.masked.store.{suffix(vector)}.p0"
-            e.declares.add(f"declare void @{name}({vector}, ptr, i32, {e.vector('i1')})")
-            e.do(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {e.vector('i1')} {mask})")
+            self.store_masked(vector, value, pointer, size, mask, self.left if mask == self.mask else "")
             return
         if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
             pointer = self.address(access, copy)
