@@ -13,12 +13,14 @@ from mycel import hal as hal
 from mycel import log as log
 from mycel import mindrecord as mindrecord
 from mycel import mint as mint
+from mycel import models as models
 from mycel import numpy as numpy
 from mycel import parallel as parallel
 from mycel import profiler as profiler
 from mycel import rewrite as rewrite
 from mycel import runtime as runtime
 from mycel import scipy as scipy
+from mycel import search as search
 from mycel import te as te
 from mycel import train as train
 from mycel.base.dtype import dtype_to_nptype as dtype_to_nptype

@@ -1,6 +1,7 @@
 """Measure the bundled tables of costs by device anew.
 
     python tools/device_tables.py [--devices cortex-m4 cortex-m55]
+    python tools/device_tables.py --report      only what tables say of the networks of the library
 
 Each operator is built for the device and run in qemu-system-arm, which counts instructions; `make
 device` installs it. Whoever changes the code of libraries for these devices runs this, and
@@ -13,18 +14,38 @@ import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from mycel.deploy.boards import missing_tools
-from mycel.search.operators import KINDS
+from mycel.models import entries
+from mycel.search.operators import KINDS, operators_of
 from mycel.search.table import Table
-from mycel.search.tables import DEVICES, FOLDER, operators_to_measure
+from mycel.search.tables import DEVICES, FOLDER, operators_to_measure, table_of
+
+
+def report(device: str, table: Table) -> None:
+    """Print what a table says of the networks of the library, beside what was counted of them."""
+    off = []
+    for entry in entries():
+        found = table.predict(operators_of(entry.network(), entry.architecture.shape))
+        counted = entry.costs[device].instructions
+        off.append(found.instructions / counted - 1)
+        print(f"{device} {entry.name:<18} {found.instructions:>11,} of {counted:>11,}: {off[-1]:+.1%}", end="")
+        print(f", expected {found.error:.1%}, {found.measured:.0%} measured")
+    print(f"{device}: root mean square {np.sqrt(np.mean(np.square(off))):.1%} over {len(off)} networks")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", nargs="+", choices=DEVICES, default=list(DEVICES))
+    parser.add_argument("--report", action="store_true", help="measure nothing; compare with the library of networks")
     options = parser.parse_args()
+    if options.report:
+        for device in options.devices:
+            report(device, table_of(device))
+        return 0
     if missing_tools():
         print(f"{missing_tools()} is not installed; make device installs it", file=sys.stderr)
         return 2
@@ -36,6 +57,7 @@ def main() -> int:
         table.save(FOLDER / f"{device}.json")
         for kind in KINDS:
             print(f"{device} {kind}: interpolated with an error of {table.error(kind):.1%}")
+        report(device, table)
     return 0
 
 

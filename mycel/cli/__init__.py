@@ -1,5 +1,5 @@
-"""The command line: `mycel train`, `run`, `launch`, `build`, `convert`, `profile`,
-`info`, `cache` and `dataset-cache`.
+"""The command line: `mycel train`, `run`, `launch`, `build`, `models`, `convert`,
+`profile`, `info`, `cache` and `dataset-cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
 including a full disk (the error is one line), 130 after Ctrl-C.
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
 
-    from mycel.cli import build, convert, dataset_cache, launch
+    from mycel.cli import build, convert, dataset_cache, launch, models
 
     launch.add_options(
         commands.add_parser(
@@ -96,6 +96,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_options(library)
     library.set_defaults(command=build.command)
+
+    chosen = commands.add_parser(
+        "models", help="networks for microcontrollers, by what they cost: mycel models digits --ram 32K --flash 64K"
+    )
+    models.add_options(chosen)
+    chosen.set_defaults(command=models.command)
 
     other = commands.add_parser("convert", help="write a network in another format: mycel convert net.onnx net.mindir")
     convert.add_options(other)

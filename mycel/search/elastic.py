@@ -271,11 +271,16 @@ class ElasticNetwork(nn.Cell):
                 _set(cell.depthwise.pick, np.eye(len(self.kernels), dtype=np.float32)[self.kernels.index(block.kernel)])
 
     def resized(self, x: Any) -> Array:
-        """Return inputs [N, channels, height, width] in the active resolution, as NumPy's."""
+        """Return inputs [N, channels, height, width] in the active resolution, as NumPy's.
+
+        They are resized bilinearly. Raises ValueError for those of another shape.
+        """
         _, height, width = self.architecture(self.point).shape
         values = np.asarray(getattr(x, "asnumpy", lambda: x)())
-        if values.shape[2:] == (height, width):
+        if values.ndim == 4 and values.shape[1:] == (self.shape[0], height, width):
             return values
+        if values.ndim != 4 or values.shape[1:] != self.shape:
+            raise ValueError(f"ElasticNetwork: inputs must have the shape [N, {self.shape}], not {values.shape}")
         small: Array = ops.interpolate(Tensor(values), size=(height, width), mode="bilinear").asnumpy()
         return small
 

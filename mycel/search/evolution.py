@@ -125,7 +125,8 @@ def search(
     * `path`: a file that has the state after each generation, from which an interrupted search goes
       on; None for no file.
 
-    Raises NothingFits where no point that was seen fits, ValueError for a file of another search.
+    Raises NothingFits where no point that was seen fits, ValueError for a file of another search
+    and for scores that are not finite, and what `score`, `measure` and `predict` raise.
     """
     arguments.integer("search", "population", population, at_least=2)
     arguments.integer("search", "generations", generations, at_least=0)
@@ -247,7 +248,10 @@ class _Run:
             else:
                 nearest.append((self.limits.excess(self.figures(key)), key))
         for key in drawn:
-            self.scores[key] = float(self.score(dict(self.points[key])))
+            scored = float(self.score(dict(self.points[key])))
+            if not np.isfinite(scored):
+                raise ValueError(f"search: score must give finite numbers, and gave {scored} for {key}")
+            self.scores[key] = scored
         if not self.scores:
             # Nothing fits yet: what is nearest to the limits has children.
             self.parents = [key for _, key in sorted(set(nearest))[: self.population]]

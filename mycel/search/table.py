@@ -140,6 +140,8 @@ class Table:
         Instructions and their error are those of `predict`. RAM and flash are least amounts, by
         which nothing is refused wrongly: the largest tensor, and all weights.
         """
+        if not operators:
+            raise ValueError("Table: there must be at least one operator")
         found = self.predict(operators)
         return {
             "instructions": float(found.instructions),

@@ -149,5 +149,7 @@ def test_rows_that_do_not_belong_together_are_refused() -> None:
         train_elastic(net, x, y[:3])
     with pytest.raises(ValueError, match="at least one batch"):
         train_elastic(net, x, y, batch=64)
+    with pytest.raises(ValueError, match="inputs must have the shape"):
+        net.resized(x[:, :, :7])
     with pytest.raises(ValueError, match="'stem' must be one of"):
         net.choose({**net.point, "stem": 5})

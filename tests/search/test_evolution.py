@@ -125,3 +125,8 @@ def test_arguments_that_are_none() -> None:
         search(SPACE, score, cost, predict=lambda point: {"ram": 1})
     with pytest.raises((ValueError, TypeError), match="ram must be"):
         Limits(ram=-1)
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="score must give finite numbers, and gave nan"):
+        search(SPACE, lambda point: float("nan"), cost, population=4, generations=1)

@@ -1,0 +1,15 @@
+"""Networks for microcontrollers, by task and by what they cost on a device as measured."""
+
+from mycel.models.library import Entry, NoModel, choose, entries
+from mycel.models.tasks import TASKS, Data, Task
+
+__all__ = ["Data", "Entry", "NoModel", "Task", "choose", "entries", "tasks"]
+
+
+def tasks() -> list[Task]:
+    """Return the tasks that the library has networks for.
+
+    >>> [task.name for task in tasks()]
+    ['digits', 'keywords', 'textures', 'vibration', 'gestures']
+    """
+    return list(TASKS.values())
