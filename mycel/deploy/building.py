@@ -15,6 +15,8 @@ from mycel.engines.aot.module import Value
 from mycel.ir.graph import Graph
 from mycel.train.graph_file import Model, State
 from mycel.train.mindir import model_of
+from mycel.transforms.quantise.folding import fold_normalisations
+from mycel.transforms.quantise.freezing import frozen
 
 __all__ = ["build"]
 
@@ -75,8 +77,15 @@ def of_model(
     graph = Graph(graph.inputs, [graph.outputs[k] for k in kept], graph.name)
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
     written = {state for state, _ in model.writes}
-    values = [Value(s.name, _value(s), k in written) for k, s in enumerate(model.states)]
-    return library_of(graph, names, values, {place[o]: s for s, o in model.writes}, target, name, stripes, lends)
+    states = model.states
+    # What is only read is known: weights are packed, and what depends on them alone is computed.
+    known_values = {graph.inputs[count + k]: _value(s) for k, s in enumerate(states) if k not in written}
+    graph = fold_normalisations(frozen(graph, known_values))
+    values = [Value(s.name, _value(s), True) for k, s in enumerate(states) if k in written]
+    places = {s: k for k, s in enumerate(sorted(written))}
+    return library_of(
+        graph, names, values, {place[o]: places[s] for s, o in model.writes}, target, name, stripes, lends
+    )
 
 
 def _outputs(form: Any) -> set[int]:

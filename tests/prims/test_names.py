@@ -30,7 +30,8 @@ RULE_FILES = (
     "train/mindspore_export.py",
     "train/onnx_export.py",
 )
-OTHERS = {"round_16", "round_sum_16"}  # what the native engine's expressions have beside the primitives
+# What the native engine's expressions have beside the primitives.
+OTHERS = {"round_16", "round_sum_16", "rescale_high", "rescale_whole"}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

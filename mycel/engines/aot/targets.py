@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from mycel.base.errors import Unsupported
-from mycel.engines.native.llvm.target import LEVELS, Target
+from mycel.engines.native.llvm.target import LEVELS, Target, host
 
 __all__ = ["named", "names"]
 
 # Vectors of eight bytes are two numbers in registers of one, for what is written in vectors alone.
 PAIR = 8
+# The processor that this runs on.
+HOST = "host"
 _LINUX, _BARE = "unknown-linux-gnu", "unknown-none-gnueabi"
 
 
-def _x86(level: str, width: int, system: str = _LINUX) -> Target:
+def _x86(level: str, width: int, system: str = _LINUX, more: str = "") -> Target:
+    """Return a level of x86-64 with vectors of `width` bytes, and with `more` features."""
     names = list(LEVELS)
-    features = frozenset(" ".join(LEVELS[n] for n in names[: names.index(level) + 1]).split())
-    return Target(f"x86_64-{system}", level, "", features, width, threads=False)
+    features = frozenset([*" ".join(LEVELS[n] for n in names[: names.index(level) + 1]).split(), *more.split()])
+    added = ",".join(f"+{f}" for f in more.split())
+    return Target(f"x86_64-{system}", level, added, features, width, threads=False)
 
 
 def _other(
@@ -41,7 +46,11 @@ _TARGETS: dict[str, Target] = {
     "x86-64-v2": _x86("x86-64-v2", 16),
     "x86-64-v3": _x86("x86-64-v3", 32),
     "x86-64-v4": _x86("x86-64-v4", 64),
+    # With products of bytes: Alder Lake and later, Ice Lake and Zen 4 and later.
+    "x86-64-v3-vnni": _x86("x86-64-v3", 32, more="avxvnni"),
+    "x86-64-v4-vnni": _x86("x86-64-v4", 64, more="avx512vnni"),
     "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16),
+    "aarch64-dot": _other(f"aarch64-{_LINUX}", "cortex-a76", "+neon,+dotprod", 16),
     "android-arm64": _other("aarch64-linux-android24", "cortex-a53", "+neon", 16),
     "ios-arm64": _other("arm64-apple-ios14", "apple-a12", "+neon", 16),
     "macos-arm64": _other("arm64-apple-macosx11", "apple-m1", "+neon", 16),
@@ -66,7 +75,7 @@ _TARGETS: dict[str, Target] = {
 
 def names() -> list[str]:
     """Return the names of all targets."""
-    return list(_TARGETS)
+    return [*_TARGETS, HOST]
 
 
 def named(name: str) -> Target:
@@ -77,8 +86,8 @@ def named(name: str) -> Target:
     >>> named("cortex-m4").triple
     'thumbv7em-unknown-none-gnueabihf'
     """
-    if name not in _TARGETS:
-        raise Unsupported(f"build: there is no target {name!r}; there are {', '.join(_TARGETS)}")
+    if name not in names():
+        raise Unsupported(f"build: there is no target {name!r}; there are {', '.join(names())}")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return _TARGETS[name]
+    return replace(host(), threads=False) if name == HOST else _TARGETS[name]

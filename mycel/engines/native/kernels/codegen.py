@@ -32,7 +32,7 @@ from mycel.engines.native.math import library as vector_math
 from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.loops.counting import Count
 
-__all__ = ["Kernel", "generate", "grain"]
+__all__ = ["Kernel", "NestWriter", "generate", "grain"]
 
 NAME = "mycel_kernel"
 OBJECTS = ("pointer", "site")
@@ -66,10 +66,10 @@ def generate(nest: Nest) -> Kernel:
     """
     key, buffers = digest_of(nest, target().identity)
     if key is None:
-        return _Generator(nest).run()
+        return NestWriter(nest).run()
     found = _written.get(key)
     if found is None:
-        made = _Generator(nest).run()
+        made = NestWriter(nest).run()
         numbers = {id(b): k for k, b in enumerate(buffers)}
         words = [(kind, numbers[id(value)] if kind in OBJECTS else value) for kind, value in made.words]
         made.text = _texts.setdefault(made.text, made.text)
@@ -85,30 +85,12 @@ _written = Remembered[bytes, Kernel]("kernels", MANY)
 _texts: dict[str, str] = {}
 
 
-class _Generator(GuardedWriter):
+class NestWriter(GuardedWriter):
     """A writer of a kernel's loops, from the range that threads divide to the statements."""
 
     def run(self) -> Kernel:
         nest, e = self.nest, self.e
-        for r in nest.reduces:
-            self.analyse(r.value)
-            self.analyse(r.result)
-            if r.valid is not None:
-                self.analyse(r.valid)
-        for s in nest.stores:
-            self.analyse(s.value)
-            self.enter_access(s.target)
-        self.extents = {
-            k: (loop.extent if loop.unroll else self.word("int", loop.extent)) for k, loop in enumerate(nest.loops)
-        }
-        for i, access in enumerate(self.accesses):
-            for loop, value in access.offset.terms:
-                if not (loop == self.vector_loop and is_one(value)):
-                    self.strides[i, loop] = self.word("int", value)
-            if not is_zero(access.offset.const):
-                self.offsets[0][i] = self.word("int", access.offset.const)
-            self.pointer(access.buffer)
-        self.load_constants()
+        self.enter_nest()
         self.most_copies = self.choose_copies()
         for r in nest.reduces:
             self.declare_accumulators(r)
@@ -144,6 +126,29 @@ class _Generator(GuardedWriter):
         if not self.rows:
             work = column_work(nest, extent, work)
         return Kernel(self.text(), self.words, extent, work, describe(nest, self.lanes, self.most_copies, extent))
+
+    def enter_nest(self) -> None:
+        """Find what there is to know of the nest, and load its words."""
+        nest = self.nest
+        for r in nest.reduces:
+            self.analyse(r.value)
+            self.analyse(r.result)
+            if r.valid is not None:
+                self.analyse(r.valid)
+        for s in nest.stores:
+            self.analyse(s.value)
+            self.enter_access(s.target)
+        self.extents = {
+            k: (loop.extent if loop.unroll else self.word("int", loop.extent)) for k, loop in enumerate(nest.loops)
+        }
+        for i, access in enumerate(self.accesses):
+            for loop, value in access.offset.terms:
+                if not (loop == self.vector_loop and is_one(value)):
+                    self.strides[i, loop] = self.word("int", value)
+            if not is_zero(access.offset.const):
+                self.offsets[0][i] = self.word("int", access.offset.const)
+            self.pointer(access.buffer)
+        self.load_constants()
 
     def text(self) -> str:
         e = self.e

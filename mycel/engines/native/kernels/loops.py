@@ -15,7 +15,7 @@ from mycel.engines.native.kernels.schedule import better_lanes, is_transposed, t
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import DimLike, is_one, same
 
-__all__ = ["arrange"]
+__all__ = ["arrange", "merges", "positions_of", "rewritten"]
 
 SHORT = 8
 
@@ -36,7 +36,7 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
         vector = free[-1]
         if parallel and hint(nest.loops[vector].extent) < SHORT <= hint(nest.loops[parallel[-1]].extent):
             vector = None
-    positions = list(_positions(nest))
+    positions = list(positions_of(nest))
     if vector is None and parallel:
         extents = [nest.loops[k].extent for k in parallel]
         if len(parallel) > 1 and better_lanes(extents, [p.coefficient(parallel[-2]) for p in positions]):
@@ -54,7 +54,7 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
                 last is not None
                 and not loop.unroll
                 and not nest.loops[last].unroll
-                and _as_one(positions, last, k, loop.extent)
+                and merges(positions, last, k, loop.extent)
             ):
                 merged = loops[mapping[last]]
                 loops[mapping[last]] = Loop(merged.extent * loop.extent, merged.kind)
@@ -137,11 +137,11 @@ def _carrying(nest: Nest) -> str:
     return "rs" if any(r.scan for r in nest.reduces) else "r"
 
 
-def _as_one(positions: Sequence[Affine], outer: int, inner: int, extent: DimLike) -> bool:
+def merges(positions: Sequence[Affine], outer: int, inner: int, extent: DimLike) -> bool:
     return all(same(p.coefficient(outer), p.coefficient(inner) * extent) for p in positions)
 
 
-def _positions(nest: Nest) -> Iterator[Affine]:
+def positions_of(nest: Nest) -> Iterator[Affine]:
     seen: set[int] = set()
     stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
     for r in nest.reduces:

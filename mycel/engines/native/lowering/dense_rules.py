@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mycel.base import dtype as D
 from mycel.engines.native.llvm.target import host, target
-from mycel.engines.native.lowering.dot_rules import is_dot
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
@@ -21,8 +20,6 @@ def has_library() -> bool:
 
 def is_dense(node: Node) -> bool:
     """Return whether a node goes to the dense library, or is a product of our own tiles."""
-    if is_dot(node):
-        return True
     if node.op not in DENSE or (node.op == "matmul" and _is_vector_product(node)):
         return False
     if not node.type.size or not all(i.type.size for i in node.inputs):

@@ -16,8 +16,6 @@ from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
 from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips_positions, spread
-from mycel.engines.native.lowering.dot_rules import is_dot
-from mycel.engines.native.lowering.dot_steps import dot_step
 from mycel.engines.native.lowering.pieces_convolutions import pieces_convolution
 from mycel.engines.native.lowering.pieces_steps import pieces_step
 from mycel.engines.native.lowering.product_steps import product_step
@@ -35,9 +33,6 @@ __all__ = ["dense_step"]
 def dense_step(steps: StepBuilder, node: Node) -> None:
     """Add the step that computes a product or a convolution."""
     prim = node.prim
-    if is_dot(node):
-        dot_step(steps, node)
-        return
     if prim is matmul and (product_step(steps, node) or pieces_step(steps, node)):
         return
     inputs = [_readable(steps, i) for i in node.inputs]

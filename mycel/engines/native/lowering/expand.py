@@ -10,6 +10,7 @@ from mycel.engines.native.lowering.byte_rules import has_byte_kernel
 from mycel.engines.native.lowering.convolution_rules import has_conv_nest
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
+from mycel.engines.native.lowering.rescaling import is_rescaled
 from mycel.engines.native.lowering.step_rules import STEP_RULES
 from mycel.engines.native.lowering.view_rules import VIEWS
 from mycel.engines.native.lowering.widening import is_native, widened
@@ -51,6 +52,7 @@ def is_claimed(node: Node) -> bool:
         or name in GROUP_RULES
         or name in STEP_RULES
         or emit.is_supported(name)
+        or is_rescaled(node)
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from mycel.engines.native.llvm.target import target
+from mycel.engines.native.lowering.channel_rules import is_channelled
 from mycel.engines.native.lowering.dense_rules import is_dense
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES, Domain, is_fusible
 from mycel.engines.native.lowering.view_rules import (
@@ -134,6 +135,9 @@ class Fusion:
 
     def _join_reducing(self, node: Node, domain: Domain) -> None:
         """Put a node that reduces over `domain` into a group with the same positions."""
+        if is_channelled(node):
+            self._add(self._new_group(domain), node, domain.row_position())
+            return
         # Slices of one value are read apart, and may be needed at different times.
         source = node.inputs[0]
         source = source if source.prim is SLICE else root_of(source)

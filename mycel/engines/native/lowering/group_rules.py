@@ -19,6 +19,7 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.nest import ZERO, Access, Affine, Builder, Expr, Guard, Loop, Reduce, affine
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.convolution_rules import conv_axes, conv_positions, conv_shape, may_exceed
+from mycel.engines.native.lowering.rescaling import is_rescaled
 from mycel.engines.native.lowering.view_rules import Position, root_of
 from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Node
@@ -311,4 +312,5 @@ def is_fusible(node: Node) -> bool:
         or emit.is_supported(node.op)
         or emit.is_cast(node)
         or node.op == "checked"
+        or is_rescaled(node)
     )

@@ -11,9 +11,12 @@ from mycel.engines.native.kernels.nest import Affine, Buffer, Builder, Expr, Nes
 from mycel.engines.native.kernels.rounding import rounded
 from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
 from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.channel_rules import is_channelled
+from mycel.engines.native.lowering.channel_steps import ChannelDomain, channel_step
 from mycel.engines.native.lowering.fusion import Fusion, Unit
 from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES, Domain
 from mycel.engines.native.lowering.relayout import along_lanes
+from mycel.engines.native.lowering.rescaling import is_rescaled, rescaled, settled
 from mycel.engines.native.lowering.view_rules import (
     NUMBERS,
     Position,
@@ -41,7 +44,8 @@ def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -
 
     `fusion` says which values are stored, and `steps` gets the kernel.
     """
-    group = _Group(fusion, steps, unit, domain)
+    channels = ChannelDomain.of(domain) if domain.node is not None and is_channelled(domain.node) else None
+    group = _Group(fusion, steps, unit, channels or domain)
     stores = []
     targets: dict[Node, View] = {}
     for node, position in unit.members.items():
@@ -53,7 +57,12 @@ def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -
         stores.append(Store(target.access(position), group.member(node), full or not domain.axes))
     if not stores:
         return
-    nest = Nest(domain.loops(), [], stores, next(iter(unit.members)).op)
+    name = next(iter(unit.members)).op
+    if channels is not None:
+        channel_step(steps, channels, stores, tuple(unit.members), name)
+        steps.views.update(targets)
+        return
+    nest = Nest(domain.loops(), [], stores, name)
     nest.reduces = _reachable_reduces(nest)
     steps.kernel(nest, group.like, next(reversed(unit.members)), tuple(unit.members))
     steps.views.update(targets)
@@ -84,6 +93,8 @@ class _Group:
 
     def reference_strides(self) -> tuple[int, ...]:
         """Return the strides, by loop, of the largest value that the group reads."""
+        if isinstance(self.domain, ChannelDomain):
+            return self.domain.like()
         if self.domain.kind in IMAGES:
             return self.image_strides()
         best: Optional[tuple[int, ...]] = None
@@ -173,7 +184,7 @@ class _Group:
             key = (node, position)
             if key not in self.memo:
                 args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
-                self.memo[key] = rounded(self.builder, node, self.builder.op(node.op, node.dtype, *args))
+                self.memo[key] = rounded(self.builder, node, self.applied(node, position, args))
             return self.memo[key]
         view = self.steps.view(node)
         if self.domain.axes:
@@ -195,7 +206,16 @@ class _Group:
         if node.prim is checked:
             site = self.steps.site(node, node.inputs[0], node.params["axis"], node.params["size"])
             return args[0] if site is None else self.builder.check(args[0], site)
-        return self.builder.op(name, node.dtype, *args)
+        return self.applied(node, position, args)
+
+    def applied(self, node: Node, position: Position, args: list[Expr]) -> Expr:
+        """Return an element-wise operation on the expressions `args` at a position."""
+        if not is_rescaled(node):
+            return self.builder.op(node.op, node.dtype, *args)
+        shift = settled(node)
+        if shift is not node.inputs[2]:
+            args[2] = self.at(shift, broadcast_position(shift, position))
+        return rescaled(self.builder, node, *args)
 
 
 def _new_value(node: Node, position: Position, like: Sequence[int]) -> View:
