@@ -60,6 +60,7 @@ device: $(VENV)/.installed-dev
 		|| apt-get install --yes --no-install-recommends qemu-system-arm gcc-arm-none-eabi
 	$(BIN)/python -m pytest -q tests/deploy/test_boards.py -W error
 	$(BIN)/python benchmarks/devices.py
+	$(BIN)/python benchmarks/tiny.py
 
 # Cases drawn anew for every driver in tests/fuzz/drivers; a finding is printed with the command that replays it.
 MINUTES ?= 10

@@ -169,6 +169,18 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "rounding": _one_of(*ROUNDINGS),
         "dtype": _dtype,
     },
+    "rescaled_sum": {
+        **dict.fromkeys(("left", "right", "last"), _offsets),
+        **dict.fromkeys(("room", "result_zero", "low", "high"), _is_int),
+        "rounding": _one_of(*ROUNDINGS),
+        "dtype": _dtype,
+    },
+    "rescaled_pool": {
+        **_window,
+        **dict.fromkeys(("zero", "result_zero", "low", "high"), _is_int),
+        "rounding": _one_of(*ROUNDINGS),
+        "dtype": _dtype,
+    },
     "rescaled_conv": {
         **_conv,
         **dict.fromkeys(("zero", "result_zero", "low", "high"), _is_int),

@@ -2,6 +2,8 @@
 
     requantize(int_conv(x, w) + bias, multiplier, shift)      rescaled_conv
     requantize(int_matmul(x, w) + bias, multiplier, shift)    the same of an image of one place
+    requantize(window_sum(x - zero), multiplier, shift)       rescaled_pool
+    requantize of the sum of two values, each rescaled        rescaled_sum
 
 Weights, bias, multiplier and shift are constants, and sums are used nowhere else. A row of a matrix
 is an image with one place and its columns as channels.
@@ -18,13 +20,16 @@ from mycel.ir.graph import Graph, Node, at
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.quantisation import int_conv, int_matmul, requantize
-from mycel.prims.rescaled import rescaled_conv
+from mycel.prims.reduce import reduce_sum
+from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
+from mycel.prims.window import window_sum
 from mycel.transforms.quantise.freezing import array_of, literal
 from mycel.transforms.rewrite import Visit, rewrite, use_counts
 
 __all__ = ["with_rescaled"]
 
 Array = np.ndarray[Any, Any]
+_WORD = (-(1 << 31), (1 << 31) - 1)
 
 
 def with_rescaled(graph: Graph) -> Graph:
@@ -42,7 +47,7 @@ def with_rescaled(graph: Graph) -> Graph:
             if any(uses[n] != 1 or n in results for n in chain):
                 return new
             with at(old.where):
-                return _layer(new) or new
+                return _layer(new) or _pool(new) or _sum(new) or new
 
         return visit
 
@@ -82,6 +87,70 @@ def _layer(node: Node) -> Optional[Node]:
     plain = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
     made = rescaled_conv(rows, turned, *numbers, **plain, zero=total.params["a_zero"], **last)
     return S.reshape(made, (*x.shape[:-1], count))
+
+
+def _pool(node: Node) -> Optional[Node]:
+    """Return the sum over windows that a rescaled sum is; None where it is none."""
+    total, *numbers = node.inputs
+    if node.params["dtype"] is not int8 or any((a := array_of(n)) is None or a.size != 1 for n in numbers):
+        return None
+    x = total.inputs[0] if total.prim in (window_sum, reduce_sum) else total
+    zero = 0
+    if x.prim is E.sub and (value := array_of(x.inputs[1])) is not None and value.size == 1:
+        x, zero = x.inputs[0], int(value.reshape(-1)[0])
+    if x.prim is not E.cast or x.inputs[0].dtype is not int8 or not -128 <= zero <= 127:
+        return None
+    x = x.inputs[0]
+    last = {k: v for k, v in node.params.items() if k != "zero"}
+    last |= {"result_zero": node.params["zero"], "zero": zero}
+    scalars = [literal(np.array(array_of(n), np.int32).reshape(())) for n in numbers]
+    if total.prim is window_sum:
+        return rescaled_pool(x, *scalars, **total.params, **last)
+    if total.prim is not reduce_sum or x.type.rank != 4 or set(total.params["axes"]) != {2, 3}:
+        return None
+    if any(type(d) is not int or not d for d in x.shape):
+        return None
+    made = rescaled_pool(x, *scalars, window=x.shape[2:], strides=(1, 1), padding=((0, 0), (0, 0)), **last)
+    return made if total.params["keepdims"] else S.reshape(made, x.shape[:2])
+
+
+def _sum(node: Node) -> Optional[Node]:
+    """Return the sum of two values of bytes that a rescaled sum is; None where it is none."""
+    total, p = node.inputs[0], node.params
+    numbers = [_scalar(n) for n in node.inputs[1:]]
+    if total.prim is not E.add or p["dtype"] is not int8 or None in numbers:
+        return None
+    found = [_part(x, p["rounding"]) for x in total.inputs]
+    if any(f is None for f in found):
+        return None
+    (a, left, room), (b, right, other) = [f for f in found if f is not None]
+    if room != other or not 0 <= room <= 22 or a.shape != b.shape or a.shape != node.shape:
+        return None
+    last = {k: v for k, v in p.items() if k != "zero"}
+    return rescaled_sum(a, b, left=left, right=right, last=tuple(numbers), room=room, result_zero=p["zero"], **last)
+
+
+def _part(node: Node, rounding: str) -> Optional[tuple[Node, tuple[int, ...], int]]:
+    """Return the bytes, the numbers and the room of an operand of such a sum; None for others."""
+    p = node.params
+    if node.prim is not requantize or p["rounding"] != rounding or (p["low"], p["high"], p["zero"]) != (*_WORD, 0):
+        return None
+    moved, *others = node.inputs
+    numbers = [_scalar(n) for n in others]
+    if moved.prim is not E.shift_left or None in numbers:
+        return None
+    x, room = moved.inputs[0], _scalar(moved.inputs[1])
+    zero: Optional[int] = 0
+    if x.prim is E.sub:
+        x, zero = x.inputs[0], _scalar(x.inputs[1])
+    if room is None or zero is None or not -128 <= zero <= 127 or x.prim is not E.cast or x.inputs[0].dtype is not int8:
+        return None
+    return x.inputs[0], (zero, *[n for n in numbers if n is not None]), room
+
+
+def _scalar(node: Node) -> Optional[int]:
+    array = array_of(node)
+    return None if array is None or array.size != 1 else int(array.reshape(-1)[0])
 
 
 def _is_by_channel(value: Array, spread: tuple[int, ...]) -> bool:

@@ -192,6 +192,8 @@ WITHOUT = {
     "recur": _GRAPH,
     "recursion": _GRAPH,
     "reduce_scatter": _RANKS,
+    "rescaled_sum": "is made by an engine, of graphs that are divided already",
+    "rescaled_pool": "is made by an engine, of graphs that are divided already",
     "rescaled_conv": "is made by an engine, of graphs that are divided already",
     "size": "is a scalar",
     "while_grad": _GRAPH,

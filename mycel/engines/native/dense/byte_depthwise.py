@@ -86,7 +86,7 @@ class _Depthwise(ByteWriter):
 
     def __init__(self, form: DepthwiseForm) -> None:
         self.form = form
-        super().__init__(NUMBERS, POINTERS, not form.ragged)
+        super().__init__(NUMBERS, POINTERS, not form.ragged, form.machine == VECTORS)
 
     def images(self) -> None:
         c, n = self.code, self.number
@@ -146,21 +146,11 @@ class _Depthwise(ByteWriter):
         """Write four channels of a place from four lanes."""
         c, n, form = self.code, self.number, self.form
         kind = "<4 x i32>"
-        mask = ""
-        if form.ragged:
-            mask = c.put(f"call <4 x i1> @llvm.arm.mve.vctp32(i32 {c.op('sub i32', n['channels'], channel)})")
+        mask = self.mask(channel) if form.ragged else ""
         fields = [c.load(kind, table, str(4 * f), "i32", 4) for f in range(form.fields)]
         total = fields[0]
         for t, read in enumerate(reads):
-            if mask:
-                x = c.put(
-                    f"call <4 x i8> @llvm.masked.load.v4i8.p0(ptr {read}, i32 1, <4 x i1> {mask}, "
-                    "<4 x i8> zeroinitializer)"
-                )
-            else:
-                x = c.load("<4 x i8>", read, align=1)
-            w = c.load("<4 x i8>", weights, str(4 * t), "i8", 1)
-            factors = [c.put(f"sext <4 x i8> {v} to {kind}") for v in (x, w)]
+            factors = self.bytes(read, mask), self.bytes(c.at("i8", weights, str(4 * t)), "")
             total = c.op(f"add {kind}", total, c.op(f"mul {kind}", *factors))
         found = rescaled_lanes(c, form.way, form.moves, total, fields[1:], n["result_zero"])
         self.store_lanes(found, goal, channel, mask)

@@ -68,8 +68,8 @@ class ByteForm:
 
     `machine` is how bytes are multiplied; a tile has `places` by `channels`. `gathers` says whether
     patches are gathered, `ragged` whether the last tile has fewer channels, `whole` whether a patch
-    is whole units of four bytes (of sixteen for vectors), `quads` whether the runs are. `way` and
-    `moves` say how sums are rescaled.
+    is whole units of four bytes (of sixteen for vectors), `quads` whether the runs are, and `long`
+    whether these have sixteen bytes. `way` and `moves` say how sums are rescaled.
     """
 
     machine: str
@@ -79,18 +79,22 @@ class ByteForm:
     ragged: bool
     whole: bool
     quads: bool
+    long: bool
     way: str
     moves: bool
+
+    @property
+    def direct(self) -> bool:
+        """Whether a patch is read in the image although it is taken apart into pairs.
+
+        For a single place that costs little, and takes no memory.
+        """
+        return self.machine == PAIRS and self.places == 1 and self.whole and not self.gathers
 
     @property
     def lanes(self) -> bool:
         """Whether sums are rescaled as the lanes of a vector."""
         return self.machine == VECTORS and self.channels == 4
-
-    @property
-    def direct(self) -> bool:
-        """Whether a patch of pairs is read where it lies, and taken apart for each tile."""
-        return self.machine == PAIRS and self.places == 1 and not self.gathers and self.whole
 
     @property
     def fields(self) -> int:
@@ -111,7 +115,7 @@ class _Products(ByteWriter):
 
     def __init__(self, form: ByteForm) -> None:
         self.form = form
-        super().__init__(NUMBERS, POINTERS, form.quads)
+        super().__init__(NUMBERS, POINTERS, form.quads, form.machine == VECTORS and form.long)
 
     # Tiles of places.
 
@@ -198,29 +202,65 @@ class _Products(ByteWriter):
         image, line = c.op("udiv i32", line, n["lines"]), c.op("urem i32", line, n["lines"])
         start = c.op("sub i32", c.op("mul i32", column, n["step_x"]), n["left"])
         top = c.op("sub i32", c.op("mul i32", line, n["step_y"]), n["above"])
-        before = self.least(self.most(c.op("sub i32", "0", start), "0"), n["run"])
-        behind = self.most(self.least(c.op("sub i32", n["width"], start), n["run"]), before)
         base = self.moved(self.base["x"], (image, n["x_image"]), (start, "1"))
-        fill = c.op("mul i32", c.op("and i32", n["zero"], "255"), str(0x01010101))
+        inside = [c.op("icmp sge i32", v, "0") for v in (start, top)]
+        last = c.op("add i32", top, c.op("mul i32", c.op("sub i32", n["rows"], "1"), n["skip_y"]))
+        inside.append(c.op("icmp slt i32", last, n["height"]))
+        # A run is copied in whole words, and may not end behind the row.
+        end = c.op("and i32", c.op("add i32", n["run"], "3"), "-4")
+        inside.append(c.op("icmp sle i32", c.op("add i32", start, end), n["width"]))
+        whole = inside[0]
+        for test in inside[1:]:
+            whole = c.op("and i1", whole, test)
+        with c.when(whole):
+            with self.runs(base, top, goal) as (source, here, _):
+                if self.vectors:
+                    self.span("0", n["run"], here, source)
+                else:
+                    with c.loop("0", n["run"], 4) as k:
+                        self.copied("i32", self.read("i32", c.at("i8", source, k)), c.at("i8", here, k))
+        with c.when(c.op("xor i1", whole, "true")):
+            self.gather_cut(base, start, top, goal)
+
+    @contextmanager
+    def runs(self, base: str, top: str, goal: str) -> Iterator[tuple[str, str, str]]:
+        """Write the block once for each run of a patch.
+
+        It gets the run's address in the image, that in the patch, and the row of the image. `base`
+        is the patch's first column in the image and `top` its first row, `goal` is the patch.
+        """
+        c, n = self.code, self.number
         at = c.variable("ptr", goal)
         with c.loop("0", n["planes"]) as plane:
             plane_base = self.moved(base, (plane, n["x_plane"]))
             with c.loop("0", n["rows"]) as row:
                 y = c.op("add i32", top, c.op("mul i32", row, n["skip_y"]))
-                inside = c.op("icmp ult i32", y, n["height"])
-                low, high = (c.put(f"select i1 {inside}, i32 {v}, i32 {n['run']}") for v in (before, behind))
-                here, source = c.load("ptr", at), self.moved(plane_base, (y, n["x_row"]))
-                self.span("0", low, here, source, fill)
-                self.span(low, high, here, source)
-                self.span(high, n["run"], here, source, fill)
+                here = c.load("ptr", at)
+                yield self.moved(plane_base, (y, n["x_row"])), here, y
                 c.store("ptr", c.at("i8", here, n["run"]), at)
+
+    def gather_cut(self, base: str, start: str, top: str, goal: str) -> None:
+        """Copy a patch that meets the padding, or ends near the end of a row.
+
+        `base`, `top` and `goal` are as for `runs`, `start` is the number of the first column.
+        """
+        c, n = self.code, self.number
+        before = self.least(self.most(c.op("sub i32", "0", start), "0"), n["run"])
+        behind = self.most(self.least(c.op("sub i32", n["width"], start), n["run"]), before)
+        fill = self.filling()
+        with self.runs(base, top, goal) as (source, here, y):
+            inside = c.op("icmp ult i32", y, n["height"])
+            low, high = (c.put(f"select i1 {inside}, i32 {v}, i32 {n['run']}") for v in (before, behind))
+            self.span("0", low, here, source, fill)
+            self.span(low, high, here, source)
+            self.span(high, n["run"], here, source, fill)
 
     # Tiles of channels.
 
     def channels(self, patches: list[str], goals: list[str]) -> None:
         c, n, form = self.code, self.number, self.form
         count = form.channels
-        depth = self.padded_depth(4) if form.machine == PAIRS else n["depth"]
+        depth = n["depth"] if form.machine == PLAIN else self.padded_depth(4 if form.machine == PAIRS else 16)
         with c.loop("0", n["channels"], count) as channel:
             weights = self.moved(self.base["weights"], (channel, depth))
             table = self.moved(self.base["table"], (channel, str(4 * form.fields)))
@@ -246,9 +286,7 @@ class _Products(ByteWriter):
     def results_of_lanes(self, channel: str, table: str, sums: list[list[str]], goals: list[str]) -> None:
         """Write the results of a tile of four channels, which are the lanes of vectors."""
         c, n, form, kind = self.code, self.number, self.form, "<4 x i32>"
-        mask = ""
-        if form.ragged:
-            mask = c.put(f"call <4 x i1> @llvm.arm.mve.vctp32(i32 {c.op('sub i32', n['channels'], channel)})")
+        mask = self.mask(channel) if form.ragged else ""
         fields = [c.load(kind, table, str(4 * f), "i32", 4) for f in range(1, form.fields)]
         for row, goal in zip(sums, goals):
             totals = "poison"
@@ -285,21 +323,15 @@ class _Products(ByteWriter):
     def by_vectors(self, patches: list[str], weights: str, depth: str, sums: list[list[str]]) -> None:
         c, form = self.code, self.form
         kind = "<16 x i8>"
-        starts = [self.moved(weights, (str(i), depth)) for i in range(form.channels)]
         with c.loop("0", depth, 16) as k:
+            near = self.moved(weights, (k, str(form.channels)))
             if form.whole:
                 values = [c.load(kind, p, k, "i8", 1) for p in patches]
             else:
-                mask = c.put(f"call <16 x i1> @llvm.arm.mve.vctp8(i32 {c.op('sub i32', depth, k)})")
-                values = [
-                    c.put(
-                        f"call {kind} @llvm.masked.load.v16i8.p0(ptr {c.at('i8', p, k)}, i32 1, <16 x i1> {mask}, "
-                        f"{kind} zeroinitializer)"
-                    )
-                    for p in patches
-                ]
-            for i, start in enumerate(starts):
-                factor = c.load(kind, start, k, "i8", 1)
+                mask = self.mask_of_bytes(c.op("sub i32", self.number["depth"], k))
+                values = [self.some_bytes(c.at("i8", p, k), mask) for p in patches]
+            for i in range(form.channels):
+                factor = c.load(kind, near, str(16 * i), "i8", 16)
                 for row, value in zip(sums, values):
                     total = c.load("i32", row[i])
                     made = c.put(

@@ -24,6 +24,7 @@ _DECLARED = (
     "<4 x i1> @llvm.arm.mve.vctp32(i32)",
     "<16 x i8> @llvm.masked.load.v16i8.p0(ptr, i32, <16 x i1>, <16 x i8>)",
     "<4 x i8> @llvm.masked.load.v4i8.p0(ptr, i32, <4 x i1>, <4 x i8>)",
+    "void @llvm.masked.store.v16i8.p0(<16 x i8>, ptr, i32, <16 x i1>)",
     "void @llvm.masked.store.v4i8.p0(<4 x i8>, ptr, i32, <4 x i1>)",
     "i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "<4 x i32> @llvm.smin.v4i32(<4 x i32>, <4 x i32>)",
@@ -37,10 +38,11 @@ class ByteWriter:
     """A writer of a kernel whose words are `numbers` and then the addresses `pointers`.
 
     The image is `x`, whose first element has the number `x_first`. `quads` says whether all that is
-    copied is whole units of four bytes.
+    copied is whole units of four bytes, `vectors` whether it is copied in vectors.
     """
 
-    def __init__(self, numbers: Sequence[str], pointers: Sequence[str], quads: bool) -> None:
+    def __init__(self, numbers: Sequence[str], pointers: Sequence[str], quads: bool, vectors: bool) -> None:
+        self.vectors = vectors
         c = self.code = Code("i32")
         self.quads = quads
         self.number = {n: c.put(f"trunc i64 {self._word('i64', k)} to i32") for k, n in enumerate(numbers)}
@@ -69,12 +71,46 @@ class ByteWriter:
         return c.op("mul i32", c.op("and i32", self.number["zero"], "255"), str(0x01010101))
 
     def span(self, start: str, stop: str, goal: str, source: str, fill: str = "") -> None:
-        """Write the bytes from number `start` to `stop` of `goal`: those of `source`, or `fill`."""
+        """Write the bytes from number `start` to `stop` of `goal`: those of `source`, or `fill`.
+
+        Accesses are volatile, or LLVM would call memcpy, which is slower for so few bytes.
+        """
         c = self.code
+        if self.vectors:
+            value = self.filled(c.put(f"trunc i32 {fill} to i8")) if fill else ""
+            with c.loop(start, stop, 16) as k:
+                mask = self.mask_of_bytes(c.op("sub i32", stop, k))
+                found = value or self.some_bytes(c.at("i8", source, k), mask)
+                c.do(
+                    f"call void @llvm.masked.store.v16i8.p0(<16 x i8> {found}, ptr {c.at('i8', goal, k)}, i32 1, "
+                    f"<16 x i1> {mask})"
+                )
+            return
         kind, step = ("i32", 4) if self.quads else ("i8", 1)
         value = c.put(f"trunc i32 {fill} to i8") if fill and step == 1 else fill
         with c.loop(start, stop, step) as k:
-            c.store(kind, value or c.load(kind, source, k, "i8", 1), goal, k, "i8", 1)
+            self.copied(kind, value or self.read(kind, c.at("i8", source, k)), c.at("i8", goal, k))
+
+    def read(self, kind: str, place: str) -> str:
+        return self.code.put(f"load volatile {kind}, ptr {place}, align 1")
+
+    def copied(self, kind: str, value: str, place: str) -> None:
+        self.code.do(f"store volatile {kind} {value}, ptr {place}, align 1")
+
+    def mask_of_bytes(self, left: str) -> str:
+        """Return the mask of sixteen bytes of which there are only so many."""
+        return self.code.put(f"call <16 x i1> @llvm.arm.mve.vctp8(i32 {left})")
+
+    def some_bytes(self, place: str, mask: str) -> str:
+        """Return sixteen bytes, zeros where they are not in a mask."""
+        given = f"ptr {place}, i32 1, <16 x i1> {mask}, <16 x i8> zeroinitializer"
+        return self.code.put(f"call <16 x i8> @llvm.masked.load.v16i8.p0({given})")
+
+    def filled(self, byte: str) -> str:
+        """Return a vector of sixteen equal bytes."""
+        c, kind = self.code, "<16 x i8>"
+        first = c.put(f"insertelement {kind} poison, i8 {byte}, i32 0")
+        return c.put(f"shufflevector {kind} {first}, {kind} poison, <16 x i32> zeroinitializer")
 
     def pairs(self, word: str) -> list[str]:
         """Return the bytes of even number and those of odd number, each as a pair of 16 bits."""
@@ -103,6 +139,21 @@ class ByteWriter:
         c, kind = self.code, "<4 x i32>"
         first = c.put(f"insertelement {kind} poison, i32 {value}, i32 0")
         return c.put(f"shufflevector {kind} {first}, {kind} poison, {kind} zeroinitializer")
+
+    def mask(self, channel: str) -> str:
+        """Return the mask of four lanes from a channel on that there are."""
+        left = self.code.op("sub i32", self.number["channels"], channel)
+        return self.code.put(f"call <4 x i1> @llvm.arm.mve.vctp32(i32 {left})")
+
+    def bytes(self, place: str, mask: str) -> str:
+        """Return four bytes as the lanes of a vector, those of a `mask` if any."""
+        c = self.code
+        if mask:
+            given = f"ptr {place}, i32 1, <4 x i1> {mask}, <4 x i8> zeroinitializer"
+            found = c.put(f"call <4 x i8> @llvm.masked.load.v4i8.p0({given})")
+        else:
+            found = c.load("<4 x i8>", place, align=1)
+        return c.put(f"sext <4 x i8> {found} to <4 x i32>")
 
     def text(self) -> str:
         self.code.do("ret void")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mycel.base import dtype as D
 from mycel.engines.native.dense.byte_machine import byte_machine
 from mycel.ir.graph import Node
-from mycel.prims.rescaled import rescaled_conv
+from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
 
 __all__ = ["has_byte_kernel", "is_depthwise"]
@@ -16,7 +16,14 @@ MOST_TAPS = 25
 
 def has_byte_kernel(node: Node) -> bool:
     """Return whether a node is a layer of steps that the processor in force has a kernel for."""
-    if node.prim is not rescaled_conv or not byte_machine():
+    if not byte_machine():
+        return False
+    if node.prim is rescaled_pool:
+        return _has_pool(node)
+    if node.prim is rescaled_sum:
+        known = all(type(d) is int for d in node.shape) and node.type.size
+        return bool(known) and all(t is D.int8 for t in (node.params["dtype"], *[i.dtype for i in node.inputs]))
+    if node.prim is not rescaled_conv:
         return False
     x, w, *numbers = node.inputs
     p = node.params
@@ -30,6 +37,16 @@ def has_byte_kernel(node: Node) -> bool:
     if is_depthwise(node):
         return bool(p["dilation"] == (1, 1) and w.shape[2] * w.shape[3] <= MOST_TAPS)
     return bool(p["groups"] == 1 and p["dilation"][1] == 1)
+
+
+def _has_pool(node: Node) -> bool:
+    x, *numbers = node.inputs
+    p = node.params
+    sizes = (*x.shape, *node.shape, *p["window"], *p["strides"], *[a for e in p["padding"] for a in e])
+    if x.type.rank != 4 or any(type(d) is not int for d in sizes) or not node.type.size:
+        return False
+    bytes_only = x.dtype is D.int8 and p["dtype"] is D.int8
+    return bytes_only and all(array_of(n) is not None for n in numbers) and min(sizes[8:]) >= 0
 
 
 def is_depthwise(node: Node) -> bool:

@@ -17,23 +17,28 @@ from mycel.base import dtype as D
 from mycel.engines.native.dense.byte_depthwise import NUMBERS as DEPTHWISE_NUMBERS
 from mycel.engines.native.dense.byte_depthwise import DepthwiseForm, depthwise_text
 from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine
+from mycel.engines.native.dense.byte_pool import NUMBERS as POOL_NUMBERS
+from mycel.engines.native.dense.byte_pool import PoolForm, pool_text
 from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
 from mycel.engines.native.dense.byte_products import ByteForm, products_text
+from mycel.engines.native.dense.byte_sums import NUMBERS as SUM_NUMBERS
+from mycel.engines.native.dense.byte_sums import SumForm, sum_text
 from mycel.engines.native.dense.rescaling import HIGH, Rescaling, rescaling
 from mycel.engines.native.kernels.codegen import PLACE, Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
-from mycel.engines.native.kernels.views import View
+from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.byte_rules import is_depthwise
 from mycel.ir.graph import Node
+from mycel.prims.rescaled import rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
 
 __all__ = ["byte_step"]
 
 Array = np.ndarray[Any, Any]
 # Places and channels of a tile where there are many places, and where there is one.
-TILES = {VECTORS: ((1, 4), (1, 4)), **dict.fromkeys((PAIRS, PLAIN), ((2, 2), (1, 4)))}
+TILES = {VECTORS: ((2, 4), (1, 4)), **dict.fromkeys((PAIRS, PLAIN), ((2, 2), (1, 4)))}
 
 
 def _held(node: Node) -> Array:
@@ -62,7 +67,12 @@ def _readable(steps: StepBuilder, x: View) -> tuple[View, bool]:
 
 def byte_step(steps: StepBuilder, node: Node) -> None:
     """Add the step of a layer for which `has_byte_kernel` holds."""
-    (_depthwise_step if is_depthwise(node) else _product_step)(steps, node)
+    if node.prim is rescaled_pool:
+        _pool_step(steps, node)
+    elif node.prim is rescaled_sum:
+        _sum_step(steps, node)
+    else:
+        (_depthwise_step if is_depthwise(node) else _product_step)(steps, node)
 
 
 def _rescaling(node: Node, matrix: Array) -> Rescaling:
@@ -122,6 +132,7 @@ def _product_step(steps: StepBuilder, node: Node) -> None:
         outputs % wide != 0,
         depth % (16 if machine == VECTORS else 4) == 0,
         run % 4 == 0 and unit % 4 == 0,
+        run >= 16,
         scales.way,
         scales.moves,
     )
@@ -153,15 +164,10 @@ def _product_step(steps: StepBuilder, node: Node) -> None:
     work = math.prod(node.shape) * depth
     kernel = Kernel(products_text(form), words, -(-total // tall), work, f"tiles of {tall} x {wide} bytes")
     padded = -(-depth // 16) * 16
-    scratch = Buffer(D.int8, tall * padded * (3 if machine == PAIRS else 1), "scratch")
-    _add(
-        steps,
-        node,
-        kernel,
-        x.buffer,
-        [packed, table],
-        scratch if form.gathers or machine == PAIRS and not form.direct else None,
-    )
+    # Pairs take two bytes each, and what is gathered lies behind them.
+    size = tall * padded * (2 if machine == PAIRS else 0) + (0 if flat else (1 if machine == PAIRS else tall) * padded)
+    scratch = Buffer(D.int8, size + 16, "scratch")
+    _add(steps, node, kernel, x.buffer, [packed, table], None if form.direct or not size else scratch)
 
 
 def _ends(node: Node) -> dict[str, int]:
@@ -210,6 +216,92 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     _add(steps, node, kernel, x.buffer, [packed, table], scratch)
 
 
+def _pool_step(steps: StepBuilder, node: Node) -> None:
+    x = _with_channels_last(steps, steps.view(node.inputs[0]))
+    p, machine = node.params, byte_machine()
+    n, channels, height, width = x.shape
+    window = p["window"]
+    multiplier, shift = (_held(i).reshape(1) for i in node.inputs[1:])
+    reach = np.array([256 * math.prod(window)])
+    scales = rescaling(np.zeros(1), reach, multiplier, shift, p["result_zero"], p["rounding"] == "double")
+    form = PoolForm(machine, channels % 4 != 0, scales.way, scales.moves)
+    row = _table(scales, machine == VECTORS, 4)[:: 4 if machine == VECTORS else 1].tolist()
+    numbers = {
+        "lines": node.shape[2],
+        "columns": node.shape[3],
+        "channels": channels,
+        "x_first": x.offset,
+        "x_image": x.strides[0],
+        "x_row": x.strides[2],
+        "step_y": p["strides"][0],
+        "step_x": p["strides"][1],
+        "above": p["padding"][0][0],
+        "left": p["padding"][1][0],
+        "height": height,
+        "width": width,
+        "rows": window[0],
+        "taps": window[1],
+        **_ends(node),
+        **{f"field_{k}": row[k] if k < len(row) else 0 for k in range(1, 5)},
+    }
+    words: list[Word] = [("int", numbers[name]) for name in POOL_NUMBERS]
+    kernel = Kernel(pool_text(form), words, n, math.prod(node.shape) * math.prod(window), "averages of bytes")
+    _add(steps, node, kernel, x.buffer, [], None)
+
+
+def _sum_step(steps: StepBuilder, node: Node) -> None:
+    views = [steps.view(i) for i in node.inputs]
+    count, p, machine = math.prod(node.shape), node.params, byte_machine()
+    # One order for all; the first that has no gaps.
+    like = next((v.strides for v in views if _is_dense(v)), contiguous_strides(node.shape))
+    read = []
+    for view in views:
+        if tuple(view.strides) != tuple(like):
+            view = steps.copy(view, View(Buffer(D.int8, count, "copy"), tuple(node.shape), tuple(like)))
+        read.append(view)
+    most = 256 << p["room"]
+    double = p["rounding"] == "double"
+    # The sum is that of two numbers, each of which has become smaller.
+    scales = [_scalars(p["left"][1:], most, 0, double), _scalars(p["right"][1:], most, 0, double)]
+    bound = sum(most * abs(p[name][1]) / 2.0 ** (31 - p[name][2]) + 1 for name in ("left", "right"))
+    scales.append(_scalars(p["last"], int(bound) + 1, p["result_zero"], double))
+    form = SumForm(machine, count % 4 != 0, tuple((s.way, s.moves) for s in scales))
+    numbers = {
+        "channels": count,
+        "x_first": read[0].offset,
+        "second_first": read[1].offset,
+        "room": p["room"],
+        "a_zero": p["left"][0],
+        "b_zero": p["right"][0],
+        **{name: p[name] for name in ("result_zero", "low", "high")},
+        **dict.fromkeys((f"{part}_{k}" for part in ("a", "b", "last") for k in range(1, 5)), 0),
+    }
+    for part, scale in zip(("a", "b", "last"), scales):
+        row = _table(scale, machine == VECTORS, 4)[:: 4 if machine == VECTORS else 1].tolist()
+        numbers.update({f"{part}_{k}": row[k] for k in range(1, scale.table.shape[1])})
+    words: list[Word] = [("int", numbers[name]) for name in SUM_NUMBERS]
+    out = Buffer(D.int8, count, node.op)
+    words += [("pointer", b) for b in (read[0].buffer, read[1].buffer, out)]
+    kernel = Kernel(sum_text(form), words, 1, count, "sums of bytes")
+    steps.step(kernel, [read[0].buffer, read[1].buffer], [out], node)
+    steps.bind(node, [View(out, tuple(node.shape), tuple(like))])
+
+
+def _scalars(numbers: tuple[int, int], reach: int, zero: int, double: bool) -> Rescaling:
+    multiplier, shift = (np.array([v]) for v in numbers)
+    return rescaling(np.zeros(1), np.array([reach]), multiplier, shift, zero, double)
+
+
+def _is_dense(view: View) -> bool:
+    """Return whether the elements of a view lie one behind the other, in any order of its axes."""
+    step = 1
+    for stride, size in sorted((s, d) for s, d in zip(view.strides, view.shape) if d != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 def _with_channels_last(steps: StepBuilder, x: View) -> View:
     """Return an image whose channels and columns lie one behind the other."""
     n, channels, height, width = x.shape
@@ -242,10 +334,7 @@ def _packed(matrix: Array, form: ByteForm) -> Array:
     """Return weights (channels, bytes of a patch) in the order in which the kernel reads them."""
     wide = form.channels
     rows = _padded(matrix, wide)
-    if form.machine == VECTORS:
-        # The last vector may read more than there is.
-        return np.pad(rows.reshape(-1), (0, -rows.shape[1] % 16))
-    unit = 4 if form.machine == PAIRS else 1
+    unit = {VECTORS: 16, PAIRS: 4, PLAIN: 1}[form.machine]
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % unit)))
     groups = rows.reshape(len(rows) // wide, wide, -1, unit)
     return np.ascontiguousarray(groups.transpose(0, 2, 1, 3)).reshape(-1)

@@ -21,7 +21,7 @@ from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 from mycel.prims.fourier import fourier_from_half, fourier_half
 from mycel.prims.index import checked
 from mycel.prims.quantisation import int_conv
-from mycel.prims.rescaled import rescaled_conv
+from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel.prims.shape import SIZE, iota
 from mycel.transforms.opening import by_definition, opened
 
@@ -38,7 +38,7 @@ def is_claimed(node: Node) -> bool:
         return is_dense(node) or has_conv_nest(node)
     if prim is int_conv:
         return has_conv_nest(node)
-    if prim is rescaled_conv:
+    if prim in (rescaled_conv, rescaled_pool, rescaled_sum):
         return has_byte_kernel(node)
     if prim in ATTENTION:
         return has_kernel(node)

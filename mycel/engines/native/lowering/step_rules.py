@@ -58,6 +58,8 @@ def _matrix_step(steps: StepBuilder, node: Node) -> None:
 STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "concat": concat_step,
     "rescaled_conv": _byte_step,
+    "rescaled_pool": _byte_step,
+    "rescaled_sum": _byte_step,
     "pad": pad_step,
     "take_add": take_add_step,
     "put_along": put_along_step,
