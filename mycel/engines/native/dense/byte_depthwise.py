@@ -6,8 +6,9 @@ is computed alike, each byte is copied once, and the result may take the image's
 its lines are already copied. Row r of the padded image is in slot r modulo the number of slots.
 
 Four channels are computed at once: in the lanes of a vector, or as two pairs of 16 bits, whose
-lower and upper halves are multiplied one by one (SMLABB, SMLATT). Weights lie in the order in which
-they are read: for each four channels, tap by tap.
+lower and upper halves are multiplied one by one (SMLABB, SMLATT). Helium computes eight where
+channels divide so, with products of the even and of the odd ones (VMULLB, VMULLT). Weights lie in
+the order in which they are read: for each four or eight channels, tap by tap.
 """
 
 from __future__ import annotations
@@ -51,13 +52,15 @@ POINTERS = ("x", "weights", "table", "scratch", "y")
 class DepthwiseForm:
     """What the text of a kernel depends on.
 
-    `machine` is how bytes are multiplied; `rows` and `columns` are those of the kernel. `ragged`
-    says whether channels are no multiple of four. `way` and `moves` say how sums are rescaled.
+    `machine` is how bytes are multiplied; `rows` and `columns` are those of the kernel. `count`
+    channels are computed at once, four or eight; `ragged` says whether channels are no multiple of
+    four. `way` and `moves` say how sums are rescaled.
     """
 
     machine: str
     rows: int
     columns: int
+    count: int
     ragged: bool
     way: str
     moves: bool
@@ -130,14 +133,16 @@ class _Depthwise(ByteWriter):
         taps = form.rows * form.columns
         with c.loop("0", n["columns"]) as column:
             at, offset = self.moved(goal, (column, n["channels"])), c.op("mul i32", column, step)
-            with c.loop("0", n["channels"], 4) as channel:
+            with c.loop("0", n["channels"], form.count) as channel:
                 place = c.op("add i32", offset, channel)
                 reads = [
                     self.moved(s, (place, "1"), (str(k), n["channels"])) for s in slots for k in range(form.columns)
                 ]
                 weights = self.moved(self.base["weights"], (channel, str(taps * form.weight_bytes // 4)))
                 table = self.moved(self.base["table"], (channel, str(4 * form.fields)))
-                if form.machine == VECTORS:
+                if form.count == 8:
+                    self.eight(reads, weights, table, at, channel)
+                elif form.machine == VECTORS:
                     self.vector(reads, weights, table, at, channel)
                 else:
                     self.four(reads, weights, table, at, channel)
@@ -154,6 +159,34 @@ class _Depthwise(ByteWriter):
             total = c.op(f"add {kind}", total, c.op(f"mul {kind}", *factors))
         found = rescaled_lanes(c, form.way, form.moves, total, fields[1:], n["result_zero"])
         self.store_lanes(found, goal, channel, mask)
+
+    def eight(self, reads: list[str], weights: str, table: str, goal: str, channel: str) -> None:
+        """Write eight channels of a place: those of even number in one vector, the others in one.
+
+        The arguments are as for `vector`.
+        """
+        c, n, form = self.code, self.number, self.form
+        kind, half = "<4 x i32>", "<8 x i16>"
+        fields = [
+            [c.load(kind, table, str(4 * (part * form.fields + f)), "i32", 4) for f in range(form.fields)]
+            for part in range(2)
+        ]
+        totals = [f[0] for f in fields]
+        for t, read in enumerate(reads):
+            x, w = (
+                c.put(f"sext <8 x i8> {c.load('<8 x i8>', place, align=1)} to {half}")
+                for place in (read, c.at("i8", weights, str(8 * t)))
+            )
+            for part in range(2):
+                made = c.put(f"call {kind} @llvm.arm.mve.vmull.v4i32.v8i16({half} {x}, {half} {w}, i32 0, i32 {part})")
+                totals[part] = c.op(f"add {kind}", totals[part], made)
+        parts = []
+        for total, numbers in zip(totals, fields):
+            found = rescaled_lanes(c, form.way, form.moves, total, numbers[1:], n["result_zero"])
+            parts.append(c.put(f"bitcast {kind} {self.cut_lanes(found)} to {half}"))
+        order = ", ".join(f"i32 {k}" for k in (0, 8, 2, 10, 4, 12, 6, 14))
+        both = c.put(f"shufflevector {half} {parts[0]}, {half} {parts[1]}, <8 x i32> <{order}>")
+        c.store("<8 x i8>", c.put(f"trunc {half} {both} to <8 x i8>"), c.at("i8", goal, channel), align=1)
 
     def four(self, reads: list[str], weights: str, table: str, goal: str, channel: str) -> None:
         """Write four channels of a place one by one."""

@@ -29,6 +29,7 @@ _DECLARED = (
     "i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "<4 x i32> @llvm.smin.v4i32(<4 x i32>, <4 x i32>)",
     "<4 x i32> @llvm.smax.v4i32(<4 x i32>, <4 x i32>)",
+    "<4 x i32> @llvm.arm.mve.vmull.v4i32.v8i16(<8 x i16>, <8 x i16>, i32, i32)",
     "<4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32>, <4 x i32>, i32)",
     "<4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32(<4 x i32>, <4 x i32>, i32, i32, i32)",
 )
@@ -125,14 +126,21 @@ class ByteWriter:
 
     def store_lanes(self, found: str, goal: str, channel: str, mask: str) -> None:
         """Write four numbers as bytes between the ends of the result, those of a `mask` if any."""
-        c, kind = self.code, "<4 x i32>"
-        for name, end in (("smax", "low"), ("smin", "high")):
-            found = c.put(f"call {kind} @llvm.{name}.v4i32({kind} {found}, {kind} {self.lanes(self.number[end])})")
-        made, place = c.put(f"trunc {kind} {found} to <4 x i8>"), c.at("i8", goal, channel)
+        c = self.code
+        made = c.put(f"trunc <4 x i32> {self.cut_lanes(found)} to <4 x i8>")
+        place = c.at("i8", goal, channel)
         if mask:
             c.do(f"call void @llvm.masked.store.v4i8.p0(<4 x i8> {made}, ptr {place}, i32 1, <4 x i1> {mask})")
         else:
             c.store("<4 x i8>", made, place, align=1)
+
+    def cut_lanes(self, found: str) -> str:
+        """Return four numbers between the ends of the result."""
+        kind = "<4 x i32>"
+        for name, end in (("smax", "low"), ("smin", "high")):
+            limit = self.lanes(self.number[end])
+            found = self.code.put(f"call {kind} @llvm.{name}.v4i32({kind} {found}, {kind} {limit})")
+        return found
 
     def lanes(self, value: str) -> str:
         """Return a vector of four equal numbers."""

@@ -181,7 +181,8 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     _, _, rows, columns = weights.shape
     matrix = weights.reshape(channels, rows * columns)
     scales = _rescaling(node, matrix)
-    form = DepthwiseForm(machine, rows, columns, channels % 4 != 0, scales.way, scales.moves)
+    count = 8 if machine == VECTORS and channels % 8 == 0 else 4
+    form = DepthwiseForm(machine, rows, columns, count, channels % 4 != 0, scales.way, scales.moves)
     lines, line = node.shape[2:]
     left = p["padding"][1][0]
     row = max(left + width, (line - 1) * p["strides"][1] + columns) * channels
@@ -203,14 +204,18 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
         **_ends(node),
     }
     words: list[Word] = [("int", numbers[name]) for name in DEPTHWISE_NUMBERS]
-    # For each four channels, tap by tap.
-    fours = _padded(matrix, 4).reshape(-1, 4, rows * columns).transpose(0, 2, 1)
+    # For each four or eight channels, tap by tap.
+    fours = _padded(matrix, 4).reshape(-1, count, rows * columns).transpose(0, 2, 1)
     if machine == PAIRS:
         packed = _constant(steps, fours[..., [0, 2, 1, 3]].astype(np.int16).reshape(-1), D.int16)
     else:
         packed = _constant(steps, np.ascontiguousarray(fours).reshape(-1), D.int8)
+    if count == 8:
+        # Those of even number lie before those of odd number.
+        order = np.arange(len(weights)).reshape(-1, 4, 2).transpose(0, 2, 1).reshape(-1)
+        scales = scales._replace(table=scales.table[order])
     table = _constant(steps, _table(scales, machine == VECTORS, 4), D.int32)
-    said = f"four channels of {rows} x {columns} places"
+    said = f"{count} channels of {rows} x {columns} places"
     kernel = Kernel(depthwise_text(form), words, n, math.prod(node.shape) * rows * columns, said)
     scratch = Buffer(D.int8, rows * row + 4, "scratch")
     _add(steps, node, kernel, x.buffer, [packed, table], scratch)
