@@ -72,6 +72,12 @@ def _looped(x: Any) -> Any:
     return x
 
 
+def _joined(x: Any) -> Any:
+    y = ops.exp(x)
+    z = ops.concat([y + 1, x, ops.concat([y, y * x], 0)], 0)
+    return ops.concat([y, y], 1), z, ops.concat([z, z], 1).sum(1), ops.concat([x, y.cumsum(0)], 1), y
+
+
 def images(*shape: int) -> ms.Tensor:
     return ms.Tensor(np.random.RandomState(0).randn(*shape).astype("f4"))
 
@@ -90,6 +96,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "attention": (Attention, (ms.Tensor([[3, 1, 10, 0], [2, 2, 7, 5]], ms.int32),)),
     "recurrent": (Recurrent, (images(2, 4, 5),)),
     "branches and loops": (lambda: _looped, (images(3, 4),)),
+    "joined": (lambda: _joined, (images(3, 4),)),
     "orders": (lambda: lambda x: (ops.sort(x, 1)[0], x.argmax(1), ops.cumsum(x, 0)), (images(4, 9),)),
     "integers": (lambda: lambda x: (x // 3, x % 5, (x << 2).astype(ms.int8)), (ms.Tensor([[7, -8, 9]], ms.int32),)),
     "elementary": (

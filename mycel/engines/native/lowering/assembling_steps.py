@@ -9,7 +9,7 @@ from mycel.engines.native.kernels.views import contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.engines.native.lowering.filling import copy_part, positions
 from mycel.engines.native.lowering.view_rules import root_of
-from mycel.ir.dims import Dim, DimLike
+from mycel.ir.dims import Dim, DimLike, same
 from mycel.ir.graph import Node
 
 __all__ = ["concat_step", "pad_step"]
@@ -20,8 +20,10 @@ def concat_step(steps: StepBuilder, node: Node) -> None:
     target = steps.whole(node)
     axis, start = node.params["axis"], 0
     for x in node.inputs:
-        if x.type.size and steps.view(x).buffer is not target.buffer:
-            copy_part(steps, steps.view(x), target, start * target.strides[axis])
+        view, offset = steps.view(x), start * target.strides[axis]
+        in_place = view.buffer is target.buffer and same(view.offset, target.offset + offset)
+        if x.type.size and not in_place:
+            copy_part(steps, view, target, offset)
         start = start + x.type.shape[axis]
     steps.bind(node, [target])
 
