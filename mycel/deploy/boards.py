@@ -54,7 +54,7 @@ BOARDS = {
     )
 }
 
-_LINKER = """MEMORY {{ F (rx) : ORIGIN = 0x0, LENGTH = {flash}K
+LINKER = """MEMORY {{ F (rx) : ORIGIN = 0x0, LENGTH = {flash}K
   R (rwx) : ORIGIN = 0x20000000, LENGTH = {ram}K }}
 ENTRY(reset)
 SECTIONS {{
@@ -66,7 +66,7 @@ SECTIONS {{
 }}
 """
 
-_START = r"""
+START = r"""
 #include <stddef.h>
 #include <stdint.h>
 extern char bss_start[], bss_end[], stack_top[];
@@ -126,15 +126,16 @@ def missing_tools() -> str:
     return next((t for t in ("arm-none-eabi-gcc", "qemu-system-arm") if shutil.which(t) is None), "")
 
 
-def _array(name: str, array: np.ndarray[Any, Any], constant: str = "const ") -> str:
+def constant(name: str, array: np.ndarray[Any, Any]) -> str:
+    """Return an array as a constant of C."""
     raw = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-    return f"static {constant}uint8_t {name}[] __attribute__((aligned(16))) = {{{','.join(map(str, raw.tolist()))}}};\n"
+    return f"static const uint8_t {name}[] __attribute__((aligned(16))) = {{{','.join(map(str, raw.tolist()))}}};\n"
 
 
 def _main(library: Library, calls: Sequence[Arrays]) -> str:
     lines = ["#define GUARD 64\n"]
     for k, arrays in enumerate(calls):
-        lines += [_array(f"given_{k}_{j}", a) for j, a in enumerate(arrays)]
+        lines += [constant(f"given_{k}_{j}", a) for j, a in enumerate(arrays)]
     sizes = [int(a.type.nbytes) for a in library.outputs] + [library.arena_bytes]
     for j, size in enumerate(sizes):
         rounded = -(-size // 4) * 4
@@ -173,8 +174,8 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
         raise FileNotFoundError(f"run: {tool} is not installed; `make device` installs it")
     board = BOARDS[library.target]
     library.write(folder)
-    (folder / "main.c").write_text(_START + f'#include "{library.name}.h"\n' + _main(library, calls))
-    (folder / "board.ld").write_text(_LINKER.format(flash=board.flash, ram=board.ram))
+    (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + _main(library, calls))
+    (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lgcc"]
     built = subprocess.run(
@@ -200,12 +201,12 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
             if status:
                 raise IndexError(status)
             instructions.append(count * TICK)
-            results.append(_parts(library, content))
+            results.append(parts(library, content))
     size = subprocess.run(["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True)
     return Run(results, instructions, stack, int(size.stdout.splitlines()[1].split()[0]))
 
 
-def _parts(library: Library, content: list[int]) -> list[np.ndarray[Any, Any]]:
+def parts(library: Library, content: list[int]) -> list[np.ndarray[Any, Any]]:
     raw, found, at = np.array(content, "<u4").tobytes(), [], 0
     for argument in library.outputs:
         size = int(argument.type.nbytes)

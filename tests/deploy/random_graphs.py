@@ -4,7 +4,8 @@
 
 The graphs are those of `tests.engines.random_graphs`. Libraries for x86-64 run in this process,
 with canaries; modules of WebAssembly in Node; those for AArch64, ARMv7 and RISC-V in programs of C
-that the system's cross compilers link and qemu runs. What a library refuses is counted.
+that the system's cross compilers link and qemu runs, and those for Cortex-M on emulated boards,
+many in one program. What a library refuses is counted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from mycel.deploy import web
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.types import TensorType
+from tests.deploy.boards import BOARDS
 from tests.deploy.loaded import Loaded
+from tests.deploy.random_boards import run_together
 from tests.engines.random_graphs import RandomGraph, difference
 
 __all__ = ["check_seed", "runner"]
@@ -34,6 +37,8 @@ __all__ = ["check_seed", "runner"]
 Arrays = Sequence[np.ndarray[Any, Any]]
 Run = Callable[[Library, Arrays], list[Any]]
 
+# How many graphs one program for a board has.
+TOGETHER = 100
 # For a target: the compiler that links its programs, options of the compiler, and the emulator.
 EMULATED = {
     "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
@@ -75,7 +80,6 @@ def check_seed(seed: int, target: str, run: Run) -> str:
     """What is wrong with the library of a seed's graph, or why it is none; else empty."""
     made = RandomGraph(seed)
     with np.errstate(all="ignore"):
-        want = evaluate(made.graph, made.arrays)
         names = [f"x{k}" for k in range(len(made.graph.inputs))]
         try:
             library = library_of(made.graph, names, [], {}, target, "f")
@@ -85,8 +89,7 @@ def check_seed(seed: int, target: str, run: Run) -> str:
             got = run(library, made.arrays)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-        found = [(k, d) for k, (v, g, w) in enumerate(zip(made.known, got, want)) if (d := difference(v, g, w))]
-    return "; ".join(f"output {k}: {d}" for k, d in found)
+        return _differences(made, got)
 
 
 def runner(target: str, folder: Path) -> Run:
@@ -153,17 +156,50 @@ def _program(library: Library) -> str:
     return text
 
 
+def _checked(seeds: range, target: str, folder: Path) -> Iterator[tuple[int, str]]:
+    """Check seeds one by one, or on boards many at a time."""
+    if target not in BOARDS:
+        run = runner(target, folder)
+        for seed in seeds:
+            yield seed, check_seed(seed, target, run)
+    for at in range(0, len(seeds), TOGETHER) if target in BOARDS else ():
+        yield from check_together(seeds[at : at + TOGETHER], target, folder)
+
+
+def check_together(seeds: Sequence[int], target: str, folder: Path) -> Iterator[tuple[int, str]]:
+    """What is wrong with the libraries of several seeds on a board; see `check_seed`."""
+    made, libraries = {seed: RandomGraph(seed) for seed in seeds}, {}
+    for seed, one in made.items():
+        names = [f"x{k}" for k in range(len(one.graph.inputs))]
+        try:
+            libraries[seed] = library_of(one.graph, names, [], {}, target, f"f{seed}")
+        except Unsupported as error:
+            yield seed, f"refused: {str(error).splitlines()[0][:70]}"
+    if not libraries:
+        return
+    found = run_together(list(libraries.values()), [made[seed].arrays for seed in libraries], folder)
+    for seed, got in zip(libraries, found):
+        with np.errstate(all="ignore"):
+            yield seed, got if isinstance(got, str) else _differences(made[seed], got)
+
+
+def _differences(made: RandomGraph, got: Arrays) -> str:
+    """What is wrong with the results of a graph."""
+    want = evaluate(made.graph, made.arrays)
+    found = [(k, d) for k, (v, g, w) in enumerate(zip(made.known, got, want)) if (d := difference(v, g, w))]
+    return "; ".join(f"output {k}: {d}" for k, d in found)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Check seeds; the number of those that fail, at most 100."""
     target, first, count = arguments[0], int(arguments[1]), int(arguments[2])
     needed = EMULATED.get(target, ("node",) if target == "wasm32" else ())
+    needed = ("arm-none-eabi-gcc", "qemu-system-arm") if target in BOARDS else needed
     if missing := [tool for tool in needed if shutil.which(tool) is None]:
         raise SystemExit(f"{target} needs {' and '.join(missing)}")
     begun, refused, failed = time.monotonic(), Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
-        run = runner(target, Path(folder))
-        for seed in range(first, first + count):
-            wrong = check_seed(seed, target, run)
+        for seed, wrong in _checked(range(first, first + count), target, Path(folder)):
             if wrong.startswith("refused"):
                 refused[wrong] += 1
             elif wrong:
