@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from mycel.engines.aot.library import library_of
 from mycel.engines.aot.targets import named
 from mycel.engines.native.llvm.target import host
 from mycel.engines.reference import evaluate
+from tests.deploy import random_graphs
 
 from ..engines.native.channel_cases import Case, float_cases, image_cases, matrix_cases
 from .loaded import Loaded
@@ -35,4 +39,14 @@ def test_integers(target: str) -> None:
 def test_floats(target: str) -> None:
     for case in float_cases(6, 3):
         for found, wanted in zip(made(case, target), evaluate(case.graph, case.values)):
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=case.name)
+
+
+@pytest.mark.skipif(not all(map(shutil.which, random_graphs.EMULATED["aarch64-dot"])), reason="no AArch64 here")
+def test_integers_and_floats_on_aarch64(tmp_path: Path) -> None:
+    run = random_graphs.runner("aarch64-dot", tmp_path)
+    for case in (*image_cases(4, 11), *matrix_cases(2)[::15], *float_cases(2, 5)):
+        names = [f"x{k}" for k in range(len(case.values))]
+        library = library_of(case.graph, names, [], {}, "aarch64-dot", "f")
+        for found, wanted in zip(run(library, case.values), evaluate(case.graph, case.values)):
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=case.name)

@@ -49,8 +49,8 @@ _TARGETS: dict[str, Target] = {
     # With products of bytes: Alder Lake and later, Ice Lake and Zen 4 and later.
     "x86-64-v3-vnni": _x86("x86-64-v3", 32, more="avxvnni"),
     "x86-64-v4-vnni": _x86("x86-64-v4", 64, more="avx512vnni"),
-    "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16),
-    "aarch64-dot": _other(f"aarch64-{_LINUX}", "cortex-a76", "+neon,+dotprod", 16),
+    "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16, stack=64 << 10),
+    "aarch64-dot": _other(f"aarch64-{_LINUX}", "cortex-a76", "+neon,+dotprod", 16, stack=64 << 10),
     "android-arm64": _other("aarch64-linux-android24", "cortex-a53", "+neon", 16),
     "ios-arm64": _other("arm64-apple-ios14", "apple-a12", "+neon", 16),
     "macos-arm64": _other("arm64-apple-macosx11", "apple-m1", "+neon", 16),

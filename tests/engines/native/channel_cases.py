@@ -152,6 +152,13 @@ def float_cases(count: int, seed: int) -> list[Case]:
             values.append(rng.standard_normal(other.shape).astype(np.float32))
             y = E.tanh(E.add(y, other))
         found.append(Case(name, Graph(nodes, [y]), values))
+    for stride in (1, 2):
+        # More than tiles copy.
+        x = input_node(tensor_type((2, 96, 9, 11), float32), "x")
+        w = constant((rng.standard_normal((20, 96, 3, 3)) / 30).astype(np.float32))
+        p = {"strides": (stride, stride), "padding": ((1, 2), (0, 1)), "dilation": (1, 1), "groups": 1}
+        values = [rng.standard_normal(x.shape).astype(np.float32)]
+        found.append(Case(f"windows-{stride}", Graph([x], [conv(x, w, **p)]), values))
     for rows in (1, 3, 50):
         a = input_node(tensor_type((rows, 37), float32), "a")
         y = matmul(a, constant(rng.standard_normal((37, 45)).astype(np.float32)))

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from mycel.base import dtype as D
 from mycel.engines.native.dense.sums import SumWriter
 from mycel.engines.native.dense.words import Unit
 from mycel.engines.native.kernels.codegen import Kernel
@@ -31,10 +30,12 @@ from mycel.engines.native.kernels.nest import Access, Buffer, Guard, Nest
 from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import DimLike, product
 
-__all__ = ["ChannelWriter", "Image", "Tile", "channel_kernel"]
+__all__ = ["NEAR", "ChannelWriter", "Image", "Tile", "channel_kernel", "is_read_in_place"]
 
 # Products of a word's elements that take as long as one operation of a kernel without them.
 DENSITY = 16
+# Bytes that a tile's copies may take of the nearest cache.
+NEAR = 24 << 10
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,18 @@ def channel_kernel(
     return writer.run()
 
 
+def is_read_in_place(image: Image, unit: Unit, guarded: bool, height: int) -> bool:
+    """Return whether positions are read in place: floats, where that is possible and pays.
+
+    `guarded` says whether some of what an `image` is asked for lies outside of it, `height` is that
+    of tiles.
+    """
+    if not unit.is_plain or guarded:
+        return False
+    joined = image.dilation[1] == 1 and image.steps[1] == image.channels
+    return image.taps == (1, 1) or (joined and image.count * 4 * height > NEAR)
+
+
 class ChannelWriter(SumWriter):
     """A writer of the kernel."""
 
@@ -114,9 +127,7 @@ class ChannelWriter(SumWriter):
         self.guarded: dict[int, Guard] = {}
         self.row_bytes = -(-image.count // unit.elements) * 4
         self.steps = self.row_bytes // 4
-        self.in_place = (
-            unit.is_plain and image.taps == (1, 1) and access.buffer.dtype is D.float32 and not access.guards
-        )
+        self.in_place = is_read_in_place(image, unit, bool(access.guards), tile.height)
 
     # The range of tiles.
 
@@ -186,18 +197,21 @@ class ChannelWriter(SumWriter):
                 e.put(f"load {vector}, ptr {self.byte(at, str(v * self.lanes * 4))}, align 4") for v in range(vectors)
             ]
         slots = [[self.slot(vector, b) for b in begins] for _ in places]
-        with self.loop("0", str(self.steps), 1) as step:
-            near = self.byte(panel, e.put(f"mul {self.ix} {step}, {vectors * self.lanes * 4}"))
-            factors = [unit.factor(self, self.byte(near, str(v * self.lanes * 4))) for v in range(vectors)]
-            along = e.put(f"shl {self.ix} {step}, 2")
-            moved: dict[str, str] = {}
-            for (base, distance), slot in zip(reads, slots):
-                if base not in moved:
-                    moved[base] = self.byte(base, along)
-                word = unit.word(self, self.byte(moved[base], str(distance)))
-                for v, factor in enumerate(factors):
-                    total = e.put(f"load {vector}, ptr {slot[v]}")
-                    e.do(f"store {vector} {unit.added(self, total, word, factor)}, ptr {slot[v]}")
+        rows, run = (self.image.taps[0], self.image.run) if self.in_place else (1, self.steps)
+        with self.loop("0", str(rows), 1) as row:
+            here = self.byte(panel, e.put(f"mul {self.ix} {row}, {run * vectors * self.lanes * 4}"))
+            down = e.put(f"mul {self.ix} {row}, {self.image.steps[0] * self.image.dilation[0] * 4}")
+            bases = {base: self.byte(base, down) for base, _ in reads}
+            with self.loop("0", str(run), 1) as step:
+                near = self.byte(here, e.put(f"mul {self.ix} {step}, {vectors * self.lanes * 4}"))
+                factors = [unit.factor(self, self.byte(near, str(v * self.lanes * 4))) for v in range(vectors)]
+                along = e.put(f"shl {self.ix} {step}, 2")
+                moved = {base: self.byte(start, along) for base, start in bases.items()}
+                for (base, distance), slot in zip(reads, slots):
+                    word = unit.word(self, self.byte(moved[base], str(distance)))
+                    for v, factor in enumerate(factors):
+                        total = e.put(f"load {vector}, ptr {slot[v]}")
+                        e.do(f"store {vector} {unit.added(self, total, word, factor)}, ptr {slot[v]}")
         sums = [[e.put(f"load {vector}, ptr {s}") for s in slot] for slot in slots]
         self.finish_tile(channel, places, sums)
         self.mask_last(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mycel.base import dtype as D
 from mycel.engines.native.dense.words import unit_for
+from mycel.engines.native.llvm.target import target
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv
@@ -14,8 +15,8 @@ __all__ = ["is_channelled", "is_depthwise"]
 
 # Fewer channels leave most lanes empty.
 FEWEST = 6
-# Bytes of the stack that copies of what a tile reads may take.
-MOST_BYTES = 48 << 10
+# Bytes of the stack beside what a kernel copies there.
+SPARE = 512
 
 
 def is_channelled(node: Node) -> bool:
@@ -31,17 +32,18 @@ def is_channelled(node: Node) -> bool:
         return False
     if node.prim in (matmul, int_matmul):
         plain = node.prim is matmul or node.params["b_zero"] == 0
-        return bool(plain and w.type.rank == 2 and type(x.shape[-1]) is int and w.shape[1] >= FEWEST)
+        shaped = w.type.rank == 2 and type(x.shape[-1]) is int and w.shape[1] >= FEWEST
+        return bool(plain and shaped and _is_stacked(node))
     p = node.params
     if not (x.type.rank == 4 and w.shape[0] >= FEWEST):
         return False
     if is_depthwise(node):
         known = all(type(d) is int for d in (*x.shape[1:], *node.type.shape[2:]))
         # Lines of zero points are on the stack.
-        return known and (x.dtype is D.float32 or x.shape[1] * x.shape[3] <= MOST_BYTES)
+        return known and (x.dtype is D.float32 or x.shape[1] * x.shape[3] <= target().stack - SPARE)
     return bool(
         is_one(p["groups"])
-        and w.type.size * x.dtype.itemsize <= MOST_BYTES * w.shape[0]
+        and _is_stacked(node)
         and all(type(d) is int for d in x.shape[1:])
         and all(type(a) is int for pair in p["padding"] for a in pair)
     )
@@ -54,3 +56,10 @@ def is_depthwise(node: Node) -> bool:
     x, w = node.inputs
     fixed = all(type(d) is int for d in (x.shape[1], node.params["groups"]))
     return bool(fixed and node.params["groups"] == w.shape[0] == x.shape[1] > 1 and w.shape[1] == 1)
+
+
+def _is_stacked(node: Node) -> bool:
+    """Return whether a copy of what a position reads fits on the stack, with 16-bit elements."""
+    x, w = node.inputs
+    count = w.type.size // (w.shape[1] if w.type.rank == 2 else w.shape[0])
+    return bool(count * (4 if x.dtype is D.float32 else 2) <= target().stack - SPARE)

@@ -22,7 +22,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.engines.native.dense.channels import Image, Tile, channel_kernel
+from mycel.engines.native.dense.channels import NEAR, Image, Tile, channel_kernel, is_read_in_place
 from mycel.engines.native.dense.depthwise_bytes import Bytes, depthwise_bytes_kernel, order
 from mycel.engines.native.dense.depthwise_channels import Line, depthwise_channel_kernel
 from mycel.engines.native.dense.words import Unit, unit_for
@@ -57,6 +57,8 @@ __all__ = ["ChannelDomain", "channel_step"]
 Array = np.ndarray[Any, Any]
 # The most positions of a tile of depthwise convolutions.
 DEPTHWISE = 8
+# The most positions of other tiles, and bytes of the stack beside what they copy.
+MOST_HEIGHT, SPARE = 14, 512
 
 
 class ChannelDomain(Domain):
@@ -117,9 +119,11 @@ def channel_step(
         step = _depthwise_step if unit.is_plain else depthwise_bytes_step
         step(steps, domain, stores, read, members, name)
         return
+    if unit.is_plain and read.guards and read.image.count * 4 * MOST_HEIGHT > NEAR:
+        read = _with_padding(steps, node, domain, unit)
     nest, access = nest_of(domain, stores, read.access, name)
     weights = _weights(node)
-    tile = _tile(nest, weights.shape[1], read.image.count)
+    tile = _tile(nest, weights.shape[1], read, unit)
     panels = constant(steps, _panels(weights, tile, unit), D.float32 if unit.is_plain else D.int8)
     first = _first(steps, node, weights, tile, unit)
     kernel = channel_kernel(nest, access, read.guards, read.image, tile, unit, panels, first)
@@ -284,9 +288,13 @@ def channels_last(steps: StepBuilder, view: View) -> View:
     return steps.relaid[key][1]
 
 
-def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit) -> Read:
+def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit, padded: Optional[View] = None) -> Read:
+    """Return what a node reads, of a copy with its padding (`padded`) where there is one.
+
+    * `steps`: the places of values; `node`, `domain`, `unit`: as for `channel_step`.
+    """
     x, p = node.inputs[0], node.params
-    view = steps.view(x)
+    view = padded or steps.view(x)
     zero = p.get("zero", p.get("a_zero", 0)) + unit.moved(x.dtype)
     if domain.channel != 1 or "padding" not in p:
         if not is_one(view.strides[-1]) and not is_one(view.shape[-1]):
@@ -296,9 +304,10 @@ def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit) 
         at = [Affine((), 0) if is_one(d) else q for d, q in zip(x.shape, at)]
         return Read(view.access(at), (), Image((1, 1), int(x.shape[-1]), (0, 0), (1, 1), zero))
     view = channels_last(steps, view)
-    places = [affine(k).scale(s).shift(-low) for k, s, (low, _) in zip((2, 3), p["strides"], p["padding"])]
+    padding = ((0, 0), (0, 0)) if padded else p["padding"]
+    places = [affine(k).scale(s).shift(-low) for k, s, (low, _) in zip((2, 3), p["strides"], padding)]
     places = [q if not is_one(domain.shape[k]) else Affine((), q.const) for k, q in zip((2, 3), places)]
-    guarded = tuple(k for k, ends in enumerate(p["padding"]) if any(map(may_exceed, ends)))
+    guarded = tuple(k for k, ends in enumerate(padding) if any(map(may_exceed, ends)))
     guards = tuple((places[k], x.shape[2 + k]) for k in guarded)
     row: Affine = Affine((), 0) if is_one(domain.shape[0]) else affine(0)
     access = view.access([row, Affine((), 0), *places])
@@ -311,6 +320,25 @@ def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit) 
         zero,
     )
     return Read(Access(access.buffer, access.offset, guards), guarded, image)
+
+
+def _with_padding(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit) -> Read:
+    """Return what a convolution of floats reads, of a copy of its image with the padding around."""
+    x, p = node.inputs[0], node.params
+    view = steps.view(x)
+    shape = (*x.shape[:2], *[d + low + high for d, (low, high) in zip(x.shape[2:], p["padding"])])
+    n, c, h, w = shape
+    made = View(Buffer(x.dtype, element_count(shape), "padded"), shape, (h * w * c, 1, w * c, c), 0)
+    key = ("padded", id(view.buffer), view.shape, view.strides, view.offset, p["padding"])
+    if key not in steps.relaid:
+        at = [affine(k) for k in range(4)]
+        places = [*at[:2], *[q.shift(-low) for q, (low, _) in zip(at[2:], p["padding"])]]
+        guards = tuple(zip(places[2:], x.shape[2:]))
+        access = Access(view.buffer, view.access(places).offset, guards)
+        steps.fill(made, lambda b: b.load(access), "padded")
+        steps.relaid[key] = view, made
+    made = steps.relaid[key][1]
+    return _read_of(steps, node, domain, unit, made)
 
 
 def nest_of(
@@ -374,8 +402,8 @@ def _weights(node: Node) -> Array:
     return np.asarray(np.moveaxis(w, (0, 1), (-1, -2)).reshape(-1, w.shape[0]))
 
 
-def _tile(nest: Nest, channels: int, count: int) -> Tile:
-    """Return the tile for a nest: as much as registers hold."""
+def _tile(nest: Nest, channels: int, read: Read, unit: Unit) -> Tile:
+    """Return the tile for a nest: as much as registers hold, and the stack what it copies."""
     lanes = target().vector_bytes // 4
     registers = 32 if target().vector_bytes == 64 or not target().is_family("x86_64") else 16
     vectors = -(-channels // lanes)
@@ -383,10 +411,11 @@ def _tile(nest: Nest, channels: int, count: int) -> Tile:
     wide = 1 if vectors == 1 else 2
     if line <= 4:
         wide = min(vectors, 4)
-    most = (registers - 2 - wide) // wide
-    most = min(most, 14) if registers == 32 else most
-    count = -(-line // most)
-    return Tile(-(-line // count), wide, channels)
+    most = min((registers - 2 - wide) // wide, MOST_HEIGHT)
+    height = -(-line // -(-line // most))
+    if not is_read_in_place(read.image, unit, bool(read.guards), height):
+        height = max(min(height, (target().stack - SPARE) // (read.image.count * unit.bytes + 4)), 1)
+    return Tile(height, wide, channels)
 
 
 def _panels(weights: Array, tile: Tile, unit: Unit) -> Array:
