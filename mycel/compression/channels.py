@@ -24,6 +24,7 @@ from mycel.compiled.jit import jit
 from mycel.compression.cost import Cost, cost_of_graph, staged
 from mycel.compression.dependences import Dependences, dependences
 from mycel.compression.shrinking import Removed, apply_removed, mask_removed, removed_positions, shrunk
+from mycel.compression.sparse import masked_layers
 from mycel.core.tensor import Tensor
 from mycel.ir.graph import Node
 from mycel.ir.symbols import Symbol
@@ -162,6 +163,11 @@ class Structure:
             arguments.one_of("prune_channels", "importance", importance, _MEASURES)
             # Weights count; biases and factors of normalisations have other scales.
             weights = {n: a.astype(np.float64) for n, a in self.arrays.items() if a.ndim > 1}
+            for layer in masked_layers(self.net).values():
+                # What is left of a weight counts, not its mask.
+                weights[layer.layer.weight.name] = layer.weight().asnumpy().astype(np.float64)
+                for beside in (layer.mask, layer.scores):
+                    weights.pop("" if beside is None else beside.name, None)
             return {n: np.abs(a) if importance == "l1" else a * a for n, a in weights.items()}
         made = {}
         for name, values in importance.items():
@@ -254,6 +260,12 @@ def prune_channels(
         raise ValueError(f"prune_channels: nothing of {type(net).__name__} can be removed: {reasons}")
     choice = Choice(scope, round_to, at_most)
     roots = _within(structure, groups, choice, budget, wanted, before)
+    if not len(roots):
+        sizes = ", ".join(f"{len(g.roots)} of {g.members[0][0]}" for g in groups)
+        raise ValueError(
+            f"prune_channels: {budget}={wanted:g} with round_to={round_to} and at_most={at_most:g} removes nothing of "
+            f"the groups of channels: {sizes}"
+        )
     small = shrunk(structure.model, structure.found, roots)
     report = ChannelReport(
         removed_positions(structure.found, structure.names, roots), before, cost_of_graph(small), fixed=structure.fixed
