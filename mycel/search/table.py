@@ -5,6 +5,10 @@ a sum of products, weights, inputs, outputs and a constant, with factors that ar
 whose relative errors are least, times the mean relative error of the measured operators near it in
 the logarithms of these sizes. How far that is off is measured too: each row is left out, and
 interpolated from the others.
+
+Within a network an operator costs something else than alone: values stay in the order in which the
+next one reads them, and steps fuse. `fitted` finds a factor for each kind by whole networks that
+were counted, and how far predictions of networks are off that the factors were not found by.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from scipy.optimize import nnls
@@ -25,7 +29,7 @@ from mycel.search.operators import KINDS, Operator
 
 __all__ = ["Prediction", "Table"]
 
-FORMAT, NEAR, FEWEST = "mycel-costs-1", 3, 3
+FORMAT, NEAR, FEWEST, PULL = "mycel-costs-1", 3, 3, 0.1
 Array = np.ndarray[Any, Any]
 
 
@@ -59,8 +63,21 @@ def _place(operator: Operator) -> Array:
     return np.array([*sizes / 2, *map(float, rows), 2.0 * (width % 4 == 0), 2.0 * (operator.written % 4 == 0)])
 
 
+def _factors(shares: Array) -> Array:
+    """Return factors of kinds by which rows of shares add up to 1."""
+    wanted = np.ones(len(shares))
+    together = float((shares.sum(1) @ wanted) / np.square(shares.sum(1)).sum())
+    pull = PULL * np.eye(shares.shape[1])
+    factors, _ = nnls(np.vstack([shares, pull]), np.concatenate([wanted, PULL * together * np.ones(len(pull))]))
+    made: Array = factors
+    return made
+
+
 class Table:
     """What operators cost on a `device`: `rows` of operators that were measured.
+
+    `factors` are what an operator of each kind costs within a network, as shares of what it costs
+    alone (1 where there is none), and `off` the relative error that is left.
 
     >>> sizes = (4, 8, 16, 32)
     >>> rows = {Operator("dense", n, 4): Cost(100 + 20 * n, 0, 0, 0, 0, 4 * n) for n in sizes}
@@ -71,8 +88,15 @@ class Table:
     True
     """
 
-    def __init__(self, device: str, rows: Mapping[Operator, Cost]) -> None:
+    def __init__(
+        self,
+        device: str,
+        rows: Mapping[Operator, Cost],
+        factors: Optional[Mapping[str, float]] = None,
+        off: float = 0.0,
+    ) -> None:
         self.device, self.rows = device_named("Table", device), dict(rows)
+        self.factors, self.off = {k: float(f) for k, f in (factors or {}).items()}, float(off)
         self._errors: dict[str, float] = {}
 
     @classmethod
@@ -114,12 +138,13 @@ class Table:
         """Return the instructions of a network of these operators.
 
         Errors of kinds are taken to be the same for all operators of a kind, and independent
-        between kinds. Raises ValueError for a kind with fewer than three rows.
+        between kinds and of `off`. Raises ValueError for a kind with fewer than three rows.
         """
         total, known, off = 0.0, 0.0, dict.fromkeys(KINDS, 0.0)
         for operator in operators:
+            factor = self.factors.get(operator.kind, 1.0)
             if operator in self.rows:
-                count = float(self.rows[operator].instructions)
+                count = factor * self.rows[operator].instructions
                 known += count
             else:
                 rows = self._of(operator.kind)
@@ -128,11 +153,31 @@ class Table:
                         f"Table: {len(rows)} rows of {operator.kind} for {self.device} are too few to interpolate "
                         f"{operator}; measure at least {FEWEST}"
                     )
-                count = self._interpolated(operator, rows)
+                count = factor * self._interpolated(operator, rows)
                 off[operator.kind] += count * self.error(operator.kind)
             total += count
-        error = float(np.sqrt(sum(e * e for e in off.values() if e))) / total if total else 0.0
+        error = float(np.hypot(np.sqrt(sum(e * e for e in off.values() if e)) / total, self.off)) if total else 0.0
         return Prediction(round(total), error, known / total if total else 1.0)
+
+    def fitted(self, networks: Sequence[tuple[Sequence[Operator], int]]) -> Table:
+        """Return the table with factors of kinds by networks, each with instructions as counted.
+
+        They have the least relative error, with a weak pull to the factor of all kinds together.
+        `off` is the root mean square of relative errors of each network by the others. Raises
+        ValueError for fewer than two networks.
+        """
+        if len(networks) < 2:
+            raise ValueError(f"Table: factors are fitted by at least two networks, not {len(networks)}")
+        alone = Table(self.device, self.rows)
+        shares = np.array(
+            [
+                [alone.predict([o for o in operators if o.kind == kind]).instructions / count for kind in KINDS]
+                for operators, count in networks
+            ]
+        )
+        far = [float(shares[k] @ _factors(np.delete(shares, k, 0))) - 1 for k in range(len(networks))]
+        found = dict(zip(KINDS, _factors(shares).tolist()))
+        return Table(self.device, self.rows, found, float(np.sqrt(np.mean(np.square(far)))))
 
     def figures(self, operators: Sequence[Operator]) -> dict[str, float]:
         """Return what `search` asks of `predict`, for a network of these operators.
@@ -172,7 +217,8 @@ class Table:
         """Write the table to a file of JSON, whole or not at all."""
         rows = {operator.key: cost.record() for operator, cost in sorted(self.rows.items())}
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(cost)}" for key, cost in rows.items())
-        head = f'{{"format": {json.dumps(FORMAT)}, "device": {json.dumps(self.device)}, "rows": {{\n'
+        head = f'{{"format": {json.dumps(FORMAT)}, "device": {json.dumps(self.device)},\n'
+        head += f' "factors": {json.dumps(self.factors)}, "off": {json.dumps(self.off)}, "rows": {{\n'
         write(path, (head + lines + "\n}}\n").encode())
 
     @classmethod
@@ -186,6 +232,6 @@ class Table:
             if not isinstance(found, dict) or found.get("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             rows = {Operator.read_key(key): Cost(**cost) for key, cost in found["rows"].items()}
-            return cls(found["device"], rows)
+            return cls(found["device"], rows, found["factors"], found["off"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"Table: {os.fspath(path)} holds no table of costs: {error}") from error
