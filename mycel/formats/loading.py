@@ -8,8 +8,8 @@ from typing import Any, Optional
 
 from mycel.cells.cell import Cell
 from mycel.formats import mindir, tflite
-from mycel.train.encryption import is_encrypted
-from mycel.train.graph_file import MAGIC
+from mycel.train.encryption import decrypted, is_encrypted
+from mycel.train.graph_file import MAGIC, GraphFileError
 from mycel.train.mindir import load as load_own
 
 __all__ = ["load"]
@@ -39,7 +39,13 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
         if kwargs.get("dec_key") is not None:
             raise ValueError(f"load: {os.fspath(file_name)} is not encrypted; leave dec_key out")
         return reader(file_name, **{k: v for k, v in kwargs.items() if k == "rounding"})
-    return load_own(file_name, **kwargs)
+    try:
+        return load_own(file_name, **kwargs)
+    except GraphFileError:
+        found = _decrypted_theirs(file_name, **kwargs)
+        if found is None:
+            raise
+        return mindir.of_content(found, os.fspath(file_name))
 
 
 def _reader(path: Any) -> Optional[Callable[..., Cell]]:
@@ -52,6 +58,20 @@ def _reader(path: Any) -> Optional[Callable[..., Cell]]:
     if str(path).endswith(".tflite") and os.path.isfile(path):
         return tflite.load
     return mindir.load if _is_theirs(path) else None
+
+
+def _decrypted_theirs(path: Any, dec_key: Any = None, dec_mode: str = "AES-GCM") -> Optional[bytes]:
+    """Return the content of an encrypted MindIR of MindSpore's; None for any other file."""
+    if dec_key is None or not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        if not is_encrypted(file):
+            return None
+        try:
+            content = decrypted(file, os.fspath(path), dec_key, dec_mode).getvalue()
+        except ValueError:
+            return None
+    return content if content[:1] == b"\n" and not content.startswith(MAGIC) else None
 
 
 def _is_theirs(path: Any) -> bool:

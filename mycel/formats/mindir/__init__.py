@@ -9,5 +9,6 @@ from __future__ import annotations
 
 from mycel.formats.mindir.network import MindIRGraph as MindIRGraph
 from mycel.formats.mindir.network import load as load
+from mycel.formats.mindir.network import of_content as of_content
 
-__all__ = ["MindIRGraph", "load"]
+__all__ = ["MindIRGraph", "load", "of_content"]

@@ -73,6 +73,8 @@ class TensorInfo:
     content: Optional[bytes] = None
     parameter: str = ""
     elsewhere: str = ""
+    offset: int = 0
+    length: int = 0
 
     def array(self) -> NDArray[Any]:
         """Return the values; raise MindIRError where bytes and shape do not agree."""
@@ -321,7 +323,14 @@ def _tensor(content: bytes) -> TensorInfo:
         elif number == 9:
             made.content = _bytes(value)
         elif number == 12:
-            made.elsewhere = next((_text(v) for n, v in fields(_bytes(value)) if n == 1), "?")
+            made.elsewhere = "?"
+            for part, found in fields(_bytes(value)):
+                if part == 1:
+                    made.elsewhere = _text(found) or "?"
+                elif part == 2:
+                    made.offset = _int(found)
+                elif part == 3:
+                    made.length = _int(found)
         elif number == 13:
             made.parameter = _text(value)
         elif number == 16 and value:

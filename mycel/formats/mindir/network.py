@@ -9,10 +9,11 @@ from mycel.cells.cell import Cell
 from mycel.compiled.jit import Jit
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
+from mycel.formats.mindir.beside import fetch
 from mycel.formats.mindir.evaluate import Evaluator
 from mycel.formats.mindir.messages import MindIRError, Model, model_of
 
-__all__ = ["MindIRGraph", "load"]
+__all__ = ["MindIRGraph", "load", "of_content"]
 
 
 def load(file_name: Any) -> MindIRGraph:
@@ -24,8 +25,18 @@ def load(file_name: Any) -> MindIRGraph:
     path = os.fspath(file_name)
     with open(path, "rb") as file:
         content = file.read()
+    return of_content(content, path)
+
+
+def of_content(content: bytes, path: str) -> MindIRGraph:
+    """Return the network in the content of the file at `path`; see `load`.
+
+    Values that MindSpore has written to files beside it are read from there.
+    """
     try:
-        return MindIRGraph(model_of(content))
+        model = model_of(content)
+        fetch(model, os.path.dirname(os.path.abspath(path)))
+        return MindIRGraph(model)
     except MindIRError as error:
         raise MindIRError(f"{path}: {error}") from None
 

@@ -46,13 +46,15 @@ def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
     names = ("input_size", "hidden_size", "num_layers", "has_bias", "bidirectional", "dropout", "proj_size")
     given = {name: attributes[name] for name in names if name in attributes}
     size = 4 * given["hidden_size"]
-    layers = given["num_layers"] * (2 if given["bidirectional"] else 1)
-    recurrent = size * (given["input_size"] + given["hidden_size"])
-    if given["has_bias"] and layers == 1 and w.size == recurrent + size:
+    directions = 2 if given["bidirectional"] else 1
+    layers, hidden = given["num_layers"] * directions, given["hidden_size"]
+    if layers > directions > 1:
+        # MindSpore for processors computes something else there than its definition says.
+        raise Unsupported("load: the operator LSTM of several layers in two directions is not supported")
+    inputs = directions * given["input_size"] + (layers - directions) * directions * hidden
+    if given["has_bias"] and not given.get("proj_size") and w.size == size * (inputs + layers * hidden + layers):
         # MindSpore for processors adds the two biases before.
-        w = ops.concat((w.reshape((-1,)), ops.zeros((size,), w.dtype))).reshape((-1, 1, 1))
-    elif given["has_bias"] and layers > 1:
-        raise Unsupported("load: the operator LSTM is supported with one layer and one direction")
+        w = ops.concat((w.reshape((-1,)), ops.zeros((layers * size,), w.dtype))).reshape((-1, 1, 1))
     return operations.LSTM(**given)(x, h, c, w)
 
 
