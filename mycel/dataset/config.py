@@ -202,10 +202,10 @@ def get_callback_timeout() -> int:
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
-    """Set the interval, in milliseconds, of MindSpore's monitor; there is none here."""
+    """Set the interval, in milliseconds, of MindSpore's monitor; there is none, which is said."""
     name = "set_monitor_sampling_interval"
     _settings["monitor_sampling_interval"] = _check_integer(name, interval, 1, INT32_MAX)
-    no_effect(name, "interval", interval, "pipelines have no monitor")
+    no_effect(name, "interval", interval, "pipelines have no monitor; dataset.profile shows what nodes do", True)
 
 
 def get_monitor_sampling_interval() -> int:

@@ -94,7 +94,7 @@ def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: An
     if not isinstance(python_multiprocessing, bool):
         raise TypeError(f"{operation}: python_multiprocessing must be a bool, got {python_multiprocessing!r}")
     if max_rowsize is not None:
-        no_effect(operation, "max_rowsize", max_rowsize, "the memory that processes share grows with the rows")
+        no_effect(operation, "max_rowsize", max_rowsize, "the memory that processes share grows with the rows", True)
 
 
 class MapNode(Node):

@@ -16,12 +16,14 @@ def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
         logger.warning(message, *arguments)
 
 
-def no_effect(operation: str, argument: str, value: Any, why: str) -> None:
-    """Say once, at the level "info", that an argument has no effect.
+def no_effect(operation: str, argument: str, value: Any, why: str, warns: bool = False) -> None:
+    """Say once that an argument has no effect, at the level "info".
 
     * `operation`, `argument`, `value`: whose argument it is, its name, and what was given.
     * `why`: the reason.
+    * `warns`: whether it is a warning, as for what is given only for its effect.
     """
     if (operation, argument) not in _said:
         _said.add((operation, argument))
-        logger.info("%s: %s=%r has no effect: %s", operation, argument, value, why)
+        say = logger.warning if warns else logger.info
+        say("%s: %s=%r has no effect: %s", operation, argument, value, why)

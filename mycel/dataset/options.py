@@ -68,12 +68,12 @@ _options: dict[str, Any] = {
 }
 
 
-def _switch(setting: str, name: str, value: Any, usual: bool, why: str) -> None:
+def _switch(setting: str, name: str, value: Any, usual: bool, why: str, warns: bool = False) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
     _options[name] = value
     if value is not usual:
-        no_effect(setting, "enable", value, why)
+        no_effect(setting, "enable", value, why, warns)
 
 
 def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: str | None) -> None:
@@ -88,7 +88,7 @@ def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: st
 
 def set_numa_enable(numa_enable: bool) -> None:
     """Accept MindSpore's switch for binding workers to a part of the memory."""
-    _switch("set_numa_enable", "numa", numa_enable, False, "the system places threads")
+    _switch("set_numa_enable", "numa", numa_enable, False, "the system places threads", True)
 
 
 def get_numa_enable() -> bool:

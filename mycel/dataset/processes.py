@@ -144,8 +144,12 @@ class _Server:
         if self.control is not None:
             self.control.close()
         if self.process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 self.process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                # Its workers end as well: their parent is gone.
+                self.process.kill()
+                self.process.wait()
         self.control = self.process = None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Optional
 
 import numpy as np
@@ -53,10 +52,16 @@ class Run:
         self.is_last = True
         self.grouped = 1
 
+    def _copied(self) -> Run:
+        made = Run(self.seed, self.epoch, self.block, self.seeded, self.probes, self.scope)
+        made.group, made.grouped = self.group, self.grouped
+        made.round, made.passed, made.is_last = self.round, self.passed, self.is_last
+        return made
+
     def of_pass(self, number: int, count: int) -> Run:
         """Return this pass for pass `number` of `count` below a `repeat`; -1 passes have no end."""
         times = max(1, count)
-        made = copy.copy(self)
+        made = self._copied()
         made.epoch = self.epoch * times + number
         made.passed = self.passed * times + number
         made.is_last = self.is_last and number == count - 1
@@ -64,7 +69,7 @@ class Run:
 
     def with_block(self, block: int) -> Run:
         """Return this pass in blocks of this many rows."""
-        made = copy.copy(self)
+        made = self._copied()
         made.block, made.group = max(1, min(block, LARGEST_BLOCK)), max(1, block)
         return made
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel.base import arguments, locks
 from mycel.dataset.arguments import names
-from mycel.dataset.blocks import Block, Column, as_array, join
+from mycel.dataset.blocks import Array, Block, Column, as_array, join
 from mycel.dataset.cached import blocks_of, plan_of
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
@@ -190,6 +190,7 @@ class MappableDataset(Dataset):
 # lie in the cache until it is used.
 MOST_ROWS = 1024
 _PIECE = 1 << 18
+_LARGE = 1 << 15
 
 
 class ArrayDataset(MappableDataset):
@@ -249,16 +250,24 @@ class ArrayDataset(MappableDataset):
             size = min(4 * size, most)
 
     def _gather(self, indices: Indices) -> Block:
-        first, count = int(indices[0]), len(indices)
-        # Most often the rows of a file or array in their order.
-        in_order = int(indices[-1]) - first == count - 1 and bool((np.diff(indices) == 1).all())
         columns: list[Column] = []
         for data in self._data().values():
             if isinstance(data, list):
                 columns.append([data[i].copy() for i in indices])
             else:
-                columns.append(data[first : first + count].copy() if in_order else data.take(indices, axis=0))
-        return Block(columns, count)
+                columns.append(_taken(data, indices))
+        return Block(columns, len(indices))
+
+
+def _taken(data: Array, indices: Indices) -> Array:
+    first, count = int(indices[0]), len(indices)
+    # Most often the rows of a file or array in their order, which are copied at once where it pays.
+    if data.nbytes // len(data) * count > _LARGE and int(indices[-1]) - first == count - 1:
+        if (np.diff(indices) == 1).all():
+            copied: Array = data[first : first + count].copy()
+            return copied
+    found: Array = data.take(indices, axis=0)
+    return found
 
 
 _reading = locks.lock()

@@ -19,7 +19,7 @@ from mycel.dataset.audio import products
 
 ROOT = Path(ds.__file__).parent
 # Methods that others call, each with all that any of its kind may need.
-PROTOCOL = {"compute", "accepts", "apply_block", "__exit__"}
+PROTOCOL = {"compute", "accepts", "apply", "apply_block", "chained", "ds_begin", "__exit__"}
 
 
 @pytest.fixture
@@ -78,6 +78,20 @@ def test_what_has_no_effect_is_said_once(said):
         "batch: python_multiprocessing=True has no effect: there is no per_batch_map for processes to call",
         "NumpySlicesDataset: num_parallel_workers=2 has no effect: it runs in the pipeline's own thread",
     ]
+
+
+def test_what_is_given_for_its_effect_alone_is_a_warning(said, caplog):
+    ds.config.set_numa_enable(True)
+    ds.config.set_monitor_sampling_interval(500)
+    ds.GeneratorDataset([1, 2], ["x"], max_rowsize=6)
+    ds.config.set_numa_enable(False)
+    ds.config.set_monitor_sampling_interval(1000)
+    assert [message.partition(":")[0] for message in said()] == [
+        "set_numa_enable",
+        "set_monitor_sampling_interval",
+        "GeneratorDataset",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 def test_what_works_or_is_the_default_says_nothing(said):

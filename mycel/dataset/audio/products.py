@@ -10,6 +10,7 @@ do not divide.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ class Filters:
             return np.asarray(found @ values)
         rows, inner = self.matrix.shape
         result: Array = np.empty((*lead, rows, frames), dtype)
-        to, given = result.reshape(-1, rows, frames), values.reshape(-1, inner, frames)
+        count = math.prod(lead)
+        to, given = result.reshape(count, rows, frames), values.reshape(count, inner, frames)
         for one, each in zip(to, given):
             one[...] = found @ np.ascontiguousarray(each)
         return result

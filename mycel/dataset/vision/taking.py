@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import MOST_CHANNELS
 from mycel.dataset.vision.enums import Inter
@@ -174,6 +175,14 @@ def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:
 
 def _places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
     """Return offsets and weights of the places that each place of a resized axis is made of."""
+    return _axes.recall((source, target, step, kind), lambda: _found_places(source, target, step, kind))
+
+
+# Images of one size are resized alike.
+_axes = Remembered[tuple[int, int, int, Inter], tuple[Array, Array]]("axes of resized images", FEW)
+
+
+def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
     if kind is Inter.NEAREST:
         places = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
         return places, places
