@@ -158,13 +158,8 @@ def _prepare(given: dict[str, Any]) -> None:
             importlib.import_module(name)
 
 
-def run_server(descriptor: int) -> None:
-    """Be a fork server, which forks workers until the other end of its connection is closed."""
-    control = socket.socket(fileno=descriptor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    children: set[int] = set()
-    # What is there now is no garbage: looking for some would copy its pages in every worker.
-    gc.freeze()
+def _fork_on_request(control: socket.socket, children: set[int]) -> None:
+    """Fork workers, and tell how they ended, until the connection is closed."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 8)
         if not message:
@@ -174,7 +169,7 @@ def run_server(descriptor: int) -> None:
         while len(content) < length:
             part = control.recv(length - len(content))
             if not part:
-                break
+                return
             content += part
         given = json.loads(content)
         if "status" in given:
@@ -194,6 +189,18 @@ def run_server(descriptor: int) -> None:
             answer = child
         reply = json.dumps(answer).encode()
         control.sendall(LENGTH.pack(len(reply)) + reply)
+
+
+def run_server(descriptor: int) -> None:
+    """Be a fork server, which forks workers until the other end of its connection is closed."""
+    control = socket.socket(fileno=descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    children: set[int] = set()
+    # What is there now is no garbage: looking for some would copy its pages in every worker.
+    gc.freeze()
+    # A program that is killed resets the connection where it left an answer unread.
+    with contextlib.suppress(ConnectionError):
+        _fork_on_request(control, children)
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
