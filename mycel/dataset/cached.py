@@ -45,6 +45,11 @@ def check_cached(node: Node, where: str) -> None:
                     f"{where}: {type(operation).__name__} draws random numbers, so its rows cannot be kept in a cache; "
                     "apply it in a map after the one with the cache"
                 )
+    if node.is_synced or node.calls_back:
+        raise ValueError(
+            f"{where}: rows in a cache are not made again, so neither sync_wait nor callbacks can be below it or with "
+            "it; put them after it"
+        )
     if by_number(node) is None and node.is_shuffled():
         raise ValueError(
             f"{where}: rows below a cache must have the same order in every epoch; use shuffle=False there, "

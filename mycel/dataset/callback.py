@@ -14,6 +14,7 @@ from mycel.base import locks
 from mycel.base.hooks import Callback
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
+from mycel.dataset.flow import is_cancelled
 from mycel.dataset.run import Run
 from mycel.dataset.scope import Scope
 
@@ -148,7 +149,7 @@ class WaitedDSCallback(Callback, DSCallback):
         end = time.monotonic() + seconds
         with self._changed:
             while not self._over[what]:
-                if context.scope is not None and context.scope.closed:
+                if is_cancelled() or (context.scope is not None and context.scope.closed):
                     raise RuntimeError("the iterator was stopped")
                 left = end - time.monotonic()
                 if left <= 0:

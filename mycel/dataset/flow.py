@@ -44,6 +44,17 @@ _LAST_WAIT = 2.0
 CHEAP = 5e-6
 
 
+# How long a thread waits before it looks whether its own flow has ended, in seconds.
+_LOOK = 0.1
+_own = threading.local()
+
+
+def is_cancelled() -> bool:
+    """Return whether the flow that this thread reads for has ended."""
+    flow = getattr(_own, "flow", None)
+    return flow is not None and bool(flow.closed)
+
+
 class Broken(Exception):
     """The failure of a row within a piece, and what the rows before it gave (or None)."""
 
@@ -281,6 +292,7 @@ class Flow:
 
     def _read(self) -> None:
         """Take pieces from another part of the pipeline, in a thread of its own."""
+        _own.flow = self
         try:
             while True:
                 with self.room:
@@ -302,15 +314,17 @@ class Flow:
 
     def results(self) -> Iterator[Block]:
         """Yield the results in order, and end the threads."""
+        # Whether it is another flow that reads them, which may end before.
+        reads_on = hasattr(_own, "flow")
         try:
             while True:
                 with self.out:
                     while not (self.slots and self.slots[0].done):
-                        if self.closed:
+                        if self.closed or is_cancelled():
                             raise RuntimeError("the iterator was stopped")
                         if self.exhausted and not self.slots:
                             return
-                        self.out.wait()
+                        self.out.wait(_LOOK if reads_on else None)
                     slot = self.slots.popleft()
                     self.held -= slot.size
                     self.room.notify()

@@ -203,6 +203,8 @@ class MapNode(Node):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         mode = config.get_error_samples_mode()
         if mode is not ErrorSamplesMode.RETURN:
+            if self.cache is not None:
+                no_effect("map", "cache", self.cache, "rows that may be left out are not kept")
             return drop(self._one_by_one(run, 0, mode), skip)
         kept = blocks_of(self, run, skip, "map", lambda start: self._uncached(run, start))
         return self._uncached(run, skip) if kept is None else kept

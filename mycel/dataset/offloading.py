@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.dataset import config
@@ -155,6 +156,22 @@ def split(dataset: Any) -> Optional[Split]:
     if found is None:
         no_effect("map", "offload", True, why)
     return found
+
+
+def parts(dataset: Any, network: Cell) -> tuple[Any, Cell]:
+    """Return a dataset without the operations that leave it, and a network with them first."""
+    found = split(dataset)
+    return (dataset, network) if found is None else (found.dataset, found.before(network))
+
+
+def awaits_steps(dataset: Any, function: str) -> bool:
+    """Return whether rows of a dataset wait for steps of `function`, which is noted: they run one
+    by one.
+    """
+    waits = bool(getattr(dataset, "awaits_steps", False))
+    if waits:
+        logger.info("%s: steps run one by one, as the dataset waits for the end of each", function)
+    return waits
 
 
 def _split(dataset: Dataset) -> tuple[Optional[Split], str]:

@@ -123,7 +123,7 @@ class TakeNode(Node):
             yield block.slice(0, left)
             left -= block.count
             if left <= 0:
-                if child.calls_back and not child._is_endless():
+                if child.calls_back and not child.awaits_steps and not child._is_endless():
                     # Callbacks see the whole epoch, as in MindSpore.
                     drain(blocks)
                 return
@@ -143,7 +143,7 @@ class SkipNode(Node):
         return max(0, self.children[0]._count() - self.count)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        if self.children[0].calls_back:
+        if self.children[0].calls_back and not self.children[0].awaits_steps:
             # Callbacks see the rows that are left out, as in MindSpore.
             return drop(self.children[0]._blocks(run, skip), self.count)
         return self.children[0]._blocks(run, skip + self.count)

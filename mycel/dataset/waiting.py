@@ -18,9 +18,13 @@ from mycel.communication.messages import all_gather_object
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Block
+from mycel.dataset.flow import is_cancelled
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
+
+# Seconds after which a thread that waits looks whether its flow has ended.
+_LOOK = 0.1
 
 
 class _Gate:
@@ -63,7 +67,7 @@ class _Waiting:
         gate = self.gate
         with gate.changed:
             while gate.left < 1 and not gate.open:
-                if self.stopped:
+                if self.stopped or is_cancelled():
                     raise RuntimeError("the iterator was stopped")
                 left = end - time.monotonic()
                 if left <= 0:
@@ -71,7 +75,7 @@ class _Waiting:
                         f"sync_wait: no row was released for condition {name!r} within {seconds:g} seconds "
                         "(config.set_callback_timeout); call sync_update after each row or batch, or disable_sync"
                     )
-                gate.changed.wait(left)
+                gate.changed.wait(min(left, _LOOK))
             gate.left -= 1
 
 
@@ -120,17 +124,19 @@ class SyncWaitNode(Node):
         if scope is None or run.probes:
             yield from self.children[0]._blocks(run, skip)
             return
-        if id(self) not in scope.notes:
-            # A new iterator begins with the rows that come before the first update.
+        if scope.notes.get(id(self), True):
+            # A new iterator begins with the rows that come before the first update, and so does a
+            # pass after one that ended early: its workers may have taken rows that nobody got.
             with self._gate.changed:
                 self._gate.left = self.num_batch * run.grouped
-            scope.notes[id(self)] = True
+        scope.notes[id(self)] = True
         waiting = _Waiting(self._gate)
         scope.add(waiting)
         for block in self.children[0]._blocks(run.with_block(1), skip):
             for index in range(block.count):
                 waiting.take(config.get_callback_timeout(), self.condition_name)
                 yield block.slice(index, index + 1)
+        scope.notes[id(self)] = False
 
 
 def waits(node: Node, grouped: int = 1) -> Iterator[tuple[SyncWaitNode, int]]:

@@ -315,13 +315,9 @@ class Model(ModelLayouts):
         self._train_network.set_train(True)
         if current().parameter_broadcast and get_group_size() > 1:
             broadcast_parameters(self._train_network.get_parameters())
-        read, network = dataset, self._train_network
-        if (parts := offloading.split(dataset)) is not None:
-            read, network = parts.dataset, parts.before(network)
+        read, network = offloading.parts(dataset, self._train_network)
         train_epoch = functools.partial(self._train_epoch, network)
-        if sink and getattr(dataset, "awaits_steps", False):
-            logger.info("%s: steps run one by one, as the dataset waits for the end of each", function)
-        elif sink:
+        if sink and not offloading.awaits_steps(dataset, function):
             train_epoch = functools.partial(self._sink_epoch, Runner(network._compiled()))
         count, rest = epoch - first_epoch, steps - first_step % steps
         epochs = Epochs(read, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)

@@ -185,6 +185,10 @@ def test_what_a_cache_cannot_keep_is_refused(cache: ds.DatasetCache) -> None:
         rows_of().map(vision.RandomCrop(2), "x", cache=cache)
     with pytest.raises(ValueError, match="the same order in every epoch; use shuffle=False"):
         rows_of(shuffle=False).shuffle(3).map(lambda x: x, "x", cache=cache)
+    with pytest.raises(ValueError, match="neither sync_wait nor callbacks"):
+        rows_of(shuffle=False).sync_wait("go").map(lambda x: x, "x", cache=cache)
+    with pytest.raises(ValueError, match="neither sync_wait nor callbacks"):
+        rows_of().map(lambda x: x, "x", cache=cache, callbacks=ds.DSCallback())
     with pytest.raises(TypeError, match="not columns of type object"):
         values(rows_of().map(lambda x: {"a": 1}, "x", cache=cache))
     with pytest.raises(ValueError, match="hostname must be this machine"):

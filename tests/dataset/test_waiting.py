@@ -202,6 +202,30 @@ def test_a_stopped_iterator_waits_no_longer() -> None:
     assert thread is not None and not thread.is_alive()
 
 
+def test_rows_that_nobody_asks_for_are_not_waited_for() -> None:
+    config.set_callback_timeout(5)
+    for last in (lambda d: d.take(2), lambda d: d.skip(2)):
+        data = last(numbers(4).sync_wait("go").map(twice, "a", callbacks=Noting()))
+        found = []
+        for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            found.append(int(x))
+            data.sync_update("go")
+        assert found in ([0, 2], [4, 6])
+
+
+@pytest.mark.parametrize("epochs", [3])
+def test_a_pass_that_ends_early_takes_no_rows_of_the_next(epochs: int) -> None:
+    config.set_callback_timeout(5)
+    data = numbers(6).sync_wait("go").map(twice, "a", num_parallel_workers=3).batch(1, num_parallel_workers=2).take(2)
+    iterator = data.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
+    for _ in range(epochs):
+        found = []
+        for (x,) in iterator:
+            found.append(int(x[0]))
+            data.sync_update("go")
+        assert found == [0, 2]
+
+
 def test_what_cannot_wait_is_refused() -> None:
     data = numbers().sync_wait("go")
     with pytest.raises(RuntimeError, match="rows cannot be shuffled after sync_wait"):
