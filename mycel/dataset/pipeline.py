@@ -6,6 +6,7 @@ methods. `Dataset` makes these classes and they inherit from it, so they share o
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -381,7 +382,9 @@ class Dataset(Node):
     def _rows_to_send(self) -> TupleIterator:
         found: TupleIterator | None = self.__dict__.get("_sent")
         if found is None:
-            found = self.__dict__["_sent"] = TupleIterator(self, num_epochs=-1, output_numpy=True)
+            # Over a copy, so that no thread holds this dataset, which ends the iterator.
+            found = TupleIterator(copy.copy(self), num_epochs=-1, output_numpy=True)
+            self.__dict__["_sent"] = found
         return found
 
     # Iterating.
