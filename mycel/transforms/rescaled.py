@@ -32,8 +32,11 @@ Array = np.ndarray[Any, Any]
 _WORD = (-(1 << 31), (1 << 31) - 1)
 
 
-def with_rescaled(graph: Graph) -> Graph:
-    """Return the graph with each layer of steps as one primitive; the graph itself without one."""
+def with_rescaled(graph: Graph, averages: bool = True) -> Graph:
+    """Return the graph with each layer of steps as one primitive; the graph itself without one.
+
+    Without `averages` sums over windows stay as they are.
+    """
 
     def start(inner: Graph) -> Visit:
         uses, results = use_counts(inner), set(inner.outputs)
@@ -47,7 +50,7 @@ def with_rescaled(graph: Graph) -> Graph:
             if any(uses[n] != 1 or n in results for n in chain):
                 return new
             with at(old.where):
-                return _layer(new) or _pool(new) or _sum(new) or new
+                return _layer(new) or (_pool(new) if averages else None) or _sum(new) or new
 
         return visit
 

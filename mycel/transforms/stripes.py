@@ -33,7 +33,7 @@ from mycel.prims.index import take
 from mycel.prims.index_bounds import may_be_outside
 from mycel.prims.quantisation import int_conv
 from mycel.prims.reduce import reduce_sum
-from mycel.prims.rescaled import rescaled_conv
+from mycel.prims.rescaled import rescaled_conv, rescaled_sum
 from mycel.prims.window import window_max, window_sum
 from mycel.transforms.rewrite import rewrite
 
@@ -319,7 +319,8 @@ def _is_divisible(node: Node) -> bool:
         return node.inputs[0].type.rank == 1 and node.inputs[1].type.rank == node.type.rank and not may_be_outside(node)
     if node.prim is S.CONCAT:
         return bool(node.params["axis"] == 1)
-    return bool(node.prim.elementwise and node.inputs and not node.prim.effect and node.type.shape[AXIS] > 1)
+    each = node.prim.elementwise or node.prim is rescaled_sum
+    return bool(each and node.inputs and not node.prim.effect and node.type.shape[AXIS] > 1)
 
 
 def _needs(node: Node, first: int, end: int) -> Needs:

@@ -135,7 +135,7 @@ def test_random_networks(target: str, seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("target", "most"), [("cortex-m4", 1.75), ("cortex-m55", 0.55)])
 def test_keywords(target: str, most: float, tmp_path: Path) -> None:
     small, x = quantised("keywords")
-    library = build(small, ms.Tensor(x), target=target, name="keywords")
+    library = build(small, ms.Tensor(x), target=target, name="keywords", stripes=False)
     done = run(library, [[x]], tmp_path)
     np.testing.assert_array_equal(done.results[0][0], ms.jit(small)(ms.Tensor(x)).asnumpy())
     tiny = NETWORKS["keywords"]

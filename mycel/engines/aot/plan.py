@@ -19,6 +19,7 @@ from mycel.engines.native.program.placed import Placed
 from mycel.engines.native.program.template import Making, Template
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
+from mycel.prims.rescaled import rescaled_pool
 
 __all__ = ["ALIGN", "Plan", "plan_for"]
 
@@ -70,7 +71,14 @@ def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, stripes: 
 
         ready = prepared(graph)
         whole = planned(ready)
-        return smallest(ready, whole, planned) if stripes else whole
+        if not stripes:
+            return whole
+        found = smallest(ready, whole, planned)
+        if any(node.prim is rescaled_pool for node in ready.nodes):
+            # A sum over all rows can be added up stripe by stripe, an average cannot.
+            ready = prepared(graph, averages=False)
+            found = min(found, smallest(ready, planned(ready), planned), key=lambda plan: plan.arena_bytes)
+        return found
 
 
 def _check(step: Step) -> None:

@@ -285,11 +285,17 @@ def _sum_step(steps: StepBuilder, node: Node) -> None:
         row = _table(scale, machine == VECTORS, 4)[:: 4 if machine == VECTORS else 1].tolist()
         numbers.update({f"{part}_{k}": row[k] for k in range(1, scale.table.shape[1])})
     words: list[Word] = [("int", numbers[name]) for name in SUM_NUMBERS]
-    out = Buffer(D.int8, count, node.op)
-    words += [("pointer", b) for b in (read[0].buffer, read[1].buffer, out)]
+    target = View(Buffer(D.int8, count, node.op), tuple(node.shape), tuple(like))
+    # Lines of one image are one behind the other inside of a concatenation of lines as well.
+    inside = steps.part(node, like)
+    if inside is not None and node.shape[0] == 1 and tuple(inside.strides[1:]) == tuple(like[1:]):
+        target = inside
+    out = target.buffer
+    words += [("pointer", b) for b in (read[0].buffer, read[1].buffer)]
+    words.append((PLACE, target))
     kernel = Kernel(sum_text(form), words, 1, count, "sums of bytes")
     steps.step(kernel, [read[0].buffer, read[1].buffer], [out], node)
-    steps.bind(node, [View(out, tuple(node.shape), tuple(like))])
+    steps.bind(node, [target])
 
 
 def _scalars(numbers: tuple[int, int], reach: int, zero: int, double: bool) -> Rescaling:

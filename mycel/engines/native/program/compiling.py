@@ -67,10 +67,13 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
         return lower(prepared(graph)).fallbacks
 
 
-def prepared(graph: Graph) -> Graph:
-    """Return the graph as it is lowered: expanded to nodes that have code, and optimized."""
+def prepared(graph: Graph, averages: bool = True) -> Graph:
+    """Return the graph as it is lowered: expanded to nodes that have code, and optimized.
+
+    `averages` says whether those of bytes are one node each, where there is a kernel for them.
+    """
     if byte_machine():
-        graph = with_rescaled(graph)
+        graph = with_rescaled(graph, averages)
     opened = complex_pairs(expand(with_attention(graph)))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)
