@@ -42,7 +42,6 @@ TOGETHER = 100
 # For a target: the compiler that links its programs, options of the compiler, and the emulator.
 EMULATED = {
     "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
     "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
 }
@@ -176,12 +175,22 @@ def check_together(seeds: Sequence[int], target: str, folder: Path) -> Iterator[
             libraries[seed] = library_of(one.graph, names, [], {}, target, f"f{seed}")
         except Unsupported as error:
             yield seed, f"refused: {str(error).splitlines()[0][:70]}"
-    if not libraries:
-        return
-    found = run_together(list(libraries.values()), [made[seed].arrays for seed in libraries], folder)
-    for seed, got in zip(libraries, found):
-        with np.errstate(all="ignore"):
-            yield seed, got if isinstance(got, str) else _differences(made[seed], got)
+    board, batch, flash = BOARDS[target], dict[int, Library](), 0
+    for seed, library in [*libraries.items(), (-1, None)]:
+        if library is not None:
+            own = len(library.object) + sum(a.nbytes for a in made[seed].arrays)
+            ram = library.ram_bytes + sum(int(a.type.nbytes) for a in library.outputs)
+            if own > board.flash << 9 or ram > board.ram << 9:
+                yield seed, "refused: takes more than half of the board's memory"
+                continue
+        if batch and (library is None or flash + own > board.flash << 9):
+            found = run_together(list(batch.values()), [made[k].arrays for k in batch], folder)
+            for k, got in zip(batch, found):
+                with np.errstate(all="ignore"):
+                    yield k, got if isinstance(got, str) else _differences(made[k], got)
+            batch, flash = {}, 0
+        if library is not None:
+            batch[seed], flash = library, flash + own
 
 
 def _differences(made: RandomGraph, got: Arrays) -> str:
