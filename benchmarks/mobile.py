@@ -116,7 +116,7 @@ def prepared(name: str, folder: Path, target: str) -> dict[str, Any]:
     np.savez(folder / f"{name}_parameters.npz", *parameters(net))
     ms.export(net, ms.Tensor(x), file_name=str(folder / name), file_format="ONNX")
     sides: dict[str, Any] = {f"{name} float Mycel": Library(net, x, folder, f"{name}_float", target)}
-    if name != "lstm":
+    if name in ("mobilenet", "resnet"):
         small = quantise(net, [ms.Tensor(row) for row in data])
         sides[f"{name} int8 Mycel"] = Library(small, x, folder, f"{name}_int8", target)
         sides[f"{name} int8 Mycel, compiled"] = Compiled(small, x)

@@ -97,9 +97,9 @@ class Encoder(nn.Cell):
 
     def construct(self, x: Any) -> Any:
         y = self.near(x)
-        q, k, v = (f(y).reshape(1, 128, 4, 64).transpose(0, 2, 1, 3) for f in (self.query, self.key, self.value))
+        q, k, v = (f(y).reshape(-1, 128, 4, 64).transpose(0, 2, 1, 3) for f in (self.query, self.key, self.value))
         weights = ops.softmax(ops.matmul(q, k.swapaxes(2, 3)) * 0.125, -1)
-        x = x + self.out(ops.matmul(weights, v).transpose(0, 2, 1, 3).reshape(1, 128, 256))
+        x = x + self.out(ops.matmul(weights, v).transpose(0, 2, 1, 3).reshape(-1, 128, 256))
         return x + self.narrow(ops.relu(self.wide(self.far(x))))
 
 

@@ -112,7 +112,7 @@ def makers(folder: Path, name: str) -> dict[str, Callable[[], Run]]:
     if plain.exists():
         found[f"{name} float ONNX Runtime"] = lambda: onnx_runtime(plain, x)
         found[f"{name} float OpenVINO"] = lambda: openvino(plain, x)
-        if name != "lstm":
+        if name in ("mobilenet", "resnet"):
             found[f"{name} int8 ONNX Runtime"] = lambda: onnx_runtime(quantised_onnx(folder, name, data), x)
             found[f"{name} int8 OpenVINO of ONNX"] = lambda: openvino(folder / f"{name}_int8.onnx", x)
             found[f"{name} int8 OpenVINO"] = lambda: openvino(quantised_openvino(folder, name, data), x)
