@@ -51,6 +51,8 @@ def removed_positions(found: Dependences, names: Mapping[Node, str], roots: Arra
 def shrunk(model: Model, found: Dependences, roots: Array, values: bool = True) -> Model:
     """Return a model without the atoms among `roots`; without `values` its states are zeros.
 
+    `model` is whose graph the dependences `found` are of.
+
     Raises Unsupported where an operation does not follow its operands.
     """
     graph = model.graph

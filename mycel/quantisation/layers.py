@@ -160,7 +160,7 @@ class RoundedLayer(Cell):
 
 
 def layer_product(layer: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-    """Return what a layer computes, with other weights."""
+    """Return what a dense layer or convolution gives for `x`, with other `weight` and `bias`."""
     if not hasattr(layer, "kernel_size"):
         return ops.dense(x, weight, bias)
     function = ops.conv3d if layer.rank == 3 else ops.conv2d
