@@ -91,10 +91,12 @@ def make(
         made = _classifiers(which, data, seed, path, told)
     else:
         made = _autoencoders(which, data, seed, path)
-    return [
+    both = [
         _entry(which, data, f"{task}-{size}", net, architecture, seed, told)
         for size, (net, architecture) in zip(SIZES, made)
     ]
+    # One that is no better than a smaller one is of no use.
+    return [one for k, one in enumerate(both) if all(one[0].accuracy > other[0].accuracy for other in both[k + 1 :])]
 
 
 def _spread(found: Sequence[Found]) -> list[Found]:
