@@ -97,9 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_options(library)
     library.set_defaults(command=build.command)
 
-    chosen = commands.add_parser(
-        "models", help="networks for microcontrollers, by what they cost: mycel models digits --ram 32K --flash 64K"
-    )
+    chosen = commands.add_parser("models", help="networks for microcontrollers: mycel models digits --ram 32K")
     models.add_options(chosen)
     chosen.set_defaults(command=models.command)
 
