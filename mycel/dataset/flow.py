@@ -94,7 +94,8 @@ class Stage:
     """What one node does to pieces of rows.
 
     `work(piece, start)` gives the piece for the next stage. `workers` is how many threads may be in
-    it at once; 0 sets no limit. `quick` says that the work never waits and may be cheap.
+    it at once; 0 sets no limit. `quick` says that the work never waits and may be cheap. `counter`
+    counts its pieces and time.
     """
 
     def __init__(self, work: Work, workers: int, counter: Counter, quick: bool = False) -> None:
@@ -155,7 +156,11 @@ class _Slot:
 
 
 class Flow:
-    """A plan that runs; `results` yields what comes out of the last stage, in order."""
+    """A plan that runs; `results` yields what comes out of the last stage, in order.
+
+    `scope` ends it, `pace` counts what the consumer waits for, and `feed` gives the pieces where
+    the plan's own are not wanted.
+    """
 
     def __init__(self, plan: Plan, scope: Scope, pace: Pace, feed: Optional[Iterator[Piece]] = None) -> None:
         self.stages = plan.stages

@@ -258,8 +258,9 @@ def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node,
 
 
 def lowered_network(model: Model, rounded: Graph, given: Choice, ends: Optional[Ends] = None) -> Quantised:
-    """Return the network of integers of a graph of rounded values, with the integer `ends` or those
-    of the choice that was `given`.
+    """Return the network of integers of a `model`, of its graph of `rounded` values.
+
+    It has the integer `ends` or those of the choice that was `given`.
     """
     small = lowered(rounded, given.rounding, given.integer_ends if ends is None else ends)
     floats = [f"{n.op}{'' if n.where is None else f' at {n.where}'}: {why}" for n, why in small.floats]

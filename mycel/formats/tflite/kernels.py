@@ -47,7 +47,7 @@ class Given(NamedTuple):
     outputs: Sequence[Info]
 
     def input(self, number: int) -> Info:
-        """What the file says of an input, which has to be there."""
+        """Return what the file says of an input, which has to be there."""
         found = self.inputs[number] if number < len(self.inputs) else None
         if found is None:
             raise TFLiteError(f"the operator {self.operator.name} lacks its input {number}")

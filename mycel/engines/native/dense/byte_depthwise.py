@@ -148,7 +148,11 @@ class _Depthwise(ByteWriter):
                     self.four(reads, weights, table, at, channel)
 
     def vector(self, reads: list[str], weights: str, table: str, goal: str, channel: str) -> None:
-        """Write four channels of a place from four lanes."""
+        """Write four channels of a place from four lanes.
+
+        `reads` are the addresses of the taps, `weights` and `table` those of the numbers of the
+        channels, `goal` is that of the place, and `channel` the number of the first.
+        """
         c, n, form = self.code, self.number, self.form
         kind = "<4 x i32>"
         mask = self.mask(channel) if form.ragged else ""
@@ -163,7 +167,7 @@ class _Depthwise(ByteWriter):
     def eight(self, reads: list[str], weights: str, table: str, goal: str, channel: str) -> None:
         """Write eight channels of a place: those of even number in one vector, the others in one.
 
-        The arguments are as for `vector`.
+        The arguments, `reads`, `weights`, `table`, `goal` and `channel`, are as for `vector`.
         """
         c, n, form = self.code, self.number, self.form
         kind, half = "<4 x i32>", "<8 x i16>"
@@ -189,7 +193,10 @@ class _Depthwise(ByteWriter):
         c.store("<8 x i8>", c.put(f"trunc {half} {both} to <8 x i8>"), c.at("i8", goal, channel), align=1)
 
     def four(self, reads: list[str], weights: str, table: str, goal: str, channel: str) -> None:
-        """Write four channels of a place one by one."""
+        """Write four channels of a place one by one.
+
+        The arguments, `reads`, `weights`, `table`, `goal` and `channel`, are as for `vector`.
+        """
         c, n, form = self.code, self.number, self.form
         fields = [[c.load("i32", table, str(i * form.fields + f)) for f in range(form.fields)] for i in range(4)]
         totals = [f[0] for f in fields]

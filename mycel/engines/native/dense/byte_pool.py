@@ -110,7 +110,7 @@ class _Pool(ByteWriter):
     def inside(self, place: str, step: str, before: str, size: str, end: str) -> tuple[str, str]:
         """Return the part of a window that is inside of the image, along one axis.
 
-        `place` is its number; the others are the names of numbers.
+        `place` is its number; `step`, `before`, `size` and `end` are the names of numbers.
         """
         c, n = self.code, self.number
         start = c.op("sub i32", c.op("mul i32", place, n[step]), n[before])
@@ -118,6 +118,7 @@ class _Pool(ByteWriter):
         return low, self.most(high, low)
 
     def result(self, total: str, goal: str, channel: str, mask: str) -> None:
+        """Write `total` as a byte of a `channel` behind `goal`; of lanes, those of `mask`."""
         c, n, form = self.code, self.number, self.form
         fields = [n[f"field_{k + 1}"] for k in range(form.fields)]
         if form.machine == VECTORS:

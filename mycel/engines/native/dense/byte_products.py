@@ -284,7 +284,11 @@ class _Products(ByteWriter):
         return self.code.load("i32", table, str(4 * f + i if form.lanes else i * form.fields + f))
 
     def results_of_lanes(self, channel: str, table: str, sums: list[list[str]], goals: list[str]) -> None:
-        """Write the results of a tile of four channels, which are the lanes of vectors."""
+        """Write the results of a tile of four channels, which are the lanes of vectors.
+
+        `channel` is the number of the first, `table` the address of their numbers, `sums` are the
+        addresses of the sums by place and channel, and `goals` those of the places.
+        """
         c, n, form, kind = self.code, self.number, self.form, "<4 x i32>"
         mask = self.mask(channel) if form.ragged else ""
         fields = [c.load(kind, table, str(4 * f), "i32", 4) for f in range(1, form.fields)]
@@ -296,7 +300,10 @@ class _Products(ByteWriter):
             self.store_lanes(found, goal, channel, mask)
 
     def results(self, channel: str, i: int, table: str, sums: list[list[str]], goals: list[str]) -> None:
-        """Write the results of channel number `i` of the tile."""
+        """Write the results of `channel`, which is number `i` of the tile.
+
+        `table`, `sums` and `goals` are as for `results_of_lanes`.
+        """
         c, n, form = self.code, self.number, self.form
         fields = [self.field(table, i, f) for f in range(1, form.fields)]
         for row, goal in zip(sums, goals):
@@ -305,6 +312,11 @@ class _Products(ByteWriter):
             c.store("i8", c.put(f"trunc i32 {cut} to i8"), goal, channel)
 
     def by_pairs(self, patches: list[str], weights: str, depth: str, sums: list[list[str]]) -> None:
+        """Add the products of a tile to `sums`, two at a time.
+
+        `patches` are the addresses of what each place reads, `weights` is that of the weights of
+        the tile's channels, and `depth` the number of products of a sum.
+        """
         c, form = self.code, self.form
         with c.loop("0", c.op("lshr i32", depth, "2")) as k:
             near = self.moved(weights, (k, str(4 * form.channels)))
@@ -321,6 +333,10 @@ class _Products(ByteWriter):
                         c.store("i32", made, row[i])
 
     def by_vectors(self, patches: list[str], weights: str, depth: str, sums: list[list[str]]) -> None:
+        """Add the products of a tile to `sums`, sixteen at a time.
+
+        `patches`, `weights` and `depth` are as for `by_pairs`.
+        """
         c, form = self.code, self.form
         kind = "<16 x i8>"
         with c.loop("0", depth, 16) as k:
@@ -341,6 +357,7 @@ class _Products(ByteWriter):
                     c.store("i32", made, row[i])
 
     def one_by_one(self, patches: list[str], weights: str, depth: str, sums: list[list[str]]) -> None:
+        """Add the products of a tile to `sums`, with `patches`, `weights` and `depth` as above."""
         c, form = self.code, self.form
         with c.loop("0", depth) as k:
             near = self.moved(weights, (k, str(form.channels)))

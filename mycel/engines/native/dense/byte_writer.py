@@ -125,7 +125,10 @@ class ByteWriter:
         return self.code.put(f"trunc i32 {inside} to i8")
 
     def store_lanes(self, found: str, goal: str, channel: str, mask: str) -> None:
-        """Write four numbers as bytes between the ends of the result, those of a `mask` if any."""
+        """Write four numbers, `found`, as bytes between the ends of the result.
+
+        The first is that of a `channel` of the place at `goal`; with a `mask`, its numbers only.
+        """
         c = self.code
         made = c.put(f"trunc <4 x i32> {self.cut_lanes(found)} to <4 x i8>")
         place = c.at("i8", goal, channel)

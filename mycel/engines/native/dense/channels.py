@@ -100,7 +100,7 @@ def is_read_in_place(image: Image, unit: Unit, guarded: bool, height: int) -> bo
     """Return whether positions are read in place: floats, where that is possible and pays.
 
     `guarded` says whether some of what an `image` is asked for lies outside of it, `height` is that
-    of tiles.
+    of tiles of a `unit`.
     """
     if not unit.is_plain or guarded:
         return False
@@ -109,7 +109,11 @@ def is_read_in_place(image: Image, unit: Unit, guarded: bool, height: int) -> bo
 
 
 class ChannelWriter(SumWriter):
-    """A writer of the kernel."""
+    """A writer of the kernel of a `nest`, which reads an `image` by an `access`.
+
+    `tile` has the sizes of tiles, `unit` the kind of products, `panels` are the packed weights, and
+    `first` what sums begin with.
+    """
 
     def __init__(
         self,
@@ -302,9 +306,10 @@ class ChannelWriter(SumWriter):
             self.copy_run(to, self.byte(source, self.e.put(f"mul {self.ix} {column}, {step}")), image.channels)
 
     def copy_edge(self, goal: str, source: str, guards: dict[int, tuple[str, str]], row: str) -> None:
-        """Write the copy of a row of taps, some of which lie outside of the image.
+        """Write the copy of a row of taps, some of which lie outside of the image, to `goal`.
 
-        `guards` has the first row and column with their ends, `row` is the number of the row.
+        `source` is where the row begins, `guards` has the first row and column with their ends,
+        `row` is the number of the row.
         """
         e, image, size = self.e, self.image, self.access.buffer.dtype.itemsize
         step = image.steps[1] * image.dilation[1] * size
@@ -345,6 +350,7 @@ class ChannelWriter(SumWriter):
         self.pieces(count, piece)
 
     def put_piece(self, goal: str, start: str, value: str, n: int) -> None:
+        """Write a `value` of `n` elements behind the first `start` ones at `goal`."""
         kind = self.unit.element
         at = self.e.put(f"getelementptr {kind}, ptr {goal}, {self.ix} {start}")
         self.e.do(f"store <{n} x {kind}> {value}, ptr {at}, align {self.unit.bytes}")

@@ -234,8 +234,8 @@ class _Writer(SumWriter):
     def interleaved(self, a: str, b: str, given: int, bits: int) -> list[str]:
         """Return elements of two vectors in turns, of the lower and upper halves of each 128 bits.
 
-        The vectors have elements of `given` bits; they are taken as elements of `bits`, and given
-        as words or, where elements of 8 bits are, as these.
+        The vectors, `a` and `b`, have elements of `given` bits; they are taken as elements of
+        `bits`, and given as words or, where elements of 8 bits are, as these.
         """
         e, size = self.e, self.lanes * 32
         total, each = size // bits, 128 // bits

@@ -79,6 +79,12 @@ def depthwise_channel_kernel(
 
 
 class _Writer(SumWriter):
+    """A writer of the kernel of a `nest`, which reads the lines of an `image` by an `access`.
+
+    `rows` guards rows outside of it, `line` has the sizes of a line, `height` is the number of
+    rows that are computed at once, and `weights` has the factors.
+    """
+
     def __init__(
         self,
         nest: Nest,

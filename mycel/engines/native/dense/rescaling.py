@@ -62,8 +62,8 @@ def rescaling(first: Array, reach: Array, multiplier: Array, shift: Array, zero:
 def rescaled(c: Code, way: str, moves: bool, total: str, fields: list[str], zero: str) -> str:
     """Write the instructions that rescale a sum; return the number, which is not yet cut off.
 
-    `way` and `moves` are those of the `Rescaling`, `fields` the numbers of the channel after the
-    first, and `zero` is the zero point. All are of 32 bits.
+    `c` writes them, `total` is the sum, `way` and `moves` are those of the `Rescaling`, `fields`
+    the numbers of the channel after the first, and `zero` is the zero point. All are of 32 bits.
     """
     if way == HIGH:
         m, half, down, *left = fields
@@ -106,7 +106,7 @@ def _added(c: Code, found: str, zero: str) -> str:
 def rescaled_lanes(c: Code, way: str, moves: bool, totals: str, fields: list[str], zero: str) -> str:
     """Write the instructions that rescale four sums in the lanes of a vector; return the vector.
 
-    `fields` are vectors; all else is as for `rescaled`.
+    `totals` and `fields` are vectors; `c`, `way`, `moves` and `zero` are as for `rescaled`.
     """
     kind = "<4 x i32>"
     if way == HIGH:

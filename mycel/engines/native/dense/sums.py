@@ -34,6 +34,10 @@ class SumWriter(NestWriter):
         self.vector = f"<{self.lanes} x {element}>"
 
     def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
+        """Return the mask of a vector that `access` reads: only the last `copy` is cut by the end.
+
+        `valid` and `valid_wide` are as for the writer of any nest.
+        """
         if not self.last_masked or copy == self.copies - 1:
             return super().whole_mask(access, copy, valid, valid_wide)
         mask, self.mask = self.mask, None

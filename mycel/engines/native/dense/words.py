@@ -65,7 +65,7 @@ class Unit:
         return np.float32 if self.is_plain else np.int8 if self.elements == 4 else np.int16
 
     def entered(self, w: Writer, value: str, n: int, dtype: DType) -> str:
-        """Return `n` elements of a type as those of words."""
+        """Return `n` elements, a `value` of a `dtype`, as those of words; `w` writes the code."""
         if dtype is self.turned:
             ones = "<" + ", ".join(["i8 -128"] * n) + ">"
             return w.e.put(f"xor <{n} x i8> {value}, {ones}")
@@ -82,7 +82,7 @@ class Unit:
         return w.e.put(f"load {w.vector}, ptr {place}, align 4")
 
     def added(self, w: Writer, total: str, word: str, factor: str) -> str:
-        """Return `total` with the products of a word and weights."""
+        """Return `total` with the products of a `word` and a `factor`, weights; `w` writes it."""
         e, vector = w.e, w.vector
         if self.is_plain:
             part = e.put(f"fmul contract {vector} {word}, {factor}")

@@ -138,6 +138,10 @@ def _carrying(nest: Nest) -> str:
 
 
 def merges(positions: Sequence[Affine], outer: int, inner: int, extent: DimLike) -> bool:
+    """Return whether two loops can be one: `outer` steps over `extent` of `inner` everywhere.
+
+    `positions` are all that are read or written.
+    """
     return all(same(p.coefficient(outer), p.coefficient(inner) * extent) for p in positions)
 
 

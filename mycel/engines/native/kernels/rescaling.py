@@ -81,7 +81,8 @@ def _clamped(e: Emitter, kind: str, value: str, dtype: DType, low: str, high: st
 def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
     """Return the steps of sums `x` by `rescale_high` in 32 bits, before they are cut to their ends.
 
-    `kind` is the type of a vector, `m` and `s` are multipliers and shifts, `zero` zero points.
+    `e` writes them, `kind` is the type of a vector, `m` and `s` are multipliers and shifts, `zero`
+    zero points.
     """
     halves = _Halves(e, kind)
     products = [e.put(f"mul {halves.wide} {p}, {q}") for p, q in zip(halves.of(x), halves.of(m))]
@@ -93,7 +94,9 @@ def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
 
 
 def narrowed(e: Emitter, values: list[str], dtype: DType, ends: tuple[int, int]) -> str:
-    """Return vectors of 32-bit steps as one of bytes, cut to their ends.
+    """Return vectors of 32-bit steps, `values`, as one of bytes of a `dtype`, cut to their `ends`.
+
+    `e` writes the code.
 
     Where there are instructions that narrow two vectors to one, channels come in the order that
     `dense.depthwise_bytes.order` has, and leave in their own.

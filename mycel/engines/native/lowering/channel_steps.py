@@ -261,7 +261,10 @@ def _lines(
 
 
 def kernel_step(steps: StepBuilder, kernel: Any, nest: Nest, more: Sequence[Buffer], members: tuple[Node, ...]) -> None:
-    """Add a kernel that computes the stores of a nest, and reads `more` buffers."""
+    """Add a kernel to `steps` that computes the stores of a nest, and reads `more` buffers.
+
+    `members` are the nodes that it computes.
+    """
     reads, writes = buffers_of(nest)
     known = {id(b): b for b in (*reads, *more)}
     steps.step(kernel, list(known.values()), writes, members[-1], members)
@@ -346,8 +349,9 @@ def nest_of(
 ) -> tuple[Nest, Access]:
     """Return the nest of `stores` with the loop of channels last, and an `access` by its loops.
 
-    Loops of one iteration are left out, and others joined where all positions allow it; with
-    `lines` the loop over the positions of a line stays as it is. `name` is that of the nest.
+    The loops are those of a `domain`. Loops of one iteration are left out, and others joined where
+    all positions allow it; with `lines` the loop over the positions of a line stays as it is.
+    `name` is that of the nest.
     """
     builder = Builder()
     (r,) = _reductions(stores)

@@ -56,7 +56,8 @@ def settled(node: Node) -> Node:
 def rescaled(b: Builder, node: Node, total: Expr, multiplier: Expr, shift: Expr) -> Expr:
     """Return the expression of a node for which `is_rescaled` holds.
 
-    `b` makes it of the expressions of its operands, the shifts being those that are `settled`.
+    `b` makes it of the expressions of its operands, `total`, `multiplier` and `shift`, the shifts
+    being those that are `settled`.
     """
     operation, p = _operation(node), node.params
     assert operation is not None

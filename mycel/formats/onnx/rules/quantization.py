@@ -208,7 +208,10 @@ def _qlinear_matmul(
 
 
 def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
-    """Return a product of matrices of steps, in int32."""
+    """Return a product of matrices of steps, `x` and `y`, in int32.
+
+    `x_zero` and `y_zero` are their zero points.
+    """
     whole = known_zero(x_zero)
     if whole is None or x.ndim < 2 or y.ndim < 2:
         return ops.matmul(_shifted(x, tensor(x_zero), D.int32, -2), _shifted(y, tensor(y_zero), D.int32, -1))
@@ -218,6 +221,8 @@ def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
 def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) -> Tensor:
     """Return a convolution of steps as whole numbers: in integers where the zero point of `x` is
     known, else in float64.
+
+    `op` is the operation of the file, `w` are its weights, `x_zero` and `w_zero` the zero points.
     """
     at = windows_of(op, x.shape[2:], w.shape[2:])
     plain = all(isinstance(p, int) and p >= 0 for pair in at.padding for p in pair)
