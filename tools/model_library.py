@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from mycel.deploy.boards import missing_tools
 from mycel.models import entries
+from mycel.models.data_of_tasks import TASKS
 from mycel.models.library import FILES, FORMAT, Entry
 from mycel.models.making import make, measured
-from mycel.models.tasks import TASKS
 
 
 def write(made: list[Entry]) -> None:

@@ -1,7 +1,7 @@
 """Networks for microcontrollers, by task and by what they cost on a device as measured."""
 
+from mycel.models.data_of_tasks import TASKS, Data, Task
 from mycel.models.library import Entry, NoModel, choose, entries
-from mycel.models.tasks import TASKS, Data, Task
 
 __all__ = ["Data", "Entry", "NoModel", "Task", "choose", "entries", "tasks"]
 

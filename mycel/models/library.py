@@ -20,8 +20,8 @@ from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor
 from mycel.deploy import Library, build
+from mycel.models.data_of_tasks import Data, Task, task_named
 from mycel.models.networks import Autoencoder, architecture_of, prepared, read_weights
-from mycel.models.tasks import Data, Task, task_named
 from mycel.quantisation import quantise
 from mycel.search import Architecture, Cost
 

@@ -12,10 +12,10 @@ import mycel as ms
 from mycel import models, ops
 from mycel.cli import main
 from mycel.deploy.boards import missing_tools
+from mycel.models.data_of_tasks import TASKS, _drawn, _keyword, _texture, validation
 from mycel.models.library import FILES, score
 from mycel.models.making import measured, train_autoencoder
 from mycel.models.networks import Autoencoder, architecture_of, read_weights, weights_of
-from mycel.models.tasks import TASKS, _drawn, _keyword, _texture, validation
 from mycel.search.tables import DEVICES
 
 on_boards = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
