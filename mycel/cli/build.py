@@ -11,11 +11,14 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mycel.deploy import Library
 
 __all__ = ["add_options", "command"]
 
@@ -62,7 +65,8 @@ def _build(options: argparse.Namespace) -> int:
     if options.model.endswith(".mindir"):
         if options.input:
             raise ValueError("--input is for MODULE:NAME; a file has the sizes of its inputs")
-        library = of_model(ms.load_mindir(options.model), [], options.target, options.name)
+        model = ms.load_mindir(options.model)
+        library = _fitting(lambda stripes: of_model(model, [], options.target, options.name, stripes), ram)
 
         def advice() -> str:
             return ""
@@ -70,12 +74,12 @@ def _build(options: argparse.Namespace) -> int:
     else:
         net, types = _named(options.model), [_type(text) for text in options.input]
 
-        def made(shapes: Sequence[Sequence[int]]) -> Any:
+        def made(shapes: Sequence[Sequence[int]], stripes: Optional[bool] = None) -> Library:
             inputs = [ms.Tensor(np.zeros(shape, kind)) for shape, (_, kind) in zip(shapes, types)]
-            return build(net, *inputs, target=options.target, name=options.name)
+            return build(net, *inputs, target=options.target, name=options.name, stripes=stripes)
 
         shapes = [shape for shape, _ in types]
-        library = made(shapes)
+        library = _fitting(lambda stripes: made(shapes, stripes), ram)
 
         def advice() -> str:
             return largest_batch(lambda n: made([(n, *s[1:]) for s in shapes]), shapes, ram or 0)
@@ -95,6 +99,14 @@ def _build(options: argparse.Namespace) -> int:
     library.write(options.out)
     print(f"wrote {options.out / options.name}.o and {options.out / options.name}.h")
     return 0
+
+
+def _fitting(made: Callable[[Optional[bool]], Library], ram: Optional[int]) -> Library:
+    """Return the library that `made` makes with stripes or without: the quicker one that fits."""
+    if ram is None:
+        return made(None)
+    whole = made(False)
+    return whole if whole.ram_bytes <= ram else made(True)
 
 
 def _listed(lines: Sequence[Any]) -> str:

@@ -42,8 +42,9 @@ def build(
     argument, so that there can be several of it: `NAME_begin` fills it, and its bytes may be saved.
 
     With `stripes` the first operations on images are computed in stripes of rows where memory
-    becomes less by that: the results are the same, the code is longer, and `library.account` says
-    what is copied. None does so for microcontrollers only.
+    becomes less by that: the results are the same, the code is longer and takes up to a quarter
+    more instructions, and `library.account` says what is copied. None does so for microcontrollers
+    only, where memory becomes less by a third.
 
     The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
     and arithmetic that the processor lacks. Raises Unsupported for sizes that are not known and for

@@ -11,6 +11,7 @@ import mycel as ms
 from mycel import nn, ops
 from mycel.deploy import build
 from mycel.engines.aot.plan import plan_for
+from mycel.engines.aot.striping import WORTH
 from mycel.engines.aot.targets import named
 from mycel.train.mindir import model_of
 from tests.deploy.loaded import Loaded
@@ -21,7 +22,7 @@ from tests.deploy.tiny import NETWORKS, quantised
 @pytest.mark.parametrize("name", ["keywords", "image classification", "anomaly"])
 def test_networks_of_integers_take_half_of_the_memory(name: str) -> None:
     net, x = quantised(name)
-    plan = plan_for(model_of(net, (ms.Tensor(x),)).graph, {}, named("cortex-m4"), stripes=True)
+    plan = plan_for(model_of(net, (ms.Tensor(x),)).graph, {}, named("cortex-m4"), WORTH)
     assert plan.arena_bytes <= NETWORKS[name].ram_bytes // 2
 
 

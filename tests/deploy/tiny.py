@@ -76,7 +76,8 @@ class Tiny:
     """A network of MLPerf Tiny: how it is made, the shape of its input, and its products.
 
     `ram_bytes` is the memory beyond weights that TensorFlow Lite Micro takes for it, and
-    `code_bytes` a bound of the code, both as bars.
+    `code_bytes` a bound of the code, both as bars. `depthwise` is how many of the products are of
+    depthwise layers.
     """
 
     make: Callable[[], nn.Cell]
@@ -84,11 +85,12 @@ class Tiny:
     products: int
     ram_bytes: int
     code_bytes: int
+    depthwise: int = 0
 
 
 NETWORKS = {
-    "keywords": Tiny(keywords, (1, 49, 10), 2_656_768, 16_000, 16 << 10),
-    "wake words": Tiny(wake_words, (3, 96, 96), 7_489_664, 49_152, 32 << 10),
+    "keywords": Tiny(keywords, (1, 49, 10), 2_656_768, 16_000, 16 << 10, 288_000),
+    "wake words": Tiny(wake_words, (3, 96, 96), 7_489_664, 49_152, 32 << 10, 798_336),
     "image classification": Tiny(image_classification, (3, 32, 32), 12_501_632, 73_728, 32 << 10),
     "anomaly": Tiny(anomaly, (640,), 264_192, 768, 16 << 10),
 }

@@ -15,6 +15,7 @@ from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
 from mycel.engines.aot.module import Value, write
 from mycel.engines.aot.plan import ALIGN, plan_for
+from mycel.engines.aot.striping import GAIN, WORTH
 from mycel.engines.aot.targets import named
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, Type
@@ -94,15 +95,17 @@ def library_of(
     The inputs of `graph` are arguments called `names`, and then `values`; `writes` maps outputs to
     the numbers of the values that they replace. `target` is the name of a machine, `name` that of
     the function. `stripes` says whether the first operations on images are computed in stripes
-    where the arena becomes smaller; None: on processors without memory for copies. With `lends`
+    where the arena becomes smaller; None: on processors without memory for copies, where it becomes
+    much smaller. With `lends`
     what the program writes lies in memory that the caller gives. Raises Unsupported for what a
     library cannot have, ValueError for names that C does not take.
     """
     for word in (name, *names):
         check_name(word)
     count, machine = len(names), named(target)
-    divided = not machine.copies if stripes is None else stripes
-    plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine, divided)
+    default = None if machine.copies else WORTH
+    gain = default if stripes is None else GAIN if stripes else None
+    plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine, gain)
     inputs = tuple(Argument(n, _tensor(t)) for n, t in zip(names, graph.input_types))
     results = [_tensor(t) for k, t in enumerate(graph.output_types) if k not in writes]
     taken = set(names)

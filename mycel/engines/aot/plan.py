@@ -7,6 +7,7 @@ written for it. What a library without a runtime cannot have is refused with the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Optional
 
 from mycel.base.errors import Unsupported
 from mycel.engines.aot.striping import smallest
@@ -51,12 +52,13 @@ class Plan(Placed):
         self.code = dict(zip(map(id, steps), self.kernels))
 
 
-def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, stripes: bool = False) -> Plan:
+def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, gain: Optional[float] = None) -> Plan:
     """Return the program of a graph for a target.
 
-    `aliases` maps outputs to the inputs that they replace. With `stripes` the first operations on
-    images are computed in stripes where the arena becomes smaller by that. Raises Unsupported for
-    symbolic sizes and for steps that need a runtime, with the operation and the user's line.
+    `aliases` maps outputs to the inputs that they replace. The first operations on images are
+    computed in stripes where the arena becomes less by the share `gain`; None: never. Raises
+    Unsupported for symbolic sizes and for steps that need a runtime, with the operation and the
+    user's line.
     """
     for kind in (*graph.input_types, *graph.output_types):
         if not isinstance(kind, TensorType) or not kind.is_static:
@@ -71,13 +73,15 @@ def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, stripes: 
 
         ready = prepared(graph)
         whole = planned(ready)
-        if not stripes:
+        if gain is None:
             return whole
-        found = smallest(ready, whole, planned)
+        found = smallest(ready, whole, planned, gain)
         if any(node.prim is rescaled_pool for node in ready.nodes):
             # A sum over all rows can be added up stripe by stripe, an average cannot.
             ready = prepared(graph, averages=False)
-            found = min(found, smallest(ready, planned(ready), planned), key=lambda plan: plan.arena_bytes)
+            other = smallest(ready, planned(ready), planned, gain)
+            if other.arena_bytes <= whole.arena_bytes * (1 - gain):
+                found = min(found, other, key=lambda plan: plan.arena_bytes)
         return found
 
 

@@ -3,8 +3,9 @@
 For each region of a graph (`transforms/stripes.py`) and several heights of stripes it is estimated
 what a call holds: the rows that are kept, and what is alive behind the region in the program
 without stripes. The best few are planned, and the smallest arena wins; of those that are nearly as
-small, the one of the fewest steps, since each is code. Where the gain is less than `GAIN`, nothing
-is divided.
+small, the one of the fewest steps, since each is code. Stripes cost up to a quarter more
+instructions, so nothing is divided where the arena does not become less by the share that is asked
+for: `WORTH` where nobody asks for stripes, `GAIN` where somebody does.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ from mycel.transforms.stripes import Region, peak_bytes, price, regions, striped
 if TYPE_CHECKING:
     from mycel.engines.aot.plan import Plan
 
-__all__ = ["smallest"]
+__all__ = ["GAIN", "WORTH", "smallest"]
 
 HEIGHTS = (1, 2, 3, 4, 6, 8, 12, 16)
-# What an arena has to be less by, what counts as nearly as small, and how many are planned.
-GAIN, NEAR, TRIED = 0.1, 1.25, 3
+# What an arena has to be less by, where stripes are asked for and where they are not.
+GAIN, WORTH = 0.1, 0.35
+# What counts as nearly as small, and how many are planned.
+NEAR, TRIED = 1.25, 3
 # Arenas of this size fit everywhere, and more steps than these are too much code.
 LEAST, MOST_STEPS = 1024, 600
 
 
-def smallest(graph: Graph, whole: Plan, planned: Callable[[Graph], Plan]) -> Plan:
+def smallest(graph: Graph, whole: Plan, planned: Callable[[Graph], Plan], gain: float) -> Plan:
     """Return the plan of a graph in stripes, or the plan without them, `whole`.
 
-    `planned` makes the plan of a graph.
+    `planned` makes the plan of a graph, and `gain` is the share that the arena has to be less by.
     """
     if whole.arena_bytes <= LEAST:
         return whole
     found: list[tuple[int, int, int, Region]] = []
-    behind, limit = _Behind(whole), int(whole.arena_bytes * (1 - GAIN))
+    behind, limit = _Behind(whole), int(whole.arena_bytes * (1 - gain))
     for k, region in enumerate(regions(graph)):
         rest = behind.bytes(region)
         for height in HEIGHTS:
