@@ -30,6 +30,9 @@ HOME_OF_PAGE = {
     "partition.md": PACKAGE / "transforms" / "partition",
 }
 
+# What the programs of a page need beside Mycel.
+NEEDS = {"sources.md": ("pyarrow", "arrow")}
+
 
 def agree(expected: str, printed: str) -> bool:
     """Whether a block of output is what was printed; "..." stands for anything, and runs of blanks
@@ -41,6 +44,9 @@ def agree(expected: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=["/".join(p.relative_to(DOCS).with_suffix("").parts) for p in PAGES])
 def test_the_programs_of_a_page_run(page: Path, caplog: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    if page.name in NEEDS:
+        module, extra = NEEDS[page.name]
+        pytest.importorskip(module, reason=f"{module} is not installed: pip install mycel[{extra}]")
     caplog.set_level(logging.ERROR, "mycel")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "example"}

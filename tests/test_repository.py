@@ -29,6 +29,7 @@ EXTRAS = {
     "encrypt": {"cryptography"},
     "mpi": {"mpi4py", "mpich"},
     "ray": {"ray"},
+    "arrow": {"pyarrow"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},

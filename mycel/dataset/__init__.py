@@ -59,9 +59,11 @@ from mycel.dataset.pipeline import (
 )
 from mycel.dataset.pipeline import zip_datasets as zip
 from mycel.dataset.profiling import NodeProfile, PipelineProfile, profile
+from mycel.dataset.readers.arrow import ArrowDataset
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
+from mycel.dataset.readers.webdataset import WebDataset
 from mycel.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -278,6 +280,8 @@ __all__ = [
     "SpeechCommandsDataset",
     "TedliumDataset",
     "YesNoDataset",
+    "ArrowDataset",
+    "WebDataset",
     "NodeProfile",
     "PipelineProfile",
     "profile",

@@ -1,0 +1,349 @@
+"""`ArrowDataset`: the rows of Parquet and Arrow files as a source.
+
+A row group of a Parquet file, or a record batch of an Arrow file, is read as a whole when the first
+of its rows is asked for, and held. Invariants:
+
+* The groups that are held have at most `held_bytes` bytes, or are one for each reading thread.
+  Two threads never read one group at once.
+* A row is a function of its number. Whether a group is held changes only the time it takes.
+* Numbers are gathered by one call of NumPy a column; nothing in Python is done for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from mycel.base import locks
+from mycel.dataset.arguments import check_count, names
+from mycel.dataset.blocks import Array, Block, Column, join
+from mycel.dataset.readers import shards
+from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported
+from mycel.dataset.samplers import Indices, Shuffle
+from mycel.dataset.sources import MappableDataset
+
+_OWN = "ArrowDataset"
+_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_HELD = 1 << 28
+
+
+class _Group(NamedTuple):
+    """A row group: its file, number there, number of rows, and that of the first in the file."""
+
+    file: int
+    number: int
+    length: int
+    first: int
+
+
+class _Held:
+    """The columns of a group: arrays of NumPy where all rows are numbers, of Arrow elsewhere."""
+
+    def __init__(self) -> None:
+        self.lock = locks.lock()
+        self.columns: list[Any] | None = None
+        self.bytes = 0
+
+
+class _Groups:
+    """The groups that were read last."""
+
+    def __init__(self, read: Callable[[int], tuple[list[Any], int]], most: int) -> None:
+        self.read, self.most = read, most
+        self._lock = locks.lock()
+        self._held: dict[int, _Held] = {}
+
+    def columns(self, number: int) -> list[Any]:
+        """Return the columns of a group."""
+        with self._lock:
+            held = self._held.pop(number, None)
+            if held is None:
+                held = _Held()
+            # The last one is the one that was used last.
+            self._held[number] = held
+        with held.lock:
+            if held.columns is None:
+                columns, held.bytes = self.read(number)
+                held.columns = columns
+                self._forget(number)
+            return held.columns
+
+    def _forget(self, but: int) -> None:
+        with self._lock:
+            total = sum(held.bytes for held in self._held.values())
+            for number, held in list(self._held.items()):
+                if total <= self.most:
+                    break
+                if number != but and held.columns is not None:
+                    total -= held.bytes
+                    del self._held[number]
+
+
+@contextmanager
+def _reading(path: str, part: str = "") -> Iterator[None]:
+    pa = arrow(_OWN)
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, MemoryError):
+            raise
+        where = f"{path!r}, {part}" if part else repr(path)
+        raise ValueError(f"{_OWN}: {where} is damaged or cannot be read: {str(error)[:300]}") from error
+
+
+class _Parquet:
+    """A Parquet file."""
+
+    unit = "row group"
+
+    def __init__(self, path: str) -> None:
+        import pyarrow.parquet
+
+        self.path = path
+        with _reading(path), pyarrow.parquet.ParquetFile(path) as file:
+            self.metadata, self.schema = file.metadata, file.schema_arrow
+            groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
+            self.sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+
+    def read(self, number: int, columns: list[str]) -> Any:
+        """Read columns of a group as a table."""
+        import pyarrow.parquet
+
+        options = {"metadata": self.metadata, "memory_map": True, "page_checksum_verification": True}
+        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
+            return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
+
+
+class _Ipc:
+    """An Arrow file, with random access to its record batches."""
+
+    unit = "record batch"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with _reading(path), self._opened() as (file, _):
+            self.schema = file.schema
+            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+            self.sizes = [(batch.num_rows, batch.get_total_buffer_size()) for batch in batches]
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        pa = arrow(_OWN)
+        with pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
+            yield file, mapped
+
+    def read(self, number: int, columns: list[str]) -> Any:
+        """Read columns of a batch as a table, which shares the memory of the file."""
+        pa = arrow(_OWN)
+        with self._opened() as (file, _):
+            table = pa.Table.from_batches([file.get_batch(number)]).select(columns)
+            # Offsets of a damaged file would lead to memory that is not the file's.
+            table.validate(full=True)
+            return table
+
+
+def _opened(path: str) -> Union[_Parquet, _Ipc]:
+    with open(path, "rb") as handle:
+        start = handle.read(8)
+    if start[:4] == b"PAR1":
+        return _Parquet(path)
+    if start[:6] == b"ARROW1":
+        return _Ipc(path)
+    raise ValueError(
+        f"{_OWN}: {path!r} begins with {start!r}, so it is neither a Parquet file (PAR1) nor an Arrow file (ARROW1); "
+        "streams of Arrow have no table of their batches: write them with pyarrow.ipc.new_file"
+    )
+
+
+class ArrowDataset(MappableDataset):
+    """The rows of Parquet files, and of Arrow files (Feather, version 2). It needs pyarrow.
+
+    * `dataset_files`: a file, a folder or a list of them; text may have wildcards and braces, such
+      as `part-{000..012}.parquet`. All files must have the same columns of the same types.
+    * `columns_list`: the columns to read; all by default. Others are not read from the disk.
+    * `null`: what stands for nulls: a value for all columns, or a dictionary by column. By default
+      a null is an error.
+    * `held_bytes`: how many bytes of row groups stay in memory, about; 256 MiB by default.
+    * `shuffle`: Shuffle.ADAPTIVE, the default, is GLOBAL where all row groups can be held, and
+      PARTIAL otherwise. True or Shuffle.GLOBAL permutes all rows; each row may then read a row
+      group. Shuffle.PARTIAL permutes row groups, and then the rows of as many of them as can be
+      held together. Shuffle.FILES permutes the files, Shuffle.INFILE the rows within each file.
+    * `num_parallel_workers`: the number of threads that read.
+
+    `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Rows are described on the page "Data sources" by Arrow's types. Raises ValueError for files
+    that are missing, damaged or differ in their columns, for types that have no rows here, and for
+    nulls without `null`; ImportError without pyarrow.
+
+    >>> import mycel.dataset as ds
+    >>> try:
+    ...     ds.ArrowDataset("there_is_none.parquet")
+    ... except (ValueError, ImportError) as error:
+    ...     print(error)
+    ArrowDataset: ...
+    """
+
+    _uses_workers = True
+    _reads_files = True
+
+    def __init__(
+        self,
+        dataset_files: Any,
+        columns_list: list[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+        null: Any = None,
+        held_bytes: int = _HELD,
+    ) -> None:
+        arrow(_OWN)
+        check_count(_OWN, "held_bytes", held_bytes, 1)
+        kept = isinstance(shuffle, Shuffle) and shuffle not in (Shuffle.GLOBAL, Shuffle.FALSE)
+        adaptive = shuffle is Shuffle.ADAPTIVE or (shuffle is None and sampler is None)
+        super().__init__(
+            num_parallel_workers, sampler, num_samples, None if kept else shuffle, num_shards, shard_id, cache
+        )
+        self._paths = shards.files_of(_OWN, dataset_files, _ENDINGS)
+        self._files = [_opened(path) for path in self._paths]
+        self.columns_list = self._chosen(columns_list)
+        self._nulls = self._replacements(null)
+        self._table: list[_Group] = []
+        sizes: list[int] = []
+        for place, file in enumerate(self._files):
+            first = 0
+            for number, (count, size) in enumerate(file.sizes):
+                if count:
+                    self._table.append(_Group(place, number, count, first))
+                    sizes.append(size)
+                first += count
+        self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
+        self._groups = _Groups(self._read, held_bytes)
+        fits = sum(sizes) <= held_bytes
+        kind = (Shuffle.GLOBAL if fits else Shuffle.PARTIAL) if adaptive else shuffle
+        if kind in (Shuffle.PARTIAL, Shuffle.FILES, Shuffle.INFILE):
+            if num_samples:
+                raise ValueError(f"{_OWN}: num_samples cannot be given with {kind}; use take")
+            mixed = self._total() * held_bytes // max(1, sum(sizes))
+            counts = [sum(count for count, _ in file.sizes) for file in self._files]
+            groups = [group.length for group in self._table]
+            order = shards.Together(Shuffle(kind), counts, groups, mixed)
+            self.sampler = shards.together(_OWN, order, num_shards, shard_id)
+
+    def _chosen(self, columns: list[str] | None) -> list[str]:
+        """Return the columns to read, which all files have, with the same types."""
+        schema = self._files[0].schema
+        wanted = names(columns if columns is not None else schema.names, f"{_OWN}: columns_list")
+        for path, file in zip(self._paths, self._files):
+            for name in wanted:
+                if file.schema.names.count(name) != 1:
+                    how = "no column" if name not in file.schema.names else "several columns"
+                    raise ValueError(f"{_OWN}: {path!r} has {how} {name!r}; its columns are {file.schema.names}")
+                kind, first = file.schema.field(name).type, schema.field(name).type
+                if kind != first:
+                    raise ValueError(
+                        f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._paths[0]!r}"
+                    )
+        for name in wanted:
+            part = unsupported(schema.field(name).type)
+            if part is not None:
+                raise ValueError(
+                    f"{_OWN}: column {name!r} has type {schema.field(name).type}, and {part} has no rows here; there "
+                    f"are rows of {SUPPORTED}. Leave it out with columns_list"
+                )
+        return wanted
+
+    def _replacements(self, null: Any) -> list[Any]:
+        if not isinstance(null, dict):
+            return [NOTHING if null is None else null] * len(self.columns_list)
+        unknown = [name for name in null if name not in self.columns_list]
+        if unknown:
+            raise ValueError(f"{_OWN}: null names columns {unknown}; the columns are {self.columns_list}")
+        return [null.get(name, NOTHING) for name in self.columns_list]
+
+    def _columns(self) -> list[str]:
+        return list(self.columns_list)
+
+    def _total(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def _read(self, place: int) -> tuple[list[Any], int]:
+        """Read a group: its columns, and how many bytes they take."""
+        group = self._table[place]
+        file = self._files[group.file]
+        part = f"{file.unit} {group.number}"
+        with _reading(file.path, part):
+            table = file.read(group.number, self.columns_list).unify_dictionaries()
+            columns = [column.combine_chunks() for column in table.columns]
+        if table.num_rows != group.length:
+            raise ValueError(
+                f"{_OWN}: {file.path!r}, {part} has {table.num_rows} rows, where {group.length} were promised: the "
+                "file is damaged, or was changed meanwhile"
+            )
+        found: list[Any] = []
+        for column in columns:
+            numbers = dense(column)
+            found.append(column if numbers is None else numbers)
+        return found, int(table.get_total_buffer_size())
+
+    def _gather(self, indices: Indices) -> Block:
+        places = np.searchsorted(self._ends, indices, "right")
+        if (places == places[0]).all():
+            return self._rows(int(places[0]), indices)
+        order = np.argsort(places, kind="stable")
+        cuts = np.flatnonzero(np.diff(places[order])) + 1
+        parts = [self._rows(int(places[part[0]]), indices[part]) for part in np.split(order, cuts)]
+        return join(parts).select(np.argsort(order))
+
+    def _rows(self, place: int, indices: Indices) -> Block:
+        """Return rows of one group."""
+        group = self._table[place]
+        local = indices - (self._ends[place] - group.length)
+        columns: list[Column] = []
+        for name, null, held in zip(self.columns_list, self._nulls, self._groups.columns(place)):
+            if isinstance(held, np.ndarray):
+                columns.append(held.take(local, axis=0))
+                continue
+            path = self._files[group.file].path
+            with _reading(path, f"column {name!r}"):
+                taken = held.take(arrow(_OWN).array(local))
+                columns.append(_owned(rows(taken, null, partial(_failed, path, name, group.first + local, taken))))
+        return Block(columns, len(indices))
+
+    def _labels(self, column: str) -> Array:
+        if column not in self.columns_list:
+            raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {self.columns_list}")
+        null = self._nulls[self.columns_list.index(column)]
+        options = {} if null is NOTHING else {"null": null}
+        alone = ArrowDataset(self._paths, [column], shuffle=False, held_bytes=self._groups.most, **options)
+        blocks = [alone._rows(place, np.arange(end - group.length, end)) for place, (group, end) in alone._listed()]
+        parts = [np.asarray(block.columns[0]) for block in blocks]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def _listed(self) -> Iterator[tuple[int, tuple[_Group, int]]]:
+        return enumerate(zip(self._table, self._ends.tolist()))
+
+
+def _owned(column: Column) -> Column:
+    """Return a column whose arrays belong to nobody else and may be written into."""
+    if isinstance(column, np.ndarray):
+        return np.array(column)
+    return [row if row.flags.owndata and row.flags.writeable else row.copy() for row in column]
+
+
+def _failed(path: str, name: str, numbers: Array, taken: Any, message: str) -> ValueError:
+    """Return the error of a column, with the row if the row itself is null."""
+    if taken.null_count:
+        first = int(np.flatnonzero(taken.is_null().to_numpy(zero_copy_only=False))[0])
+        where = f"row {int(numbers[first])}"
+    else:
+        where = f"row {int(numbers[0])}" if len(numbers) == 1 else f"one of rows {numbers.min()} to {numbers.max()}"
+    return ValueError(f"{_OWN}: {os.fspath(path)!r}, {where}, column {name!r}: {message}")

@@ -1,0 +1,184 @@
+"""Where the members of a tar file lie: one pass over its headers, and a small index in the cache.
+
+Formats are ustar, GNU (long names, large sizes) and pax (`path`, `size`), not compressed. The
+checksum of each header is compared, and the archive must have its end mark, so that a damaged or
+truncated file is an error with the offset where reading went wrong, and loses no sample silently.
+
+The index is in the cache of compiled code, under the path, size and date of the file: a file that
+was changed is indexed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mycel.base import cache
+
+BLOCK = 512
+# As in `mycel.base.cache`: a word and 16 digits, here of the version of the format.
+_KIND = "tars-0000000000000001"
+_MOST_EXTRA = 1 << 20
+# A name up to the first dot after the last slash, and what follows it.
+_SAMPLE = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)", re.DOTALL)
+_NAMED = {b"1": "a hard link", b"2": "a symbolic link", b"S": "a sparse file", b"M": "a part of a file in volumes"}
+
+
+class Damaged(ValueError):
+    """An archive that cannot be read, and the offset where."""
+
+
+class Sample(NamedTuple):
+    """Members with one name before the first dot: their (offset, size) by what follows it."""
+
+    key: str
+    parts: dict[str, tuple[int, int]]
+
+
+def stamp_of(facts: os.stat_result) -> list[int]:
+    """Return what changes when a file does: its size and date."""
+    return [facts.st_size, facts.st_mtime_ns]
+
+
+def samples_of(path: str) -> tuple[list[Sample], list[int]]:
+    """Return the samples of a tar file, in order, and the stamp of the file.
+
+    Raises Damaged with the offset where the file is no sound archive.
+    """
+    with open(path, "rb") as handle:
+        facts = os.fstat(handle.fileno())
+        stamp = stamp_of(facts)
+        digest = hashlib.sha256(json.dumps([os.path.realpath(path), *stamp]).encode()).hexdigest()
+        kept = cache.read(_KIND, digest) if cache.is_on() else None
+        if kept is None:
+            members = list(_members(handle, facts.st_size))
+            if cache.is_on():
+                cache.write(_KIND, digest, json.dumps(members).encode())
+        else:
+            members = json.loads(kept)
+    return list(_grouped(members)), stamp
+
+
+def _grouped(members: list[Any]) -> Iterator[Sample]:
+    sample: Sample | None = None
+    for name, offset, size in members:
+        found = _SAMPLE.fullmatch(name)
+        # As in WebDataset, __name__ is a note of who wrote the archive.
+        if found is None or os.path.basename(name).startswith("__"):
+            continue
+        key, ending = found[1], found[2].lower()
+        if sample is None or sample.key != key:
+            if sample is not None:
+                yield sample
+            sample = Sample(key, {})
+        if ending in sample.parts:
+            raise Damaged(f"at offset {offset}: sample {key!r} has {ending!r} twice")
+        sample.parts[ending] = (offset, size)
+    if sample is not None:
+        yield sample
+
+
+def _members(handle: Any, length: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the name, offset and size of each file in an archive of `length` bytes."""
+    offset = 0
+    extra: dict[str, str] = {}
+    while True:
+        handle.seek(offset)
+        header = handle.read(BLOCK)
+        if offset == 0 and header[:2] in (b"\x1f\x8b", b"BZ", b"\xfd7") or header[:4] == b"\x28\xb5\x2f\xfd":
+            raise Damaged("at offset 0: it is compressed; rows are read by number, so uncompress it first")
+        if len(header) < BLOCK:
+            raise Damaged(f"at offset {offset}: it ends without its end mark, so it is truncated")
+        if not any(header):
+            _check_end(handle, offset, length)
+            return
+        _check_header(header, offset)
+        kind = header[156:157]
+        size = int(extra.pop("size")) if "size" in extra else _number(header[124:136], offset)
+        begin = offset + BLOCK
+        if begin + size > length:
+            raise Damaged(f"at offset {offset}: a member of {size} bytes goes beyond the end, at {length}: truncated")
+        if kind in (b"L", b"x", b"g", b"K"):
+            if size > _MOST_EXTRA:
+                raise Damaged(f"at offset {offset}: a name or its attributes have {size} bytes")
+            content = handle.read(size)
+            if kind == b"L":
+                extra["path"] = _text(content.rstrip(b"\0"), begin)
+            elif kind == b"x":
+                extra.update(_attributes(content, begin))
+        else:
+            name = extra.get("path") or _name(header, offset)
+            extra = {}
+            if kind in _NAMED:
+                raise Damaged(
+                    f"at offset {offset}: {name!r} is {_NAMED[kind]}, which is not read; store the file itself"
+                )
+            if kind in (b"0", b"\0", b"7") and not name.endswith("/"):
+                yield name, begin, size
+        offset = begin + -(-size // BLOCK) * BLOCK
+
+
+def _check_end(handle: Any, offset: int, length: int) -> None:
+    at = offset + BLOCK
+    while at < length:
+        rest = handle.read(1 << 20)
+        if any(rest):
+            more = at + next(place for place, byte in enumerate(rest) if byte)
+            raise Damaged(
+                f"at offset {more}: more follows after the end mark at {offset}; archives cannot be joined so"
+            )
+        at += len(rest)
+        if not rest:
+            return
+
+
+def _check_header(header: bytes, offset: int) -> None:
+    expected = _number(header[148:156], offset)
+    if sum(header) - sum(header[148:156]) + 8 * 32 != expected:
+        raise Damaged(f"at offset {offset}: the checksum of the header is wrong")
+
+
+def _number(field: bytes, offset: int) -> int:
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    text = field.strip(b" \0")
+    if not re.fullmatch(rb"[0-7]*", text):
+        raise Damaged(f"at offset {offset}: {field!r} is no number, so there is no header of a member")
+    return int(text or b"0", 8)
+
+
+def _text(content: bytes, offset: int) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Damaged(f"at offset {offset}: the name {content[:80]!r} is no UTF-8") from error
+
+
+def _name(header: bytes, offset: int) -> str:
+    name = header[:100].split(b"\0", 1)[0]
+    prefix = header[345:500].split(b"\0", 1)[0] if header[257:263] == b"ustar\0" else b""
+    return _text(prefix + b"/" + name if prefix else name, offset)
+
+
+def _attributes(content: bytes, offset: int) -> dict[str, str]:
+    """Return the pax attributes that say where a file is: its `path` and `size`."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(content):
+        head = re.compile(rb"(\d{1,7}) ").match(content, at)
+        end = at + int(head[1]) if head else 0
+        if head is None or not head.end() < end <= len(content) or content[end - 1 : end] != b"\n":
+            raise Damaged(f"at offset {offset + at}: {content[at : at + 40]!r} is no attribute of a member")
+        key, _, value = content[head.end() : end - 1].partition(b"=")
+        if key == b"path" or key == b"size":
+            found[key.decode()] = _text(value, offset + at)
+        if key.startswith(b"GNU.sparse"):
+            raise Damaged(f"at offset {offset + at}: a sparse file, which is not read; store the file itself")
+        at = end
+    if not re.fullmatch(r"\d{1,18}", found.get("size", "0")):
+        raise Damaged(f"at offset {offset}: a member has size {found['size']!r}")
+    return found

@@ -1,0 +1,235 @@
+"""`WebDataset`: samples in tar files as a source, after WebDataset (Aizman, Maltby, Breuel, 2019).
+
+Files that follow each other in a tar file and have one name before the first dot are a sample; what
+follows the dot is the column. The headers of a tar file are read once (`tar_index`); then any
+sample is read by number, so all samplers, shards and positions work as in other sources.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.arguments import names
+from mycel.dataset.blocks import Array, Block, Row, as_array
+from mycel.dataset.readers import shards, tar_index
+from mycel.dataset.samplers import Indices, Shuffle
+from mycel.dataset.sources import MappableDataset
+from mycel.dataset.vision.files import decode_image
+
+_OWN = "WebDataset"
+KEY = "__key__"
+
+
+def _bytes(content: bytes) -> Array:
+    return np.frombuffer(bytearray(content), np.uint8)
+
+
+def _number(content: bytes) -> Array:
+    return np.array(int(content), np.int64)
+
+
+def _text(content: bytes) -> Array:
+    return np.array(content.decode("utf-8"))
+
+
+def _json(content: bytes) -> Array:
+    return as_array(json.loads(content))
+
+
+def _npy(content: bytes) -> Array:
+    try:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except Exception as error:
+        # NumPy raises what comes up where a header is damaged, or promises more than memory has.
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+_DECODERS: dict[str, Callable[[bytes], Any]] = {
+    **dict.fromkeys(("jpg", "jpeg", "png", "ppm", "bmp", "webp", "tif", "tiff"), decode_image),
+    **dict.fromkeys(("cls", "cls2", "index", "inx", "id"), _number),
+    **dict.fromkeys(("txt", "text", "transcript"), _text),
+    "json": _json,
+    "npy": _npy,
+}
+
+
+class WebDataset(MappableDataset):
+    """The samples of tar files in the form of WebDataset.
+
+    * `dataset_files`: a file, a folder or a list of them; text may have wildcards and braces, such
+      as `train-{000..012}.tar`. Files are not compressed.
+    * `columns_list`: the columns: what follows the first dot of names, in small letters. `jpg;png`
+      is whichever of them a sample has, and `__key__` the name before the dot. By default they are
+      those of the first sample, and all samples must have the same.
+    * `decode`: whether values are decoded by what follows the last dot: images (jpg, jpeg, png,
+      ppm, bmp, webp, tif, tiff) are uint8 [H, W, 3], cls, cls2, index, inx and id int64 numbers,
+      txt, text and transcript text, json a dictionary, number or array, and npy the array; others
+      are bytes, uint8 [N]. Without it all are bytes. A dictionary has functions from bytes, by what
+      follows the first or the last dot, that come before these.
+    * `shuffle`: all samples are permuted by default. Shuffle.FILES permutes the files, and
+      Shuffle.INFILE the samples within each file.
+    * `num_parallel_workers`: the number of threads that read and decode.
+
+    `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Raises ValueError for files that are missing or damaged, with the offset, for samples without
+    one of the columns, and while iterating for values that cannot be decoded.
+
+    >>> import io, os, tarfile, tempfile
+    >>> import mycel.dataset as ds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a-000.tar")
+    ...     with tarfile.open(name, "w") as archive:
+    ...         for file, content in (("1.txt", b"one"), ("1.cls", b"4")):
+    ...             member = tarfile.TarInfo(file)
+    ...             member.size = len(content)
+    ...             archive.addfile(member, io.BytesIO(content))
+    ...     data = ds.WebDataset(os.path.join(folder, "a-{000..000}.tar"), shuffle=False)
+    ...     data.get_col_names(), data.get_dataset_size(), data.output_types()
+    (['txt', 'cls'], 1, [dtype('<U'), dtype('int64')])
+    """
+
+    _uses_workers = True
+    _reads_files = True
+
+    def __init__(
+        self,
+        dataset_files: Any,
+        columns_list: list[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+        decode: bool | Mapping[str, Callable[[bytes], Any]] = True,
+    ) -> None:
+        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE)
+        super().__init__(
+            num_parallel_workers, sampler, num_samples, False if by_file else shuffle, num_shards, shard_id, cache
+        )
+        self._decoders = _chosen_decoders(decode)
+        self._paths = shards.files_of(_OWN, dataset_files, (".tar",))
+        self._files: list[list[tar_index.Sample]] = []
+        self._stamps: list[list[int]] = []
+        for path in self._paths:
+            try:
+                samples, stamp = tar_index.samples_of(path)
+            except tar_index.Damaged as error:
+                raise ValueError(f"{_OWN}: {path!r}: {error}") from error
+            self._files.append(samples)
+            self._stamps.append(stamp)
+        self._ends = list(accumulate(map(len, self._files)))
+        if not self._ends[-1]:
+            raise ValueError(f"{_OWN}: there is no sample in {', '.join(map(repr, self._paths[:4]))}")
+        self.columns_list = self._chosen(columns_list)
+        self._alternatives = [tuple(name.lower().split(";")) for name in self.columns_list]
+        if by_file:
+            if num_samples:
+                raise ValueError(f"{_OWN}: num_samples cannot be given with {shuffle}; use take")
+            sizes = [len(samples) for samples in self._files]
+            order = shards.Together(Shuffle(shuffle), sizes, sizes, 1)
+            self.sampler = shards.together(_OWN, order, num_shards, shard_id)
+
+    def _chosen(self, columns: list[str] | None) -> list[str]:
+        if columns is not None:
+            return names(columns, f"{_OWN}: columns_list")
+        found = list(next(samples[0] for samples in self._files if samples).parts)
+        for path, samples in zip(self._paths, self._files):
+            for sample in samples:
+                if sample.parts.keys() != set(found):
+                    raise ValueError(
+                        f"{_OWN}: sample {sample.key!r} of {path!r} has {list(sample.parts)}, but the first sample "
+                        f"{found}; choose with columns_list, where 'jpg;png' stands for either of them"
+                    )
+        return found
+
+    def _columns(self) -> list[str]:
+        return list(self.columns_list)
+
+    def _total(self) -> int:
+        return self._ends[-1]
+
+    def _gather(self, indices: Indices) -> Block:
+        rows: list[Row] = []
+        handle: Any = None
+        opened = -1
+        try:
+            for index in indices.tolist():
+                file = bisect_right(self._ends, index)
+                if file != opened:
+                    if handle is not None:
+                        handle.close()
+                    handle, opened = self._open(file), file
+                rows.append(self._row(handle, file, self._sample(file, index)))
+        finally:
+            if handle is not None:
+                handle.close()
+        return Block.from_rows(rows)
+
+    def _open(self, file: int) -> Any:
+        path = self._paths[file]
+        try:
+            handle = open(path, "rb", buffering=0)
+        except OSError as error:
+            raise ValueError(f"{_OWN}: {path!r} cannot be read: {error}") from error
+        if tar_index.stamp_of(os.fstat(handle.fileno())) != self._stamps[file]:
+            handle.close()
+            raise ValueError(f"{_OWN}: {path!r} was changed after this dataset was made; make it again")
+        return handle
+
+    def _sample(self, file: int, index: int) -> tar_index.Sample:
+        return self._files[file][index - self._ends[file] + len(self._files[file])]
+
+    def _row(self, handle: Any, file: int, sample: tar_index.Sample) -> Row:
+        return tuple(
+            np.array(sample.key) if either == (KEY,) else self._value(handle, file, sample, either)
+            for either in self._alternatives
+        )
+
+    def _value(self, handle: Any, file: int, sample: tar_index.Sample, either: tuple[str, ...]) -> Array:
+        name = next((name for name in either if name in sample.parts), None)
+        where = f"{_OWN}: {self._paths[file]!r}, sample {sample.key!r}"
+        if name is None:
+            raise ValueError(f"{where} has no {' or '.join(either)}; it has {', '.join(sample.parts)}")
+        offset, size = sample.parts[name]
+        handle.seek(offset)
+        content = handle.read(size)
+        while len(content) < size:
+            more = handle.read(size - len(content))
+            if not more:
+                raise ValueError(f"{where}: {name} of {size} bytes at offset {offset} ends after {len(content)}")
+            content += more
+        decoder = self._decoders.get(name) or self._decoders.get(name.rpartition(".")[2], _bytes)
+        try:
+            return as_array(decoder(content))
+        except (ValueError, TypeError, RecursionError, EOFError) as error:
+            raise ValueError(f"{where}: {name} at offset {offset} cannot be decoded: {error}") from error
+
+    def _labels(self, column: str) -> Array:
+        if column not in self.columns_list:
+            raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {self.columns_list}")
+        either = self._alternatives[self.columns_list.index(column)]
+        values: list[Array] = []
+        for file, samples in enumerate(self._files):
+            with self._open(file) as handle:
+                for sample in samples:
+                    key = either == (KEY,)
+                    values.append(np.array(sample.key) if key else self._value(handle, file, sample, either))
+        return np.array(values)
+
+
+def _chosen_decoders(decode: Any) -> dict[str, Callable[[bytes], Any]]:
+    if isinstance(decode, bool):
+        return _DECODERS if decode else {}
+    if not isinstance(decode, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in decode.items()):
+        raise TypeError(f"{_OWN}: decode must be a bool or functions from bytes by extension, got {decode!r}")
+    return {**_DECODERS, **{name.lower().lstrip("."): function for name, function in decode.items()}}
