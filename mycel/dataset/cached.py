@@ -105,8 +105,11 @@ def key_of(node: Node, where: str) -> str:
         named = {name: value for name, value in given.items() if name in kept or name not in _CHOICE | _OUTER}
         if type(found)._in_memory:
             named.update(_data_of(found))
+        # Folders and patterns stand for files that the dataset knows.
+        files = getattr(found, "_shards", ())
+        stamps = _stamp([*named.values(), *files])
         try:
-            content = by_value.dumps((type(found), sorted(named.items()), _stamp(list(named.values()))), False)[0]
+            content = by_value.dumps((type(found), sorted(named.items()), list(files), stamps), False)[0]
         except Exception as error:
             raise TypeError(
                 f"{where}: a cache cannot tell these rows from others, as what makes them cannot be pickled "

@@ -323,6 +323,13 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
             ds.ArrowDataset(path, ["id"], **arguments)
 
 
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "a.arrow", pa.table({"name": [1]})))
+    path.write_bytes(path.read_bytes().replace(b"name", b"n\xffme"))
+    with pytest.raises(ValueError, match="ArrowDataset: .* is damaged or cannot be read: .*utf-8"):
+        ds.ArrowDataset(path)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_damaged_files(tmp_path: Path, ending: str) -> None:
     whole = table().drop_columns(["both"])
@@ -340,7 +347,7 @@ def test_damaged_files(tmp_path: Path, ending: str) -> None:
         path.write_bytes(bytes(content))
         try:
             found = rows(ds.ArrowDataset(path, shuffle=False))
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, MemoryError) as error:
             assert "ArrowDataset" in str(error)
         else:
             # Values have no checksums unless the writer asked for them.

@@ -16,6 +16,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.dataset import vision
+from mycel.dataset.cached import key_of
 from mycel.dataset.readers import tar_index
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
@@ -245,3 +246,15 @@ def test_what_is_not_read_is_said(tmp_path: Path) -> None:
         ds.WebDataset(path, decode="npy")
     with pytest.raises(ValueError, match="num_samples cannot be given"):
         ds.WebDataset(path, shuffle=ds.Shuffle.FILES, num_samples=1)
+
+
+def test_what_identifies_rows_in_a_cache_follows_the_files(tmp_path: Path) -> None:
+    def key() -> str:
+        return key_of(ds.WebDataset(os.fspath(tmp_path / "s-{0..1}.tar"), shuffle=False), "test")
+
+    pack(tmp_path / "s-0.tar", members(0, 2))
+    pack(tmp_path / "s-1.tar", members(2, 2))
+    first = key()
+    assert key() == first
+    pack(tmp_path / "s-1.tar", members(2, 3))
+    assert key() != first

@@ -90,10 +90,10 @@ def _reading(path: str, part: str = "") -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        where = f"{_OWN}: {path!r}, {part}" if part else f"{_OWN}: {path!r}"
         if isinstance(error, MemoryError):
-            raise
-        where = f"{path!r}, {part}" if part else repr(path)
-        raise ValueError(f"{_OWN}: {where} is damaged or cannot be read: {str(error)[:300]}") from error
+            raise MemoryError(f"{where} is damaged, or needs more memory than there is: {error}") from error
+        raise ValueError(f"{where} is damaged or cannot be read: {str(error)[:300]}") from error
 
 
 class _Parquet:
@@ -212,8 +212,8 @@ class ArrowDataset(MappableDataset):
         super().__init__(
             num_parallel_workers, sampler, num_samples, None if kept else shuffle, num_shards, shard_id, cache
         )
-        self._paths = shards.files_of(_OWN, dataset_files, _ENDINGS)
-        self._files = [_opened(path) for path in self._paths]
+        self._shards = shards.files_of(_OWN, dataset_files, _ENDINGS)
+        self._files = [_opened(path) for path in self._shards]
         self.columns_list = self._chosen(columns_list)
         self._nulls = self._replacements(null)
         self._table: list[_Group] = []
@@ -241,25 +241,29 @@ class ArrowDataset(MappableDataset):
     def _chosen(self, columns: list[str] | None) -> list[str]:
         """Return the columns to read, which all files have, with the same types."""
         schema = self._files[0].schema
-        wanted = names(columns if columns is not None else schema.names, f"{_OWN}: columns_list")
-        for path, file in zip(self._paths, self._files):
-            for name in wanted:
-                if file.schema.names.count(name) != 1:
-                    how = "no column" if name not in file.schema.names else "several columns"
-                    raise ValueError(f"{_OWN}: {path!r} has {how} {name!r}; its columns are {file.schema.names}")
-                kind, first = file.schema.field(name).type, schema.field(name).type
-                if kind != first:
-                    raise ValueError(
-                        f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._paths[0]!r}"
-                    )
+        with _reading(self._shards[0]):
+            wanted = names(columns if columns is not None else schema.names, f"{_OWN}: columns_list")
+        for path, file in zip(self._shards, self._files):
+            # Names in a damaged file may be no UTF-8.
+            with _reading(path):
+                self._check(path, file.schema, wanted)
+        return wanted
+
+    def _check(self, path: str, schema: Any, wanted: list[str]) -> None:
+        """Raise ValueError unless a file has the columns, with the types of the first file."""
         for name in wanted:
-            part = unsupported(schema.field(name).type)
+            if schema.names.count(name) != 1:
+                how = "no column" if name not in schema.names else "several columns"
+                raise ValueError(f"{_OWN}: {path!r} has {how} {name!r}; its columns are {schema.names}")
+            kind, first = schema.field(name).type, self._files[0].schema.field(name).type
+            if kind != first:
+                raise ValueError(f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._shards[0]!r}")
+            part = unsupported(kind)
             if part is not None:
                 raise ValueError(
-                    f"{_OWN}: column {name!r} has type {schema.field(name).type}, and {part} has no rows here; there "
-                    f"are rows of {SUPPORTED}. Leave it out with columns_list"
+                    f"{_OWN}: column {name!r} has type {kind}, and {part} has no rows here; there are rows of "
+                    f"{SUPPORTED}. Leave it out with columns_list"
                 )
-        return wanted
 
     def _replacements(self, null: Any) -> list[Any]:
         if not isinstance(null, dict):
@@ -323,7 +327,7 @@ class ArrowDataset(MappableDataset):
             raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {self.columns_list}")
         null = self._nulls[self.columns_list.index(column)]
         options = {} if null is NOTHING else {"null": null}
-        alone = ArrowDataset(self._paths, [column], shuffle=False, held_bytes=self._groups.most, **options)
+        alone = ArrowDataset(self._shards, [column], shuffle=False, held_bytes=self._groups.most, **options)
         blocks = [alone._rows(place, np.arange(end - group.length, end)) for place, (group, end) in alone._listed()]
         parts = [np.asarray(block.columns[0]) for block in blocks]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)

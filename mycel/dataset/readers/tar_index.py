@@ -14,8 +14,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
 
 from mycel.base import cache
 
@@ -32,11 +34,39 @@ class Damaged(ValueError):
     """An archive that cannot be read, and the offset where."""
 
 
-class Sample(NamedTuple):
-    """Members with one name before the first dot: their (offset, size) by what follows it."""
+class Index:
+    """The samples of a tar file: files with one name before the first dot.
 
-    key: str
-    parts: dict[str, tuple[int, int]]
+    * `keys`: their names, in order.
+    * `endings`: what follows the first dot, over all samples.
+    * `places`: int64 [samples, endings, 2], the offset and size of each; -1 where there is none.
+    """
+
+    def __init__(self, keys: list[str], endings: list[str], places: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        self.keys, self.endings, self.places = keys, endings, places
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def endings_of(self, number: int) -> list[str]:
+        """Return the endings that a sample has."""
+        return [ending for ending, size in zip(self.endings, self.places[number, :, 1].tolist()) if size >= 0]
+
+    def is_complete(self) -> bool:
+        """Return whether every sample has every ending."""
+        return bool((self.places[:, :, 1] >= 0).all())
+
+    def packed(self) -> bytes:
+        """Return the index as bytes."""
+        head = json.dumps([self.keys, self.endings]).encode()
+        return len(head).to_bytes(8, "little") + head + self.places.astype("<i8").tobytes()
+
+    @staticmethod
+    def unpacked(content: bytes) -> Index:
+        """Return the index that `packed` gave."""
+        end = 8 + int.from_bytes(content[:8], "little")
+        keys, endings = json.loads(content[8:end])
+        return Index(keys, endings, np.frombuffer(content, "<i8", offset=end).reshape(len(keys), len(endings), 2))
 
 
 def stamp_of(facts: os.stat_result) -> list[int]:
@@ -44,8 +74,8 @@ def stamp_of(facts: os.stat_result) -> list[int]:
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def samples_of(path: str) -> tuple[list[Sample], list[int]]:
-    """Return the samples of a tar file, in order, and the stamp of the file.
+def index_of(path: str) -> tuple[Index, list[int]]:
+    """Return the index of a tar file and the stamp of the file.
 
     Raises Damaged with the offset where the file is no sound archive.
     """
@@ -54,32 +84,36 @@ def samples_of(path: str) -> tuple[list[Sample], list[int]]:
         stamp = stamp_of(facts)
         digest = hashlib.sha256(json.dumps([os.path.realpath(path), *stamp]).encode()).hexdigest()
         kept = cache.read(_KIND, digest) if cache.is_on() else None
-        if kept is None:
-            members = list(_members(handle, facts.st_size))
-            if cache.is_on():
-                cache.write(_KIND, digest, json.dumps(members).encode())
-        else:
-            members = json.loads(kept)
-    return list(_grouped(members)), stamp
+        if kept is not None:
+            return Index.unpacked(kept), stamp
+        index = _grouped(_members(handle, facts.st_size))
+    if cache.is_on():
+        cache.write(_KIND, digest, index.packed())
+    return index, stamp
 
 
-def _grouped(members: list[Any]) -> Iterator[Sample]:
-    sample: Sample | None = None
+def _grouped(members: Iterable[tuple[str, int, int]]) -> Index:
+    keys: list[str] = []
+    samples: list[dict[int, tuple[int, int]]] = []
+    numbers: dict[str, int] = {}
     for name, offset, size in members:
         found = _SAMPLE.fullmatch(name)
         # As in WebDataset, __name__ is a note of who wrote the archive.
         if found is None or os.path.basename(name).startswith("__"):
             continue
         key, ending = found[1], found[2].lower()
-        if sample is None or sample.key != key:
-            if sample is not None:
-                yield sample
-            sample = Sample(key, {})
-        if ending in sample.parts:
+        if not keys or keys[-1] != key:
+            keys.append(key)
+            samples.append({})
+        number = numbers.setdefault(ending, len(numbers))
+        if number in samples[-1]:
             raise Damaged(f"at offset {offset}: sample {key!r} has {ending!r} twice")
-        sample.parts[ending] = (offset, size)
-    if sample is not None:
-        yield sample
+        samples[-1][number] = (offset, size)
+    places = np.full((len(keys), len(numbers), 2), -1, np.int64)
+    for row, parts in enumerate(samples):
+        for number, place in parts.items():
+            places[row, number] = place
+    return Index(keys, list(numbers), places)
 
 
 def _members(handle: Any, length: int) -> Iterator[tuple[str, int, int]]:

@@ -117,40 +117,41 @@ class WebDataset(MappableDataset):
             num_parallel_workers, sampler, num_samples, False if by_file else shuffle, num_shards, shard_id, cache
         )
         self._decoders = _chosen_decoders(decode)
-        self._paths = shards.files_of(_OWN, dataset_files, (".tar",))
-        self._files: list[list[tar_index.Sample]] = []
+        self._shards = shards.files_of(_OWN, dataset_files, (".tar",))
+        self._files: list[tar_index.Index] = []
         self._stamps: list[list[int]] = []
-        for path in self._paths:
+        for path in self._shards:
             try:
-                samples, stamp = tar_index.samples_of(path)
+                index, stamp = tar_index.index_of(path)
             except tar_index.Damaged as error:
                 raise ValueError(f"{_OWN}: {path!r}: {error}") from error
-            self._files.append(samples)
+            self._files.append(index)
             self._stamps.append(stamp)
         self._ends = list(accumulate(map(len, self._files)))
         if not self._ends[-1]:
-            raise ValueError(f"{_OWN}: there is no sample in {', '.join(map(repr, self._paths[:4]))}")
+            raise ValueError(f"{_OWN}: there is no sample in {', '.join(map(repr, self._shards[:4]))}")
         self.columns_list = self._chosen(columns_list)
         self._alternatives = [tuple(name.lower().split(";")) for name in self.columns_list]
         if by_file:
             if num_samples:
                 raise ValueError(f"{_OWN}: num_samples cannot be given with {shuffle}; use take")
-            sizes = [len(samples) for samples in self._files]
+            sizes = [len(index) for index in self._files]
             order = shards.Together(Shuffle(shuffle), sizes, sizes, 1)
             self.sampler = shards.together(_OWN, order, num_shards, shard_id)
 
     def _chosen(self, columns: list[str] | None) -> list[str]:
         if columns is not None:
             return names(columns, f"{_OWN}: columns_list")
-        found = list(next(samples[0] for samples in self._files if samples).parts)
-        for path, samples in zip(self._paths, self._files):
-            for sample in samples:
-                if sample.parts.keys() != set(found):
-                    raise ValueError(
-                        f"{_OWN}: sample {sample.key!r} of {path!r} has {list(sample.parts)}, but the first sample "
-                        f"{found}; choose with columns_list, where 'jpg;png' stands for either of them"
-                    )
-        return found
+        first = next(index for index in self._files if len(index)).endings_of(0)
+        for path, index in zip(self._shards, self._files):
+            if not len(index) or (set(index.endings) == set(first) and index.is_complete()):
+                continue
+            other = next(row for row in range(len(index)) if set(index.endings_of(row)) != set(first))
+            raise ValueError(
+                f"{_OWN}: sample {index.keys[other]!r} of {path!r} has {index.endings_of(other)}, but the first sample "
+                f"{first}; choose with columns_list, where 'jpg;png' stands for either of them"
+            )
+        return first
 
     def _columns(self) -> list[str]:
         return list(self.columns_list)
@@ -169,14 +170,14 @@ class WebDataset(MappableDataset):
                     if handle is not None:
                         handle.close()
                     handle, opened = self._open(file), file
-                rows.append(self._row(handle, file, self._sample(file, index)))
+                rows.append(self._row(handle, file, index - self._ends[file] + len(self._files[file])))
         finally:
             if handle is not None:
                 handle.close()
         return Block.from_rows(rows)
 
     def _open(self, file: int) -> Any:
-        path = self._paths[file]
+        path = self._shards[file]
         try:
             handle = open(path, "rb", buffering=0)
         except OSError as error:
@@ -186,21 +187,23 @@ class WebDataset(MappableDataset):
             raise ValueError(f"{_OWN}: {path!r} was changed after this dataset was made; make it again")
         return handle
 
-    def _sample(self, file: int, index: int) -> tar_index.Sample:
-        return self._files[file][index - self._ends[file] + len(self._files[file])]
+    def _row(self, handle: Any, file: int, number: int) -> Row:
+        return tuple(self._value(handle, file, number, either) for either in self._alternatives)
 
-    def _row(self, handle: Any, file: int, sample: tar_index.Sample) -> Row:
-        return tuple(
-            np.array(sample.key) if either == (KEY,) else self._value(handle, file, sample, either)
-            for either in self._alternatives
-        )
+    def _value(self, handle: Any, file: int, number: int, either: tuple[str, ...]) -> Array:
+        """Return a value of a sample, `number` of its file, which is open as `handle`.
 
-    def _value(self, handle: Any, file: int, sample: tar_index.Sample, either: tuple[str, ...]) -> Array:
-        name = next((name for name in either if name in sample.parts), None)
-        where = f"{_OWN}: {self._paths[file]!r}, sample {sample.key!r}"
+        `either` are the names that it may have.
+        """
+        index = self._files[file]
+        if either == (KEY,):
+            return np.array(index.keys[number])
+        there = index.endings_of(number)
+        name = next((name for name in either if name in there), None)
+        where = f"{_OWN}: {self._shards[file]!r}, sample {index.keys[number]!r}"
         if name is None:
-            raise ValueError(f"{where} has no {' or '.join(either)}; it has {', '.join(sample.parts)}")
-        offset, size = sample.parts[name]
+            raise ValueError(f"{where} has no {' or '.join(either)}; it has {', '.join(there)}")
+        offset, size = index.places[number, index.endings.index(name)].tolist()
         handle.seek(offset)
         content = handle.read(size)
         while len(content) < size:
@@ -219,11 +222,9 @@ class WebDataset(MappableDataset):
             raise ValueError(f"PKSampler: there is no column {column!r}; the columns are {self.columns_list}")
         either = self._alternatives[self.columns_list.index(column)]
         values: list[Array] = []
-        for file, samples in enumerate(self._files):
+        for file, index in enumerate(self._files):
             with self._open(file) as handle:
-                for sample in samples:
-                    key = either == (KEY,)
-                    values.append(np.array(sample.key) if key else self._value(handle, file, sample, either))
+                values += [self._value(handle, file, number, either) for number in range(len(index))]
         return np.array(values)
 
 
