@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,22 @@ def test_processes_change_nothing(folder: Path) -> None:
     data = ds.ArrowDataset(folder, ["id", "text"])
     there = data.map(lambda x: x * 2, ["id"], num_parallel_workers=2, python_multiprocessing=True)
     assert rows(there) == rows(data.map(lambda x: x * 2, ["id"]))
+
+
+def test_a_killed_worker_changes_nothing(folder: Path, tmp_path: Path, caplog: Any) -> None:
+    ds.config.set_seed(3)
+    data = ds.ArrowDataset(folder, ["id", "image"], shuffle=ds.Shuffle.PARTIAL, held_bytes=4000)
+    alone = rows(data)
+    flag = os.fspath(tmp_path / "killed")
+
+    def killed_once(x: Any) -> Any:
+        if int(x) == 44 and not os.path.exists(flag):
+            open(flag, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    assert rows(data.map(killed_once, ["id"], num_parallel_workers=2, python_multiprocessing=True)) == alone
+    assert os.path.exists(flag) and "was ended by SIGKILL" in caplog.text
 
 
 @pytest.mark.parametrize("shuffle", [False, True, ds.Shuffle.PARTIAL])

@@ -23,7 +23,7 @@ from mycel.base import cache
 
 BLOCK = 512
 # As in `mycel.base.cache`: a word and 16 digits, here of the version of the format.
-_KIND = "tars-0000000000000001"
+_KIND = "tars-0000000000000002"
 _MOST_EXTRA = 1 << 20
 # A name up to the first dot after the last slash, and what follows it.
 _SAMPLE = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)", re.DOTALL)
