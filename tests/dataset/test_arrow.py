@@ -315,10 +315,11 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
             "id": [1],
             "d": pa.array([1], pa.decimal128(5, 2)),
             "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())),
+            "structs": [[{"a": 1}]],
         }
     )
     path = write(tmp_path / "a.parquet", decimals)
-    for name in ("d", "m"):
+    for name in ("d", "m", "structs"):
         with pytest.raises(
             ValueError, match=f"column '{name}' has type .* has no rows here; there are rows of integers"
         ):

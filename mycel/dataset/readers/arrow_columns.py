@@ -80,7 +80,8 @@ def unsupported(kind: Any) -> Optional[Any]:
     if isinstance(kind, pa.BaseExtensionType):
         return unsupported(kind.storage_type)
     if types.is_dictionary(kind) or _is_list(kind, types):
-        return unsupported(kind.value_type)
+        # An array has no dictionaries in it.
+        return kind if types.is_struct(kind.value_type) else unsupported(kind.value_type)
     if types.is_struct(kind):
         found = (unsupported(kind.field(place).type) for place in range(kind.num_fields))
         return next((part for part in found if part is not None), None)
@@ -193,8 +194,6 @@ def _one(parts: list[Array], kind: Any, failed: Callable[[str], Exception]) -> A
     """Return the array of one list."""
     if not parts:
         return _none(kind.value_type)
-    if parts[0].dtype.kind == "O":
-        raise failed(f"it is a {kind}; a list of structs is no column")
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise failed(f"its lists have shapes {sorted(shapes)[:4]}, which make no rectangular array")
