@@ -11,6 +11,7 @@ of its rows is asked for, and held. Invariants:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from mycel.base import locks
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, join
 from mycel.dataset.readers import shards
-from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported
+from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported, width
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
 
@@ -108,7 +109,18 @@ class _Parquet:
         with _reading(path), pyarrow.parquet.ParquetFile(path) as file:
             self.metadata, self.schema = file.metadata, file.schema_arrow
             groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
-            self.sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+            self.sizes = [(group.num_rows, self._bytes(group)) for group in groups]
+
+    def _bytes(self, group: Any) -> dict[str, int]:
+        """Return about how many bytes the columns of a group take, as Arrow holds them."""
+        found = dict.fromkeys(self.schema.names, 0)
+        for number in range(group.num_columns):
+            column = group.column(number)
+            name = column.path_in_schema.partition(".")[0]
+            found[name] = found.get(name, 0) + column.total_uncompressed_size
+        widths = {field.name: width(field.type) for field in self.schema}
+        # Encodings change the size of numbers.
+        return {n: found[n] if each is None else math.ceil(each * group.num_rows) for n, each in widths.items()}
 
     def read(self, number: int, columns: list[str]) -> Any:
         """Read columns of a group as a table."""
@@ -129,7 +141,11 @@ class _Ipc:
         with _reading(path), self._opened() as (file, _):
             self.schema = file.schema
             batches = (file.get_batch(number) for number in range(file.num_record_batches))
-            self.sizes = [(batch.num_rows, batch.get_total_buffer_size()) for batch in batches]
+            self.sizes = [(batch.num_rows, self._bytes(batch)) for batch in batches]
+
+    @staticmethod
+    def _bytes(batch: Any) -> dict[str, int]:
+        return {name: part.get_total_buffer_size() for name, part in zip(batch.schema.names, batch.columns)}
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -223,7 +239,7 @@ class ArrowDataset(MappableDataset):
             for number, (count, size) in enumerate(file.sizes):
                 if count:
                     self._table.append(_Group(place, number, count, first))
-                    sizes.append(size)
+                    sizes.append(sum(size[name] for name in self.columns_list))
                 first += count
         self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
         self._groups = _Groups(self._read, held_bytes)
@@ -232,7 +248,8 @@ class ArrowDataset(MappableDataset):
         if kind in (Shuffle.PARTIAL, Shuffle.FILES, Shuffle.INFILE):
             if num_samples:
                 raise ValueError(f"{_OWN}: num_samples cannot be given with {kind}; use take")
-            mixed = self._total() * held_bytes // max(1, sum(sizes))
+            # Half of what can be held, as the next rows are read while these are in use.
+            mixed = self._total() * held_bytes // max(1, 2 * sum(sizes))
             counts = [sum(count for count, _ in file.sizes) for file in self._files]
             groups = [group.length for group in self._table]
             order = shards.Together(Shuffle(kind), counts, groups, mixed)

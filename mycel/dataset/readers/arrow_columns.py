@@ -91,6 +91,18 @@ def unsupported(kind: Any) -> Optional[Any]:
     return None if known else kind
 
 
+def width(kind: Any) -> Optional[float]:
+    """Return how many bytes a value of an Arrow type takes, or None where that differs."""
+    pa = arrow("ArrowDataset")
+    if isinstance(kind, pa.BaseExtensionType):
+        return width(kind.storage_type)
+    if pa.types.is_fixed_size_list(kind):
+        each = width(kind.value_type)
+        return None if each is None else each * float(kind.list_size)
+    known = _is_number(kind, pa.types) or _counted(kind, pa.types) is not None
+    return float(kind.bit_width) / 8 if known else None
+
+
 def dense(array: Any) -> Optional[Array]:
     """Return the rows of an Arrow array as one array, which may share its memory and be read-only;
     None where they are not numbers, or some are null.
