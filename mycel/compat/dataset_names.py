@@ -7,11 +7,9 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
-from mycel.base import locks
 from mycel.compat.dataset_checks import type_check, type_check_list
-from mycel.dataset import DSCallback, pipeline
+from mycel.dataset import WaitedDSCallback, pipeline
 from mycel.dataset.sources import MappableDataset
-from mycel.train import Callback
 
 __all__ = [
     "Implementation",
@@ -64,63 +62,6 @@ def _reset_training_dataset(global_step: int, dataset_size: int) -> None:
     if dataset_size <= 0:
         raise ValueError(f"_reset_training_dataset: dataset_size must be above 0, not {dataset_size!r}")
     dataset.set_init_step(global_step)
-
-
-class WaitedDSCallback(Callback, DSCallback):
-    """A callback of `map` and of training at once.
-
-    MindSpore's pipelines wait in it for the training step before: `sync_step_begin` and
-    `sync_epoch_begin` are called from the pipeline with the context of training.
-
-    * `step_size`: how many steps of the pipeline there are from one call to the next.
-    """
-
-    def __init__(self, step_size: int = 1) -> None:
-        DSCallback.__init__(self, step_size)
-        self._done = locks.condition()
-        self._steps = self._epochs = 0
-        self._over = False
-        self._context: Any = None
-
-    def sync_epoch_begin(self, train_run_context: Any, ds_run_context: Any) -> None:
-        """Do something before an epoch of the pipeline, after that of training before it."""
-
-    def sync_step_begin(self, train_run_context: Any, ds_run_context: Any) -> None:
-        """Do something before a step of the pipeline, after that of training before it."""
-
-    def begin(self, run_context: Any) -> None:
-        with self._done:
-            self._over = False
-
-    def end(self, run_context: Any) -> None:
-        with self._done:
-            self._over = True
-            self._done.notify_all()
-
-    def step_end(self, run_context: Any) -> None:
-        with self._done:
-            self._steps, self._context = self._steps + 1, run_context
-            self._done.notify_all()
-
-    def epoch_end(self, run_context: Any) -> None:
-        with self._done:
-            self._epochs, self._context = self._epochs + 1, run_context
-            self._done.notify_all()
-
-    def _wait(self, reached: Callable[[], bool]) -> Any:
-        with self._done:
-            self._done.wait_for(lambda: self._over or reached())
-            return self._context
-
-    def ds_epoch_begin(self, ds_run_context: Any) -> None:
-        if ds_run_context.cur_epoch_num > 1:
-            context = self._wait(lambda: self._epochs >= ds_run_context.cur_epoch_num - 1)
-            self.sync_epoch_begin(context, ds_run_context)
-
-    def ds_step_begin(self, ds_run_context: Any) -> None:
-        if ds_run_context.cur_step_num > self.step_size:
-            context = self._wait(lambda: self._steps >= ds_run_context.cur_step_num - self.step_size)
-            self.sync_step_begin(context, ds_run_context)
 
 
 def sync_wait_for_dataset(rank_id: int, rank_size: int, current_epoch: int) -> None:

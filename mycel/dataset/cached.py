@@ -160,7 +160,7 @@ class Numbered:
             block = node.applied.through(block, rows[0], self.run.key(node._height, 6), self.run.seeded)
         return block
 
-    def made(self, rows: Any, start: int = 0) -> Block:
+    def made(self, rows: Any) -> Block:
         """Return rows by their numbers; raise Broken with those before one that fails."""
         try:
             return self.kept.rows(rows.tolist(), self._compute)
@@ -189,7 +189,7 @@ class Numbered:
                 no_effect("map", "python_multiprocessing", True, "rows for a cache are made by threads")
             workers = node._sharing(workers) if workers > 1 else workers
         plan = Plan(lambda pace: self.pieces(skip), light=True)
-        return plan.then(self.made, workers, self.run.scope.counter(self.node))
+        return plan.then(lambda rows, _: self.made(rows), workers, self.run.scope.counter(self.node))
 
     def blocks(self, skip: int) -> Iterator[Block]:
         """Yield the rows in the thread that asks for them."""

@@ -42,6 +42,7 @@ TOGETHER = 100
 # For a target: the compiler that links its programs, options of the compiler, and the emulator.
 EMULATED = {
     "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
     "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
 }

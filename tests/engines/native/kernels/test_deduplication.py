@@ -54,7 +54,7 @@ def test_the_second_has_its_own_buffers() -> None:
     assert [(k, exchanged[id(v)] if k == "pointer" else v) for k, v in one.words] == other.words
     assert any(v is theirs[2] for _, v in other.words)
     assert (one.extent, one.work) == (other.extent, other.work)
-    fresh = codegen._Generator(second).run()
+    fresh = codegen.NestWriter(second).run()
     assert (fresh.text, fresh.words, fresh.extent, fresh.work) == (other.text, other.words, other.extent, other.work)
 
 
