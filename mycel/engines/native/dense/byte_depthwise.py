@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from mycel.base.remembered import SOME
 from mycel.engines.native.dense.byte_machine import PAIRS, VECTORS
 from mycel.engines.native.dense.byte_writer import ByteWriter
-from mycel.engines.native.dense.rescaling import rescaled, rescaled_lanes
+from mycel.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
 from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "DepthwiseForm", "depthwise_text"]
@@ -68,7 +68,7 @@ class DepthwiseForm:
     @property
     def fields(self) -> int:
         """The numbers of a channel in the table."""
-        return (4 if self.way == "high" else 3) + (self.way == "high" and self.moves)
+        return 1 + field_count(self.way, self.moves)
 
     @property
     def weight_bytes(self) -> int:
@@ -93,7 +93,7 @@ class _Depthwise(ByteWriter):
 
     def images(self) -> None:
         c, n = self.code, self.number
-        begin, end = (c.put(f"trunc i64 {name} to i32") for name in ("%begin", "%end"))
+        begin, end = self.ends()
         fill = self.filling()
         ring = self.base["scratch"]
         line_bytes = c.op("mul i32", n["columns"], n["channels"])

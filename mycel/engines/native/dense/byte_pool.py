@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mycel.base.remembered import SOME
 from mycel.engines.native.dense.byte_machine import VECTORS
 from mycel.engines.native.dense.byte_writer import ByteWriter
-from mycel.engines.native.dense.rescaling import rescaled, rescaled_lanes
+from mycel.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
 from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "PoolForm", "pool_text"]
@@ -62,7 +62,7 @@ class PoolForm:
     @property
     def fields(self) -> int:
         """The numbers with which sums are rescaled."""
-        return (3 if self.way == "high" else 2) + (self.way == "high" and self.moves)
+        return field_count(self.way, self.moves)
 
 
 @RememberedByTarget("kernels of averages of bytes", SOME).calls
@@ -82,7 +82,7 @@ class _Pool(ByteWriter):
 
     def images(self) -> None:
         c, n = self.code, self.number
-        begin, end = (c.put(f"trunc i64 {name} to i32") for name in ("%begin", "%end"))
+        begin, end = self.ends()
         with c.loop(begin, end) as image, c.loop("0", n["lines"]) as line, c.loop("0", n["columns"]) as column:
             top, bottom = self.inside(line, "step_y", "above", "rows", "height")
             left, right = self.inside(column, "step_x", "left", "taps", "width")

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from mycel.base.remembered import SOME
 from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS
 from mycel.engines.native.dense.byte_writer import ByteWriter
-from mycel.engines.native.dense.rescaling import rescaled, rescaled_lanes
+from mycel.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
 from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "ByteForm", "products_text"]
@@ -99,7 +99,7 @@ class ByteForm:
     @property
     def fields(self) -> int:
         """The numbers of a channel in the table."""
-        return (4 if self.way == "high" else 3) + (self.way == "high" and self.moves)
+        return 1 + field_count(self.way, self.moves)
 
 
 @RememberedByTarget("kernels of layers of bytes", SOME).calls
@@ -121,7 +121,7 @@ class _Products(ByteWriter):
 
     def tiles(self) -> None:
         c, n, form = self.code, self.number, self.form
-        begin, end = (c.put(f"trunc i64 {name} to i32") for name in ("%begin", "%end"))
+        begin, end = self.ends()
         last = c.op("sub i32", n["total"], "1")
         with c.loop(begin, end) as tile:
             first = c.op("mul i32", tile, str(form.places))

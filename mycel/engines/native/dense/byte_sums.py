@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mycel.base.remembered import SOME
 from mycel.engines.native.dense.byte_machine import VECTORS
 from mycel.engines.native.dense.byte_writer import ByteWriter
-from mycel.engines.native.dense.rescaling import rescaled, rescaled_lanes
+from mycel.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
 from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "SumForm", "sum_text"]
@@ -87,7 +87,6 @@ class _Sum(ByteWriter):
         """Return a value, or four of them, rescaled as the part `name` says."""
         c, n = self.code, self.number
         way, moves = self.form.ways[_PARTS.index(name)]
-        count = (3 if way == "high" else 2) + (way == "high" and moves)
-        fields = [self.spread(n[f"{name}_{k + 1}"]) for k in range(count)]
+        fields = [self.spread(n[f"{name}_{k + 1}"]) for k in range(field_count(way, moves))]
         write = rescaled_lanes if self.form.machine == VECTORS else rescaled
         return write(c, way, moves, total, fields, zero)

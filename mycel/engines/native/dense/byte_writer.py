@@ -53,6 +53,11 @@ class ByteWriter:
     def _word(self, kind: str, k: int) -> str:
         return self.code.load(kind, "%words", str(k), "i64")
 
+    def ends(self) -> tuple[str, str]:
+        """Return the ends of the kernel's range."""
+        begin, end = (self.code.put(f"trunc i64 {name} to i32") for name in ("%begin", "%end"))
+        return begin, end
+
     def least(self, a: str, b: str) -> str:
         return self.code.put(f"call i32 @llvm.smin.i32(i32 {a}, i32 {b})")
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from mycel.engines.native.llvm.builder import Code
 
-__all__ = ["HIGH", "Rescaling", "rescaled", "rescaled_lanes", "rescaling"]
+__all__ = ["HIGH", "Rescaling", "field_count", "rescaled", "rescaled_lanes", "rescaling"]
 
 Array = np.ndarray[Any, Any]
 HIGH, WIDE, DOUBLE = "high", "wide", "double"
@@ -35,6 +35,11 @@ class Rescaling(NamedTuple):
     way: str
     moves: bool
     table: Array
+
+
+def field_count(way: str, moves: bool) -> int:
+    """Return how many numbers a channel has for a way, after what its sum begins with."""
+    return 3 + moves if way == HIGH else 2
 
 
 def rescaling(first: Array, reach: Array, multiplier: Array, shift: Array, zero: int, double: bool) -> Rescaling:
