@@ -68,6 +68,8 @@ def web(library: Library) -> WebModule:
         raise Unsupported(f"web: the library is for {library.target}; build it for wasm32")
     if library.lends:
         raise Unsupported(f"web: the caller keeps the state of {library.name}; build it with state='library'")
+    if library.divides:
+        raise Unsupported(f"web: the caller divides the work of {library.name}; build it with parallel=False")
     places, room = [], 0
     for argument in (*library.inputs, *library.outputs):
         places.append(room)

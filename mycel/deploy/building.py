@@ -28,6 +28,7 @@ def build(
     name: str = "model",
     stripes: Optional[bool] = None,
     state: str = "library",
+    parallel: bool = False,
 ) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
@@ -46,9 +47,13 @@ def build(
     more instructions, and `library.account` says what is copied. None does so for microcontrollers
     only, where memory becomes less by a third.
 
+    With `parallel` the function takes one more argument, with which the caller divides the work of
+    large steps among threads of its own; the header has its form.
+
     The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
     and arithmetic that the processor lacks. Raises Unsupported for sizes that are not known and for
-    what needs a runtime, CompileError where the function is not one graph.
+    what needs a runtime, and for `parallel` on a target of one thread, CompileError where the
+    function is not one graph.
 
     >>> import mycel as ms
     >>> from mycel.deploy import build
@@ -59,18 +64,25 @@ def build(
     arguments.text("build", "target", target)
     arguments.text("build", "name", name)
     arguments.one_of("build", "state", state, ("library", "caller"))
+    arguments.flag("build", "parallel", parallel)
     if stripes is not None:
         arguments.flag("build", "stripes", stripes)
-    return of_model(model_of(net, inputs), _names(net), target, name, stripes, state == "caller")
+    return of_model(model_of(net, inputs), _names(net), target, name, stripes, state == "caller", parallel)
 
 
 def of_model(
-    model: Model, known: list[str], target: str, name: str, stripes: Optional[bool] = None, lends: bool = False
+    model: Model,
+    known: list[str],
+    target: str,
+    name: str,
+    stripes: Optional[bool] = None,
+    lends: bool = False,
+    parallel: bool = False,
 ) -> Library:
     """Return the library of a staged network, the `model`.
 
     `known` are names of its arguments; `target`, `name` and `stripes` are as for `build`, and with
-    `lends` the caller gives the memory of its state.
+    `lends` the caller gives the memory of its state, and with `parallel` what divides the work.
     """
     graph, count = model.graph, len(model.graph.inputs) - len(model.states)
     kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
@@ -85,7 +97,7 @@ def of_model(
     values = [Value(s.name, _value(s), True) for k, s in enumerate(states) if k in written]
     places = {s: k for k, s in enumerate(sorted(written))}
     return library_of(
-        graph, names, values, {place[o]: places[s] for s, o in model.writes}, target, name, stripes, lends
+        graph, names, values, {place[o]: places[s] for s, o in model.writes}, target, name, stripes, lends, parallel
     )
 
 

@@ -62,6 +62,8 @@ def cpp(library: Library, folder: str | os.PathLike[str]) -> None:
     """
     if library.lends:
         raise Unsupported(f"cpp: the caller keeps the state of {library.name}; build it with state='library'")
+    if library.divides:
+        raise Unsupported(f"cpp: the caller divides the work of {library.name}; build it with parallel=False")
     library.write(folder)
     every = (*library.inputs, *library.outputs)
     text = _TEXT.format(

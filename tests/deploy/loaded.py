@@ -27,8 +27,9 @@ class Loaded:
             *([f"{library.name}_save", f"{library.name}_load"] if "_save(" in library.header else []),
         ]
         address, *self.keeping = machine().link(library.object, names, {})
-        count = len(library.inputs) + len(library.outputs) + 1 + library.lends
+        count = len(library.inputs) + len(library.outputs) + 1 + library.lends + library.divides
         self.state: Any = None
+        self.parallel: Any = None
         if library.lends:
             self.begin = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.keeping.pop(0))
             self.state = _guarded(library.state_bytes)
@@ -42,7 +43,8 @@ class Loaded:
         before = [a.copy() for a in given]
         memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
         memory += [self.state] if self.library.lends else []
-        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory])
+        last = [None if self.parallel is None else ctypes.byref(self.parallel)] if self.library.divides else []
+        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory], *last)
         for block, start in memory:
             offset = start - block.ctypes.data
             assert (block[offset - CANARY : offset] == 171).all(), "something was written before the memory given"

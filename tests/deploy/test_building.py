@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from mycel.deploy import build, cpp, targets, web
 from mycel.engines import buffers
 from mycel.engines.aot.targets import named
 from mycel.engines.native.llvm.target import host
+from mycel.quantisation import quantise
 from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import PROGRAMS, LeNet, dense, images, training_step
@@ -193,6 +196,61 @@ def test_headers_of_cpp_and_pages_have_the_state_in_the_library() -> None:
     for other in (lambda: web(made), lambda: cpp(made, "nowhere")):
         with pytest.raises(Unsupported, match="build it with state='library'"):
             other()
+
+
+class Pool:
+    """What a library divides its work with: parts on threads, of which the last begins first."""
+
+    def __init__(self, parts: int) -> None:
+        self.parts, self.counts, pointer, wide = parts, list[int](), ctypes.c_void_p, ctypes.c_int64
+        part = ctypes.CFUNCTYPE(None, pointer, wide, wide)
+        self.run = ctypes.CFUNCTYPE(None, pointer, wide, part, pointer)(self._run)
+
+        class Parallel(ctypes.Structure):
+            _fields_ = (("pool", pointer), ("run", type(self.run)))
+
+        self.given = Parallel(None, self.run)
+
+    def _run(self, pool: Any, count: int, part: Any, given: Any) -> None:
+        self.counts.append(count)
+        ends = [count * k // self.parts for k in range(self.parts + 1)]
+        threads = [threading.Thread(target=part, args=(given, a, b)) for a, b in zip(ends, ends[1:])][::-1]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("kind", ["floats", "bytes", "training", "state"])
+def test_the_caller_divides_the_work(kind: str) -> None:
+    ms.set_seed(5)
+    more: dict[str, Any] = {}
+    x = images(32, 1, 28, 28)
+    given: tuple[Any, ...] = (x,)
+    if kind in ("training", "state"):
+        net, given = training_step(), (x, ms.Tensor([1, 2, 3, 0] * 8, ms.int32))
+        more = {"state": "caller" if kind == "state" else "library"}
+    else:
+        net = LeNet()
+        net.set_train(False)
+        net = quantise(net, x) if kind == "bytes" else net
+    library = build(net, *given, target="x86-64-v2", parallel=True, **more)
+    assert "const struct mycel_parallel *parallel);" in library.header and library.divides
+    with pytest.raises(Unsupported, match="build it with"):
+        cpp(library, "nowhere")
+    alone, results = Loaded(library), []
+    results.append([np.asarray(alone(*given)) for _ in range(2)])
+    for parts in (1, 2, 7):
+        several = Loaded(library)
+        pool = Pool(parts)
+        several.parallel = pool.given
+        results.append([np.asarray(several(*given)) for _ in range(2)])
+        assert pool.counts and min(pool.counts) > 1
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+    for target in ("cortex-m4", "wasm32"):
+        with pytest.raises(Unsupported, match="has one thread"):
+            build(net, *given, target=target, parallel=True)
 
 
 def test_one_lane_of_bytes_is_written_alone() -> None:

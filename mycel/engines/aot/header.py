@@ -81,6 +81,19 @@ void {name}_begin(void *state);
 """
 
 
+_PARALLEL = """
+/* What divides the work of large steps: run(pool, count, part, given) calls part(given, begin, end) for ranges that
+   together are 0 to count, each number once, on any threads at once, and returns when all have returned. */
+#ifndef MYCEL_PARALLEL
+#define MYCEL_PARALLEL
+struct mycel_parallel {
+  void *pool;
+  void (*run)(void *pool, int64_t count, void (*part)(void *given, int64_t begin, int64_t end), void *given);
+};
+#endif
+"""
+
+
 def header(
     name: str,
     target: str,
@@ -90,24 +103,29 @@ def header(
     align: int,
     slot: int = 0,
     state: int = 0,
+    parallel: bool = False,
 ) -> str:
     """Return the text of the header of a library.
 
     `name` is that of its function, `target` that of the machine, which the text says. The function
     takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`; its state takes `slot`
     bytes of a store (0: it has none), and `state` bytes of memory that the caller gives (0: none).
+    With `parallel` it takes what divides the work.
     """
     guard = name.upper()
     parameters = [f"const {a.c_type} *{a.name}" for a in inputs]
     parameters += [f"{a.c_type} *{a.name}" for a in outputs] + ["void *arena"]
     parameters += ["void *state"] if state else []
+    parameters += ["const struct mycel_parallel *parallel"] if parallel else []
     lines = [f"/* {name} for {target}. */", f"#ifndef {guard}_H", f"#define {guard}_H", "", "#include <stdint.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += [f"#define {guard}_ARENA_BYTES {arena}", f"#define {guard}_ARENA_ALIGN {align}", ""]
+    lines += [*_PARALLEL.strip().splitlines(), ""] if parallel else []
     lines += ["/* Reads " + (", ".join(a.text for a in inputs) or "nothing") + ";"]
     lines += ["   writes " + (", ".join(a.text for a in outputs) or "nothing") + ", in row-major order."]
     lines += ["   No two of them may overlap. The arena holds nothing between calls.", "   Returns 0, or 1 where an "]
-    lines[-1] += "index was out of range, and results are not to be used. */"
+    lines[-1] += "index was out of range, and results are not to be used."
+    lines[-1] += " With no `parallel` (0), all runs in the calling thread. */" if parallel else " */"
     lines.append(f"int {name}({', '.join(parameters)});")
     if slot:
         lines.append(_STORE.format(name=name, guard=guard, slot=slot).rstrip())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 import llvmlite.binding as llvm
 
 from mycel.base.atomic_files import write_folder
+from mycel.base.errors import Unsupported
 from mycel.engines.aot.account import Account, account_of
 from mycel.engines.aot.emit import object_code
 from mycel.engines.aot.header import Argument, check_name, header
@@ -32,7 +33,8 @@ class Library:
     calls, which the caller gives where the library `lends` it, `initial_bytes` the values of that
     which are not 0 to begin with and so take flash, and `constant_bytes` the weights that may stay
     in read-only memory. `account` says by line of the program what memory and arithmetic a call
-    takes. `table_bytes` are a part of the code.
+    takes. `table_bytes` are a part of the code. Where it `divides`, its function takes a function
+    of the caller's that divides the work of large steps.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Library:
     account: Account
     table_bytes: int = 0
     lends: bool = False
+    divides: bool = False
 
     @property
     def ram_bytes(self) -> int:
@@ -89,6 +92,7 @@ def library_of(
     name: str,
     stripes: Optional[bool] = None,
     lends: bool = False,
+    parallel: bool = False,
 ) -> Library:
     """Return the library of a graph.
 
@@ -96,13 +100,17 @@ def library_of(
     the numbers of the values that they replace. `target` is the name of a machine, `name` that of
     the function. `stripes` says whether the first operations on images are computed in stripes
     where the arena becomes smaller; None: on processors without memory for copies, where it becomes
-    much smaller. With `lends`
-    what the program writes lies in memory that the caller gives. Raises Unsupported for what a
-    library cannot have, ValueError for names that C does not take.
+    much smaller. With `lends` what the program writes lies in memory that the caller gives. Raises
+    Unsupported for what a library cannot have, and for `parallel` where one thread is all there is,
+    ValueError for names that C does not take.
     """
     for word in (name, *names):
         check_name(word)
     count, machine = len(names), named(target)
+    if parallel:
+        if not machine.copies or machine.is_family("wasm"):
+            raise Unsupported(f"build: {target} has one thread, so parallel=True would divide nothing")
+        machine = replace(machine, threads=True)
     default = None if machine.copies else WORTH
     gain = default if stripes is None else GAIN if stripes else None
     plan = plan_for(graph, {o: count + k for o, k in writes.items()}, machine, gain)
@@ -116,16 +124,18 @@ def library_of(
             word += "_"
         outputs.append(Argument(word, kind))
         taken.add(word)
-    module = write(plan, count, values, name, lends)
-    text = header(name, target, inputs, outputs, plan.arena_bytes, ALIGN, module.slot_bytes, module.state_bytes)
+    module = write(plan, count, values, name, lends, parallel)
+    text = header(
+        name, target, inputs, outputs, plan.arena_bytes, ALIGN, module.slot_bytes, module.state_bytes, parallel
+    )
     state = module.state_bytes or sum(v.array.nbytes for v in values if v.is_written)
     code = object_code(module, machine)
     first = 0 if module.state_bytes else sum(v.array.nbytes for v in values if v.is_written and v.array.any())
     account = account_of(plan, target)
     memory = plan.arena_bytes, state, module.constant_bytes, first
-    return Library(
-        name, target, code, text, inputs, tuple(outputs), *memory, account, module.table_bytes, module.state_bytes > 0
-    )
+    lends = module.state_bytes > 0
+    parts = module.table_bytes, lends, parallel
+    return Library(name, target, code, text, inputs, tuple(outputs), *memory, account, *parts)
 
 
 def _tensor(kind: Type) -> TensorType:

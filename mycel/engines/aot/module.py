@@ -4,6 +4,9 @@ Kernels are functions that take words, as in this machine's programs: addresses,
 Here all sizes are known, so the words are written on the stack just before the call, the kernel is
 made part of the function, and LLVM sees constants. Steps that share a kernel call one function
 instead, which takes what differs between them (`sharing`).
+
+Where the caller divides the work, a step with much of it is a function of a part of the kernel's
+range, which finds the addresses that the library was given in a block on the caller's stack.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from mycel.engines.native.kernels.nest import Buffer, Nest, Site
 from mycel.engines.native.lowering.steps import Copy, Nested, Step
 
 __all__ = ["Module", "Value", "write"]
+
+# The work of a step, in operations, that is worth the start of several threads.
+DIVIDED = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,17 @@ class Module:
 
 
 class _Writer:
-    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool) -> None:
+    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool, divided: bool) -> None:
         """Begin the text of a function `name` for `plan`, whose inputs are `given` arguments and
-        then `values`; with `lent`, those that it writes lie in memory of the caller's.
+        then `values`; with `lent`, those that it writes lie in memory of the caller's, and with
+        `divided` the caller divides the work.
         """
         self.plan, self.given, self.values, self.name, self.lent = plan, given, values, name, lent
+        self.divided = divided
+        outputs = [k for k in range(len(plan.outputs)) if k not in plan.template.aliases]
+        self.inputs = [f"%in{k}" for k in range(given)]
+        self.others = [f"%out{k}" for k in outputs] + ["%arena"] + (["%state"] if lent else [])
+        self.head: list[str] = []
         self.globals: list[str] = []
         self.slots: list[str] = []
         self.body: list[str] = []
@@ -138,6 +150,9 @@ class _Writer:
         self.body.append(f"  call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def kernel(self, kernel: Kernel) -> None:
+        if self.divided and self.plan.number(kernel.extent) > 1 and self.plan.number(kernel.work) >= DIVIDED:
+            self.divide(kernel)
+            return
         shared = self.shared.get(id(kernel))
         if shared is not None and not self.plan.target.copies:
             self.call_by_row(shared, kernel)
@@ -152,6 +167,20 @@ class _Writer:
             self.functions.append(self.function(shared, kernel, contents, extent))
         given = [contents[k] for k in shared.parameters] + ([f"i64 {extent}"] if shared.extent else [])
         self.body.append(f"  call void @{shared.name}({', '.join(given)})")
+
+    def divide(self, kernel: Kernel) -> None:
+        """Write a function of a part of a kernel's range, and the call that lets it be divided."""
+        kept, self.body = self.body, []
+        contents = [self.content(kind, value) for kind, value in kernel.words]
+        slots, body = self.call(kernel, contents, "i64 %end", [], self.body, "i64 %begin")
+        self.body = kept
+        name, known = f"{self.name}_part_{len(self.functions)}", []
+        for k, given in enumerate([*self.inputs, *self.others]):
+            known += [f"  {given}_at = getelementptr ptr, ptr %given, i64 {k}", f"  {given} = load ptr, ptr {given}_at"]
+        head = f"define internal void @{name}(ptr %given, i64 %begin, i64 %end) nounwind {{"
+        self.functions.append("\n".join([head, "entry:", *known, *self.head, *slots, *body, "  ret void", "}"]))
+        extent = self.plan.number(kernel.extent)
+        self.body.append(f"  call void @{self.name}_divide(ptr %parallel, ptr @{name}, ptr %given, i64 {extent})")
 
     def call_by_row(self, shared: Shared, kernel: Kernel) -> None:
         """Write the call of a function that finds in a constant table what differs between steps.
@@ -263,11 +292,17 @@ class _Writer:
         return f"i64 {value if type(value) is int else self.plan.number(value)}"
 
     def call(
-        self, kernel: Kernel, contents: Sequence[str], extent: str, slots: list[str], body: list[str]
+        self,
+        kernel: Kernel,
+        contents: Sequence[str],
+        extent: str,
+        slots: list[str],
+        body: list[str],
+        begin: str = "i64 0",
     ) -> tuple[list[str], list[str]]:
         """Return the slots and the body of a function with the call of a kernel behind them.
 
-        `contents` are the kernel's words, `extent` is the end of its range.
+        `contents` are the kernel's words, and `begin` and `extent` are the ends of its range.
         """
         name = self.kernels.setdefault(kernel.text, f"{self.name}_kernel_{len(self.kernels)}")
         words = self.fresh()
@@ -275,7 +310,7 @@ class _Writer:
         for k, content in enumerate(contents):
             place = self.fresh()
             body += [f"  {place} = getelementptr i64, ptr {words}, i64 {k}", f"  store {content}, ptr {place}"]
-        body.append(f"  call void @{name}(ptr {words}, i64 0, {extent})")
+        body.append(f"  call void @{name}(ptr {words}, {begin}, {extent})")
         return slots, body
 
     def function(self, shared: Shared, kernel: Kernel, contents: Sequence[str], extent: int) -> str:
@@ -346,11 +381,19 @@ class _Writer:
             elif size:
                 body.append(f"  call void @llvm.memset.p0.i64(ptr %state{k}, i8 0, i64 {size}, i1 false)")
             at += -(-size // ALIGN) * ALIGN
-        self.slots, self.state_bytes = head, at
+        self.slots, self.head, self.state_bytes = list(head), head, at
         declared = ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
         declared.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         start = f"define void @{self.name}_begin(ptr %state) nounwind {{"
         return [*declared, start, "entry:", *head, *body, "  ret void", "}"]
+
+    def block(self) -> list[str]:
+        """Return the instructions that write the addresses that were given into a block."""
+        names = [*self.inputs, *self.others]
+        lines = [f"  %given = alloca [{len(names)} x ptr], align 8"]
+        for k, name in enumerate(names):
+            lines += [f"  {name}_to = getelementptr ptr, ptr %given, i64 {k}", f"  store ptr {name}, ptr {name}_to"]
+        return lines
 
     def module(self) -> Module:
         plan = self.plan
@@ -360,10 +403,12 @@ class _Writer:
         for k, (identity, (_, array)) in enumerate(plan.lowered.constants.items()):
             self.constants[identity] = self.data(f"{self.name}_constant_{k}", array, True)
         self.steps(plan.template.steps)
-        outputs = [k for k in range(len(plan.outputs)) if k not in plan.template.aliases]
-        parameters = [f"ptr noalias readonly %in{k}" for k in range(self.given)]
-        parameters += [f"ptr noalias %out{k}" for k in outputs] + ["ptr noalias %arena"]
-        parameters += ["ptr noalias %state"] if self.lent else []
+        parameters = [f"ptr noalias readonly {name}" for name in self.inputs]
+        parameters += [f"ptr noalias {name}" for name in self.others]
+        if self.divided:
+            parameters.append("ptr readonly %parallel")
+            self.slots = [*self.block(), *self.slots]
+            self.functions.append(_DIVIDE.format(name=self.name))
         text = [
             f"@{self.name}_status = internal global i64 0, align 8",
             *self.globals,
@@ -404,10 +449,30 @@ class _Writer:
         return made
 
 
-def write(plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool = False) -> Module:
+# Lets the caller divide a range, or runs it here where no function was given for that.
+_DIVIDE = """define internal void @{name}_divide(ptr %parallel, ptr %part, ptr %given, i64 %count) noinline nounwind {{
+entry:
+  %alone = icmp eq ptr %parallel, null
+  br i1 %alone, label %here, label %there
+here:
+  call void %part(ptr %given, i64 0, i64 %count)
+  ret void
+there:
+  %pool = load ptr, ptr %parallel
+  %run_at = getelementptr ptr, ptr %parallel, i64 1
+  %run = load ptr, ptr %run_at
+  call void %run(ptr %pool, i64 %count, ptr %part, ptr %given)
+  ret void
+}}"""
+
+
+def write(
+    plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool = False, divided: bool = False
+) -> Module:
     """Return the text of a library whose function is `name`.
 
     The inputs of `plan` are the `given` arguments and then `values`. With `lent` the values that
     the program writes are in memory of the caller's, which a function fills with the first ones.
+    With `divided` the caller's function divides the work of large steps.
     """
-    return _Writer(plan, given, values, name, lent and any(v.is_written for v in values)).module()
+    return _Writer(plan, given, values, name, lent and any(v.is_written for v in values), divided).module()
