@@ -20,6 +20,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base.errors import CompileError, Unsupported
 from mycel.cells.cell import Cell
+from mycel.cells.modes import outside_of_training
 from mycel.compiled.jit import jit
 from mycel.compression.cost import Cost, cost_of_graph, staged
 from mycel.compression.dependences import Dependences, dependences
@@ -385,13 +386,8 @@ def _graph(net: Cell, removed: Removed, inputs: Sequence[Any]) -> LoadedGraph:
 
 
 def _values(net: Cell, inputs: Sequence[Any]) -> list[Array]:
-    modes = [(c, c.training) for _, c in net.cells_and_names()]
-    net.set_train(False)
-    try:
+    with outside_of_training(net):
         found = jit(lambda *args: net(*args))(*inputs)
-    finally:
-        for cell, mode in modes:
-            cell.training = mode
     return [np.asarray(t.asnumpy()) for t in _leaves(found)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.cells.cell import Cell
+from mycel.cells.modes import outside_of_training
 from mycel.engines.reports import work
 from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
@@ -85,16 +85,8 @@ def staged(net: Any, inputs: Sequence[Any]) -> Model:
 
     `net` and `inputs` are those of `cost_of`; the modes of Cells are as before afterwards.
     """
-    cells = [c for _, c in net.cells_and_names()] if isinstance(net, Cell) else []
-    modes = [(c, c.training) for c in cells]
-    if isinstance(net, Cell):
-        net.set_train(False)
-    try:
+    with outside_of_training(net):
         model = model_of(net, inputs)
-    finally:
-        for cell, mode in modes:
-            if cell.training != mode:
-                cell.training = mode
     model.graph = without_calls(model.graph)
     return model
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycel.base.dtype import float32
+from mycel.cells.modes import outside_of_training
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.prims.base import CONSTANT, Primitive, constant
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
@@ -120,16 +121,9 @@ def float_model(net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = (
     network is not one graph, Unsupported where it changes state.
     """
     from mycel.base.errors import Unsupported
-    from mycel.cells.cell import Cell
 
-    modes = [(c, c.training) for _, c in net.cells_and_names()] if isinstance(net, Cell) else []
-    if isinstance(net, Cell):
-        net.set_train(False)
-    try:
+    with outside_of_training(net):
         model = model_of(net, inputs)
-    finally:
-        for cell, mode in modes:
-            cell.training = mode
     if model.writes:
         names = ", ".join(model.states[k].name for k, _ in model.writes)
         raise Unsupported(f"quantise: the network changes {names} when it runs, and a quantised one keeps no state")

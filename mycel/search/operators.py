@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel import nn
+from mycel.cells.modes import outside_of_training
 from mycel.core.tensor import Tensor
 from mycel.search.architecture import Add, GlobalMean
 
@@ -112,15 +113,12 @@ def operators_of(net: nn.Cell, shape: Sequence[int]) -> list[Operator]:
         for _, cell in net.cells_and_names()
         if isinstance(cell, (nn.Conv2d, nn.Dense, Add, GlobalMean))
     ]
-    modes = [(cell, cell.training) for _, cell in net.cells_and_names()]
-    net.set_train(False)
     try:
-        net(Tensor(np.zeros((1, *shape), np.float32)))
+        with outside_of_training(net):
+            net(Tensor(np.zeros((1, *shape), np.float32)))
     finally:
         for handle in handles:
             handle.remove()
-        for cell, mode in modes:
-            cell.training = mode
     return found
 
 

@@ -27,6 +27,7 @@ from mycel.base.atomic_files import replacing
 from mycel.base.errors import CompileError, Unsupported, VerifyError
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
+from mycel.cells.modes import outside_of_training
 from mycel.common.generator import default_generator
 from mycel.compiled.jit import Jit
 from mycel.compiled.version import Version
@@ -253,16 +254,8 @@ def _version() -> str:
 
 
 def _outside_of_training(net: Any, inputs: Sequence[Any]) -> Model:
-    if not isinstance(net, Cell):
+    with outside_of_training(net):
         return model_of(net, inputs)
-    modes = [(cell, cell.training) for _, cell in net.cells_and_names()]
-    net.set_train(False)
-    try:
-        return model_of(net, inputs)
-    finally:
-        for cell, mode in modes:
-            if cell.training != mode:
-                cell.training = mode
 
 
 def _hint(number: int, atom: Any) -> int:
