@@ -177,7 +177,7 @@ def _ends(node: Node) -> dict[str, int]:
 def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     x = _with_channels_last(steps, steps.view(node.inputs[0]))
     weights, p, machine = _held(node.inputs[1]), node.params, byte_machine()
-    n, channels, height, width = x.shape
+    n, channels, _, width = x.shape
     _, _, rows, columns = weights.shape
     matrix = weights.reshape(channels, rows * columns)
     scales = _rescaling(node, matrix)
@@ -187,17 +187,8 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     left = p["padding"][1][0]
     row = max(left + width, (line - 1) * p["strides"][1] + columns) * channels
     numbers = {
-        "lines": lines,
-        "columns": line,
-        "channels": channels,
-        "x_first": x.offset,
-        "x_image": x.strides[0],
-        "x_row": x.strides[2],
-        "step_y": p["strides"][0],
-        "step_x": p["strides"][1],
-        "above": p["padding"][0][0],
+        **_windows(node, x),
         "left": left * channels,
-        "height": height,
         "width": width * channels,
         "rows": rows,
         "ring_row": row,
@@ -221,10 +212,27 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     _add(steps, node, kernel, x.buffer, [packed, table], scratch)
 
 
+def _windows(node: Node, x: View) -> dict[str, Any]:
+    """Return the words that kernels over windows of an image `x`, channels last, have alike."""
+    p = node.params
+    return {
+        "lines": node.shape[2],
+        "columns": node.shape[3],
+        "channels": x.shape[1],
+        "x_first": x.offset,
+        "x_image": x.strides[0],
+        "x_row": x.strides[2],
+        "step_y": p["strides"][0],
+        "step_x": p["strides"][1],
+        "above": p["padding"][0][0],
+        "height": x.shape[2],
+    }
+
+
 def _pool_step(steps: StepBuilder, node: Node) -> None:
     x = _with_channels_last(steps, steps.view(node.inputs[0]))
     p, machine = node.params, byte_machine()
-    n, channels, height, width = x.shape
+    n, channels, _, width = x.shape
     window = p["window"]
     multiplier, shift = (_held(i).reshape(1) for i in node.inputs[1:])
     reach = np.array([256 * math.prod(window)])
@@ -232,17 +240,8 @@ def _pool_step(steps: StepBuilder, node: Node) -> None:
     form = PoolForm(machine, channels % 4 != 0, scales.way, scales.moves)
     row = _table(scales, machine == VECTORS, 4)[:: 4 if machine == VECTORS else 1].tolist()
     numbers = {
-        "lines": node.shape[2],
-        "columns": node.shape[3],
-        "channels": channels,
-        "x_first": x.offset,
-        "x_image": x.strides[0],
-        "x_row": x.strides[2],
-        "step_y": p["strides"][0],
-        "step_x": p["strides"][1],
-        "above": p["padding"][0][0],
+        **_windows(node, x),
         "left": p["padding"][1][0],
-        "height": height,
         "width": width,
         "rows": window[0],
         "taps": window[1],
