@@ -305,6 +305,8 @@ def fused(function: F) -> F:
         if config._context["check_nan"] is not False:
             return False
         kinds = tuple([None if type(k) in _NUMBERS else k for k in key])
+        if kinds == key:
+            return None  # it was forgotten for want of room
         count = (_varieties.get(kinds) or 0) + 1
         _varieties.replace(kinds, count)
         return None if count <= VARIETY else False
