@@ -211,3 +211,30 @@ def test_scattered_sums_do_not_depend_on_how_work_is_shared_out() -> None:
     for a in found:
         np.testing.assert_array_equal(a, found[0])
         np.testing.assert_allclose(a, wanted, rtol=1e-4, atol=1e-3)
+
+
+SUMS: dict[str, Callable[[ms.Tensor], ms.Tensor]] = {
+    "rows": lambda x: x.sum(-1),
+    "all": lambda x: x.sum(),
+    "variance": lambda x: ops.var(x, 1),
+    "softmax": lambda x: ops.softmax(x, -1),
+    "running": lambda x: ops.cumsum(x, 1),
+    "grouped": lambda x: ops.group_norm(x.reshape(x.shape[0], 3, -1, 2), 1),
+}
+
+
+@pytest.mark.parametrize("name", list(SUMS))
+def test_sums_do_not_depend_on_sizes_that_came_before(name: str) -> None:
+    """Programs that serve many sizes add up in the order of one that was made for a size."""
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    rng = np.random.default_rng(4)
+    shapes = [(9, 36), (3, 12), (12, 6), (40, 132), (2, 78), (17, 6), (9, 234), (5, 600)]
+    given = [ms.Tensor(rng.normal(size=shape).astype(np.float32)) for shape in shapes]
+    alone = []
+    for x in given:
+        ms.runtime.forget()
+        alone.append(SUMS[name](x).asnumpy().tobytes())
+    ms.runtime.forget()
+    for x in given:
+        SUMS[name](x)
+    assert [SUMS[name](x).asnumpy().tobytes() for x in given] == alone

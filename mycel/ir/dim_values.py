@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from mycel.ir.dims import Atom, Dim, DimLike, in_force, maximum, product
+from mycel.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, in_force, maximum, product
 
-__all__ = ["evaluate", "hint", "substitute", "symbols_in"]
+__all__ = ["evaluate", "hint", "settled_below", "substitute", "symbols_in"]
 
 
 def substitute(value: DimLike, sizes: Mapping[str, DimLike]) -> DimLike:
@@ -69,6 +70,19 @@ def hint(value: DimLike) -> int:
         return evaluate(value, found.sizes if found is not None else {})
     except KeyError:
         return int(min(max(value.bounds()[0], -(2.0**62)), 2.0**62))
+
+
+def settled_below(value: DimLike, bound: int) -> bool:
+    """Return whether a dimension is less than `bound`, for a choice on which results depend.
+
+    It is for choices among orders of adding up: both are correct, and round differently. While
+    decisions are in force the answer becomes a guard, so that every size is computed in the order
+    in which a program for that size alone computes it. Otherwise the expected size decides.
+    """
+    if in_force.decisions is not None:
+        with suppress(InconclusiveDimension):  # a size that the program computes as it runs
+            return bool(value < bound)
+    return hint(value) < bound
 
 
 def symbols_in(*values: Any) -> dict[str, Atom]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mycel.engines.native.kernels.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 from mycel.engines.native.kernels.schedule import better_lanes, is_transposed, tile_of, transposable
-from mycel.ir.dim_values import hint
+from mycel.ir.dim_values import hint, settled_below
 from mycel.ir.dims import DimLike, is_one, same
 
 __all__ = ["arrange", "merges", "positions_of", "rewritten"]
@@ -31,12 +31,13 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
     parallel = [k for k in order if nest.loops[k].kind == "p"]
     inner = [k for k in order if nest.loops[k].kind != "p"]
     free = [k for k in inner if nest.loops[k].kind in _carrying(nest) and not nest.loops[k].unroll]
+    positions = list(positions_of(nest))
     vector = None
     if free and (not parallel or order.index(free[-1]) > order.index(parallel[-1])):
         vector = free[-1]
-        if parallel and hint(nest.loops[vector].extent) < SHORT <= hint(nest.loops[parallel[-1]].extent):
-            vector = None
-    positions = list(positions_of(nest))
+        if parallel:
+            length = _merged_extent(nest, positions, inner[: inner.index(vector) + 1])
+            vector = None if _is_short(length, _merged_extent(nest, positions, parallel)) else vector
     if vector is None and parallel:
         extents = [nest.loops[k].extent for k in parallel]
         if len(parallel) > 1 and better_lanes(extents, [p.coefficient(parallel[-2]) for p in positions]):
@@ -91,6 +92,26 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
     made.loops = [loops[k] for k in ordered]
     made.scalar = scalar
     return _tiled(made)
+
+
+def _is_short(length: DimLike, width: DimLike) -> bool:
+    """Return whether sums of `length` are so short that their number, `width`, is the lanes.
+
+    The order of the sums depends on it. What is known is asked first, as the rest makes guards.
+    """
+    if isinstance(width, int):
+        return width >= SHORT and settled_below(length, SHORT)
+    return settled_below(length, SHORT) and not settled_below(width, SHORT)
+
+
+def _merged_extent(nest: Nest, positions: Sequence[Affine], loops: Sequence[int]) -> DimLike:
+    """Return the extent of the last of these loops with those before it that it merges with."""
+    extent: DimLike = 1
+    for k, outer in zip(reversed(loops), [*reversed(loops[:-1]), None]):
+        extent = nest.loops[k].extent * extent
+        if outer is None or nest.loops[outer].unroll or not merges(positions, outer, k, nest.loops[k].extent):
+            break
+    return extent
 
 
 def _tiled(nest: Nest) -> Nest:

@@ -24,7 +24,7 @@ from typing import Optional
 from mycel.engines.native.kernels.nest import Access, Nest
 from mycel.engines.native.kernels.strided import small_step
 from mycel.engines.native.llvm.target import target
-from mycel.ir.dim_values import hint
+from mycel.ir.dim_values import hint, settled_below
 from mycel.ir.dims import DimLike, is_one, is_zero
 
 __all__ = [
@@ -130,8 +130,20 @@ def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> i
             return 1
         if not across and len(nest.reduces) == 1 and weight < LIGHT:
             return _fewest(nest, lanes, COLUMN_COPIES, VISIT)
-        return _fewest(nest, lanes, (4, 2, 1) if len(nest.reduces) <= 2 and weight < HEAVY else (2, 1), 1)
+        most = 4 if len(nest.reduces) <= 2 and weight < HEAVY else 2
+        if across:
+            return _accumulators(nest.loops[-1].extent, lanes, most)
+        return _fewest(nest, lanes, [c for c in (4, 2, 1) if c <= most], 1)
     return _fewest(nest, lanes, (2, 1), 1) if weight <= LIGHT and all(loop.kind == "p" for loop in nest.loops) else 1
+
+
+def _accumulators(extent: DimLike, lanes: int, most: int) -> int:
+    """Return the number of vectors that keep a sum of `extent` elements along the lanes.
+
+    The order of the sum depends on it, so it is `most` for all sizes; but rows that do not fill so
+    many vectors use the first alone, and are faster where the others do not exist.
+    """
+    return 1 if hint(extent) < most * lanes and settled_below(extent, most * lanes) else most
 
 
 def _fewest(nest: Nest, lanes: int, choices: Sequence[int], visit: int) -> int:
