@@ -82,6 +82,8 @@ def test_warps(monkeypatch, kind):
         vision.RandomPerspective(0.9, 1.0, kind),
     ]
     compare(monkeypatch, transforms, images())
+    found = images(("uint16", "int16", "float32", "float64"), (0, 3), SIZES[2:])
+    compare(monkeypatch, transforms, [(image * 200.7 - 9000).astype(image.dtype) for image in found])
 
 
 def test_blurs(monkeypatch):

@@ -27,6 +27,8 @@ _TABLE = 32
 _BITS = 15
 # Numbers of matrices up to which positions are far from overflowing.
 _FAR = 2.0**30
+# Positions of which 2**10 times as much is a word of 32 bits.
+_NEAR = 1 << 20
 
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
@@ -53,18 +55,27 @@ def _weights(kind: Inter) -> Array:
 
 
 @functools.cache
-def _table(kind: Inter) -> Array:
-    """Return the weights of all neighbours, with 15 bits, for each of 32 x 32 fractions (y, x)."""
+def _table(kind: Inter, exact: bool) -> Array:
+    """Return the weights of all neighbours for each of 32 x 32 fractions (y, x).
+
+    They are with 15 bits, or `exact` as they are.
+    """
     if kind is Inter.NEAREST:
         return np.ones(1, np.int32)
     line = _weights(kind)
     products = line[:, None, :, None] * line[None, :, None, :]
-    return np.ascontiguousarray(np.rint(products * (1 << _BITS)).astype(np.int32))
+    return np.ascontiguousarray(products if exact else np.rint(products * (1 << _BITS)).astype(np.int32))
 
 
 def _fills(image: Array, fill: Any) -> Array:
     """Return the value of what lies outside for each channel."""
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(fill, image.dtype), (channels_of(image),)))
+    fills = np.empty(channels_of(image), image.dtype)
+    fills[:] = fill
+    return fills
+
+
+# The element types that routines read.
+_READ = (np.uint8, np.uint16, np.int16, np.float32, np.float64)
 
 
 def _taps(kind: Inter) -> int:
@@ -116,21 +127,51 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
     * `kind`: the interpolation.
     * `fill`: the value of what lies outside.
     """
-    inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]
+    whole = np.zeros((3, 3))
+    whole[:2], whole[2, 2] = matrix, 1
+    inverse: Matrix = np.asarray(np.linalg.inv(whole)[:2], np.float64)
+    if by_routine(image, *_READ) and min(size) > 0:
+        # How far positions are from the first one at most, which is the last one in some direction.
+        far = max(abs(a) * size[1] + abs(b) * size[0] + abs(c) for a, b, c in inverse.tolist())
+        if far < _FAR:
+            return _warped(image, inverse, size, kind, fill, "int32" if far < _NEAR and image.size < _FAR else "int64")
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
     columns, rows = np.arange(size[1]), np.arange(size[0])
     along = [np.rint(line[0] * columns * 1024).astype(np.int64) for line in inverse]
     down = [np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half for line in inverse]
-    if by_routine(image) and min(size) > 0 and np.abs(inverse).max() < _FAR:
-        channels = channels_of(image)
-        result = np.empty((*size, *image.shape[2:]), np.uint8)
-        place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
-        both, line = (np.concatenate(along), np.concatenate(down)), np.empty(size[1], np.int64)
-        warping.affine(place, *image.shape[:2], channels, *both, shift, fills, _table(kind), taps, *size, line, result)
-        return result
     places = [(d[:, None] + a[None, :]) >> shift for d, a in zip(down, along)]
     return _sample(image, (places[0], places[1]), kind, fill)
+
+
+def _warped(image: Array, inverse: Matrix, size: tuple[int, int], kind: Inter, fill: Any, word: str) -> Array:
+    """Return what `warp_affine` does, by a routine.
+
+    * `inverse`: the matrix [2, 3] from positions of the output to those of the input.
+    * `word`: the integers in which positions are counted.
+    """
+    result = np.empty((*size, *image.shape[2:]), image.dtype)
+    exact, channels = image.dtype.kind == "f", channels_of(image)
+    weights, along, line = _table(kind, exact), np.empty(2 * size[1], word), np.empty(size[1] + 2, word)
+    source, fills, element = np.ascontiguousarray(image), _fills(image, fill), image.dtype.name
+    height, width = image.shape[:2]
+    warping.affine(
+        source,
+        height,
+        width,
+        channels,
+        inverse,
+        fills,
+        weights,
+        _taps(kind),
+        element,
+        *size,
+        word,
+        along,
+        line,
+        result,
+    )
+    return result
 
 
 def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
@@ -140,11 +181,21 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     """
     height, width = image.shape[:2]
     inverse = np.linalg.inv(matrix)
-    if by_routine(image) and np.abs(inverse).max() < _FAR:
-        result = np.empty(image.shape, np.uint8)
-        place, fills, taps = np.ascontiguousarray(image), _fills(image, fill), _taps(kind)
-        line = np.empty(2 * width, np.int32)
-        warping.perspective(place, height, width, channels_of(image), inverse, fills, _table(kind), taps, line, result)
+    if by_routine(image, *_READ) and np.abs(inverse).max() < _FAR:
+        result = np.empty(image.shape, image.dtype)
+        warping.perspective(
+            np.ascontiguousarray(image),
+            height,
+            width,
+            channels_of(image),
+            inverse,
+            _fills(image, fill),
+            _table(kind, image.dtype.kind == "f"),
+            _taps(kind),
+            image.dtype.name,
+            np.empty(2 * width, np.int32),
+            result,
+        )
         return result
     y, x = np.mgrid[:height, :width].astype(np.float64)
     moved = np.einsum("ij,jhw->ihw", inverse, np.stack([x, y, np.ones_like(x)]))

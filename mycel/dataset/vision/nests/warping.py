@@ -2,24 +2,71 @@
 
 Positions are integers in units of 1/32 of a pixel, or of whole pixels for the nearest one. What
 lies outside of the image is `fill`, a value for each channel. Weights of a pixel's neighbours are
-in a table for each of 32 x 32 fractions, with 15 bits.
+in a table for each of 32 x 32 fractions: for floats in float64, in which sums are added up, for
+integers with 15 bits. `element` is the image's type, and how sums are added up.
 """
 
+from typing import Any
+
 from mycel.engines.routines import routine
-from mycel.engines.routines.words import Bytes, Const, Doubles, Int, Ints, Longs, f64, i32, i64, rint, within
+from mycel.engines.routines.words import (
+    Const,
+    Doubles,
+    Elements,
+    Int,
+    Ints,
+    f32,
+    f64,
+    i32,
+    i64,
+    least,
+    most,
+    rint,
+    within,
+)
+
+
+def _product(value: Any, weight: Any, element: Const) -> Any:
+    if element == "uint8":
+        found = value * weight
+    elif element == "float32" or element == "float64":
+        found = f64(value) * weight
+    else:
+        found = i64(value) * i64(weight)
+    return found
+
+
+def _begun(element: Const) -> Any:
+    """Return a sum of nothing, with what rounds it."""
+    return i32(16384) if element == "uint8" else f64(0) if element == "float32" or element == "float64" else i64(16384)
+
+
+def _ended(total: Any, element: Const) -> Any:
+    if element == "uint8":
+        found = within(total >> 15, 0, 255)
+    elif element == "uint16":
+        found = within(total >> 15, 0, 65535)
+    elif element == "int16":
+        found = within(total >> 15, -32768, 32767)
+    elif element == "float32":
+        found = f32(total)
+    else:
+        found = total
+    return found
 
 
 def _read(
-    source: Bytes,
+    source: Elements,
     height: Int,
     width: Int,
     channels: Const,
-    fill: Bytes,
-    weights: Ints,
+    fill: Elements,
+    weights: Elements,
     taps: Const,
+    element: Const,
     column: Int,
     row: Int,
-    result: Bytes,
+    result: Elements,
     place: Int,
     room: Int,
 ) -> None:
@@ -41,59 +88,71 @@ def _read(
                 # Four at once are a vector; the last one is written over by the next pixel.
                 if at + (taps - 1) * (pitch + 3) + 4 <= height * pitch and place + 4 <= room:
                     for q in range(4):
-                        result[place + q] = _weighed(source, at + q, pitch, 3, weights, entry, taps)
+                        result[place + q] = _weighed(source, at + q, pitch, 3, weights, entry, taps, element)
                 else:
                     for c in range(channels):
                         result[place + c] = _edge(
-                            source, height, width, channels, fill, weights, entry, taps, left, top, c
+                            source, height, width, channels, fill, weights, entry, taps, element, left, top, c
                         )
             else:
                 for c in range(channels):
-                    result[place + c] = _weighed(source, at + c, pitch, channels, weights, entry, taps)
+                    result[place + c] = _weighed(source, at + c, pitch, channels, weights, entry, taps, element)
         elif left >= width or left + taps <= 0 or top >= height or top + taps <= 0:
             for c in range(channels):
                 result[place + c] = fill[c]
         else:
             for c in range(channels):
-                result[place + c] = _edge(source, height, width, channels, fill, weights, entry, taps, left, top, c)
+                result[place + c] = _edge(
+                    source, height, width, channels, fill, weights, entry, taps, element, left, top, c
+                )
 
 
-def _weighed(source: Bytes, at: Int, pitch: Int, step: Const, weights: Ints, entry: Int, taps: Const) -> Int:
-    total = source[at] * weights[entry] + source[at + step] * weights[entry + 1]
-    for j in range(2, taps):
-        total += source[at + j * step] * weights[entry + j]
+def _weighed(
+    source: Elements,
+    at: Int,
+    pitch: Int,
+    step: Const,
+    weights: Elements,
+    entry: Int,
+    taps: Const,
+    element: Const,
+) -> Any:
+    total = _begun(element) + _product(source[at], weights[entry], element)
+    for j in range(1, taps):
+        total += _product(source[at + j * step], weights[entry + j], element)
     for i in range(1, taps):
         for k in range(taps):
-            total += source[at + i * pitch + k * step] * weights[entry + i * taps + k]
-    return within((total + 16384) >> 15, 0, 255)
+            total += _product(source[at + i * pitch + k * step], weights[entry + i * taps + k], element)
+    return _ended(total, element)
 
 
 def _edge(
-    source: Bytes,
+    source: Elements,
     height: Int,
     width: Int,
     channels: Const,
-    fill: Bytes,
-    weights: Ints,
+    fill: Elements,
+    weights: Elements,
     entry: Int,
     taps: Const,
+    element: Const,
     left: Int,
     top: Int,
     c: Int,
-) -> Int:
-    total = i32(16384)
+) -> Any:
+    total = _begun(element)
     for u in range(taps):
         y = top + u
         for v in range(taps):
             x = left + v
             if x >= 0 and x < width and y >= 0 and y < height:
-                total += source[(y * width + x) * channels + c] * weights[entry + u * taps + v]
+                total += _product(source[(y * width + x) * channels + c], weights[entry + u * taps + v], element)
             else:
-                total += fill[c] * weights[entry + u * taps + v]
-    return within(total >> 15, 0, 255)
+                total += _product(fill[c], weights[entry + u * taps + v], element)
+    return _ended(total, element)
 
 
-def _picked(source: Bytes, at: Int, channels: Const, fill: Bytes, result: Bytes, into: Int) -> None:
+def _picked(source: Elements, at: Int, channels: Const, fill: Elements, result: Elements, into: Int) -> None:
     if at < 0:
         for c in range(channels):
             result[into + c] = fill[c]
@@ -102,77 +161,119 @@ def _picked(source: Bytes, at: Int, channels: Const, fill: Bytes, result: Bytes,
             result[into + n] = source[at + n]
 
 
+def _nearest_row(
+    source: Elements,
+    end: Int,
+    channels: Const,
+    fill: Elements,
+    line: Elements,
+    columns: Int,
+    ahead: Int,
+    result: Elements,
+    place: Int,
+) -> None:
+    # Pixels inside of the image are next to each other. A fourth element is read and written with
+    # those of a pixel, but at the end of the image and, where none is `ahead`, of the result.
+    # The line has a place before and after those of the row.
+    first, last = 0, columns
+    while first < columns and line[first + 1] < 0:
+        first += 1
+    while last > first and line[last] < 0:
+        last -= 1
+    for i in range(first):
+        for c in range(channels):
+            result[place + i * channels + c] = fill[c]
+    quick = least(last, ahead)
+    for j in range(first, quick):
+        at = line[j + 1]
+        if at < end:
+            for q in range(4 if channels == 3 else channels):
+                result[place + j * channels + q] = source[at + q]
+        else:
+            _picked(source, at, channels, fill, result, place + j * channels)
+    for k in range(most(first, quick), columns):
+        _picked(source, line[k + 1], channels, fill, result, place + k * channels)
+
+
+def _whole(value: Any, word: Const) -> Any:
+    return i32(value) if word == "int32" else i64(value)
+
+
 @routine
 def affine(
-    source: Bytes,
-    height: Int,
-    width: Int,
-    channels: Const,
-    along: Longs,
-    down: Longs,
-    shift: Int,
-    fill: Bytes,
-    weights: Ints,
-    taps: Const,
-    rows: Int,
-    columns: Int,
-    line: Longs,
-    result: Bytes,
-) -> None:
-    """Read an image along straight lines.
-
-    * `source`, `height`, `width`, `channels`: the image.
-    * `along`, `down`: what a position (x, y) is the sum of, for each column and row of the result,
-      with `shift` bits too many.
-    * `fill`, `weights`, `taps`: as above; `taps` weights an axis.
-    * `rows`, `columns`, `line`, `result`: the result's size, memory for a row, and the result.
-    """
-    room = rows * columns * channels
-    # A last pixel has none behind it that might be read or written with it.
-    end = height * width * channels - (1 if channels == 3 else 0)
-    for y in range(rows):
-        if taps == 1:
-            for i in range(columns):
-                c, r = (down[y] + along[i]) >> shift, (down[rows + y] + along[columns + i]) >> shift
-                inside = c >= 0 and c < width and r >= 0 and r < height
-                line[i] = (r * width + c) * channels if inside else -1
-            quick = columns - (1 if y == rows - 1 else 0)
-            for j in range(quick):
-                at, into = line[j], (y * columns + j) * channels
-                if at >= 0 and at + channels <= end:
-                    for q in range(4 if channels == 3 else channels):
-                        result[into + q] = source[at + q]
-                else:
-                    _picked(source, at, channels, fill, result, into)
-            for k in range(quick, columns):
-                _picked(source, line[k], channels, fill, result, (y * columns + k) * channels)
-        else:
-            for x in range(columns):
-                column = (down[y] + along[x]) >> shift
-                row = (down[rows + y] + along[columns + x]) >> shift
-                place = (y * columns + x) * channels
-                _read(source, height, width, channels, fill, weights, taps, column, row, result, place, room)
-
-
-@routine
-def perspective(
-    source: Bytes,
+    source: Elements,
     height: Int,
     width: Int,
     channels: Const,
     matrix: Doubles,
-    fill: Bytes,
-    weights: Ints,
+    fill: Elements,
+    weights: Elements,
     taps: Const,
+    element: Const,
+    rows: Int,
+    columns: Int,
+    word: Const,
+    along: Elements,
+    line: Elements,
+    result: Elements,
+) -> None:
+    """Read an image along straight lines.
+
+    A position is the sum of what a row and a column give, rounded to 2**-10 of a pixel.
+
+    * `source`, `height`, `width`, `channels`: the image.
+    * `matrix`: [2, 3], from positions (x, y, 1) of the result to those of the image.
+    * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
+    * `rows`, `columns`: the result's size.
+    * `word`: the integers in which there is no overflow, "int32" or "int64".
+    * `along`, `line`: memory for twice as many of them as `columns`, and for two more.
+    * `result`: the result.
+    """
+    room = rows * columns * channels
+    for p in range(columns):
+        along[p] = _whole(rint(matrix[0] * f64(p) * 1024.0), word)
+        along[columns + p] = _whole(rint(matrix[3] * f64(p) * 1024.0), word)
+    half = 512 if taps == 1 else 16
+    # A last pixel has none behind it that might be read or written with it.
+    end = height * width * channels - channels + (0 if channels == 3 else 1)
+    bottom, right = _whole(height, word), _whole(width, word)
+    for y in range(rows):
+        across = _whole(rint((matrix[1] * f64(y) + matrix[2]) * 1024.0), word) + half
+        down = _whole(rint((matrix[4] * f64(y) + matrix[5]) * 1024.0), word) + half
+        if taps == 1:
+            for i in range(columns):
+                c, r = (across + along[i]) >> 10, (down + along[columns + i]) >> 10
+                inside = c >= 0 and c < right and r >= 0 and r < bottom
+                line[i + 1] = (r * right + c) * channels if inside else -1
+            ahead = columns - (1 if y == rows - 1 else 0)
+            _nearest_row(source, end, channels, fill, line, columns, ahead, result, y * columns * channels)
+        else:
+            for x in range(columns):
+                column, row = (across + along[x]) >> 5, (down + along[columns + x]) >> 5
+                place = (y * columns + x) * channels
+                _read(source, height, width, channels, fill, weights, taps, element, column, row, result, place, room)
+
+
+@routine
+def perspective(
+    source: Elements,
+    height: Int,
+    width: Int,
+    channels: Const,
+    matrix: Doubles,
+    fill: Elements,
+    weights: Elements,
+    taps: Const,
+    element: Const,
     line: Ints,
-    result: Bytes,
+    result: Elements,
 ) -> None:
     """Read an image at the positions that a matrix [3, 3] gives.
 
     * `source`, `height`, `width`, `channels`: the image.
     * `matrix`: from positions of the result to those of the image.
-    * `fill`, `weights`, `taps`: as above; `taps` weights an axis.
-    * `line`, `result`: memory for the positions of a row, and the result.
+    * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
+    * `line`, `result`: along for the positions of a row, and the result.
     """
     units = 1.0 if taps == 1 else 32.0
     room = height * width * channels
@@ -189,4 +290,4 @@ def perspective(
         for x in range(width):
             column, row = i64(line[x]), i64(line[width + x])
             place = (y * width + x) * channels
-            _read(source, height, width, channels, fill, weights, taps, column, row, result, place, room)
+            _read(source, height, width, channels, fill, weights, taps, element, column, row, result, place, room)
