@@ -167,6 +167,11 @@ def centred(image: Any) -> Any:
     return image[top : top + 56, left : left + 56].copy()
 
 
+def cropped_and_resized(image: Any) -> Any:
+    height, width = (int(length * 0.5**0.5) for length in image.shape[:2])
+    return cv.resize(image[:height, :width], (56, 56))
+
+
 def solarized(image: Any) -> Any:
     return cv.LUT(image, TABLES["Solarize"])
 
@@ -226,7 +231,7 @@ _SECOND: dict[str, Function] = {
     "RandomErasing": erased_planes,
     "RandomErasing, noise": noise,
     "RandomLighting": lit,
-    "RandomResizedCrop": lambda image: cv.resize(image[:45, :45], (56, 56)),
+    "RandomResizedCrop": cropped_and_resized,
     "RandomSelectSubpolicy": lambda image: solarized(inverted(image)),
     "Rescale": lambda image: cv.addWeighted(image, 1 / 255, image, 0, 0.1, dtype=cv.CV_32F),
     "Resize": resized((56, 60)),

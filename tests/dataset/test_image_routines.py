@@ -64,6 +64,16 @@ def test_resize(monkeypatch, kind):
     sizes = [(1, 1), (8, 8), (5, 13), (20, 3), (31, 40), (4, 5), 7]
     transforms = [vision.Resize(size, kind) for size in sizes] + [vision.ResizedCrop(0, 0, 2, 2, (5, 3), kind)]
     compare(monkeypatch, transforms, images(("uint8", "float32"), (0, 3, 4)))
+    found = images(("uint16", "int16"), (0, 3), SIZES[2:])
+    compare(monkeypatch, transforms, [(image * 200.7 - 9000).astype(image.dtype) for image in found])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resize_of_parts(monkeypatch, kind):
+    places = [(1, 2, 5, 7), (0, 0, 8, 8), (9, 3, 7, 12), (2, 5, 14, 10), (15, 19, 1, 1), (3, 0, 4, 20)]
+    transforms = [vision.ResizedCrop(*place, size, kind) for place in places for size in [(7, 5), (4, 4), (5, 7)]]
+    transforms += [vision.RandomResizedCrop((9, 6), (0.1, 0.9), interpolation=kind)]
+    compare(monkeypatch, transforms, images(("uint8", "float32", "uint16"), (0, 3, 4), [(16, 20), (33, 41)]))
 
 
 @pytest.mark.parametrize("kind", [INTER.NEAREST, INTER.BILINEAR, INTER.BICUBIC])

@@ -19,7 +19,7 @@ from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import ImageTransform, by_routine, check_border, parse_fill, parse_padding, parse_size
 from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.nests import resizing
-from mycel.dataset.vision.resize import resize
+from mycel.dataset.vision.resize import resize_part
 from mycel.dataset.vision.taking import Part, mirror, write
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
@@ -362,8 +362,8 @@ class ResizedCrop(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_inside("ResizedCrop", array.shape[lead:], self.top, self.left, self.height, self.width)
-        part = crop(array, self.top, self.left, self.height, self.width, lead)
-        return resize(part, self.size, self.interpolation, lead)
+        place = self.top, self.left, self.height, self.width
+        return resize_part(array, place, self.size, self.interpolation, lead)
 
 
 class RandomCrop(ImageTransform):
@@ -505,7 +505,7 @@ class RandomResizedCrop(ImageTransform):
         lead = self.leading(array, lead)
         self.check_image(array, lead)
         place = self.draw(*array.shape[lead : lead + 2])
-        return resize(crop(array, *place, lead), self.size, self.interpolation, lead)
+        return resize_part(array, place, self.size, self.interpolation, lead)
 
     def draw(self, height: int, width: int) -> tuple[int, int, int, int]:
         """Draw the (top, left, height, width) of a part of an image of this size."""

@@ -22,15 +22,18 @@ from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_size
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import filtering, resizing
-from mycel.dataset.vision.taking import Part, write
+from mycel.dataset.vision.nests.places import PIXELS
+from mycel.dataset.vision.taking import Part, places
 from mycel.engines.routines import are_on
 
 _BITS = 11
 _PILLOW_BITS = 22
+# The element types of images that routines resize.
+_READ = (np.uint8, np.float32, np.uint16, np.int16)
+_NO_TABLE = np.zeros(1, np.uint8)
 Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
 
 
-@Remembered("weights of resizing", SOME).calls
 def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
     """Return which input positions every output position reads, and their weights.
 
@@ -91,13 +94,13 @@ def _padded(rows: list[tuple[int, list[float]]], source: int) -> Taps:
 
 def _area_taps(source: int, target: int) -> Taps:
     """Return weights proportional to the overlap of each input cell with the output cell."""
-    scale = source / target
-    rows = []
-    for index in range(target):
-        low, high = index * scale, min((index + 1) * scale, source)
-        start, stop = math.floor(low + 1e-9), math.ceil(high - 1e-9)
-        rows.append((start, [(min(high, i + 1) - max(low, i)) / (high - low) for i in range(start, stop)]))
-    return _padded(rows, source)
+    place, scale = np.arange(target), source / target
+    low, high = place * scale, np.minimum((place + 1) * scale, source)
+    start, stop = np.floor(low + 1e-9).astype(np.int64), np.ceil(high - 1e-9).astype(np.int64)
+    cells = start[:, None] + np.arange((stop - start).max())
+    shared = np.minimum(high[:, None], cells + 1) - np.maximum(low[:, None], cells)
+    weights = np.where(cells < stop[:, None], shared / (high - low)[:, None], 0.0)
+    return np.minimum(cells, source - 1), weights
 
 
 def _lanczos(x: float) -> float:
@@ -204,90 +207,192 @@ def _by_routines(array: Array, size: tuple[int, int], kind: Inter, axis: int, sh
     * `array`, `size`, `kind`, `axis`: those of `resize`.
     * `shrinks`: whether both axes shrink.
     """
+    if not axis:
+        if not by_routine(array, *_READ):
+            return None
+        made: Array = np.empty((*size, *array.shape[2:]), array.dtype)
+        _write(_whole(array), made, kind, shrinks)
+        return made
     images = array.reshape(-1, *array.shape[axis:])
-    if not all(by_routine(image, np.uint8, np.float32) for image in images[:1]) or not len(images):
+    if not len(images) or not by_routine(images[0], *_READ):
         return None
     result = np.empty((len(images), *size, *array.shape[axis + 2 :]), array.dtype)
-    made = [_one_by_routines(np.ascontiguousarray(image), into, kind, shrinks) for image, into in zip(images, result)]
-    return result.reshape(*array.shape[:axis], *result.shape[1:]) if all(made) else None
+    for image, into in zip(images, result):
+        _write(_whole(image), into, kind, shrinks)
+    together: Array = result.reshape(*array.shape[:axis], *result.shape[1:])
+    return together
 
 
-def _one_by_routines(image: Array, result: Array, kind: Inter, shrinks: bool) -> bool:
-    """Resize one image into a result; return whether there is a routine for it."""
-    channels = channels_of(image)
-    source, size = image.shape[:2], result.shape[:2]
-    is_bytes = image.dtype == np.uint8
-    if kind is Inter.NEAREST or kind is Inter.BILINEAR and is_bytes:
-        part = Part.of(image.reshape(*source, channels))._replace(size=(size[0], size[1]), kind=kind)
-        write(part, result)
-        return True
-    if is_bytes and kind is Inter.AREA and shrinks and not source[0] % size[0] and not source[1] % size[1]:
+def resize_part(array: Array, place: tuple[int, int, int, int], size: tuple[int, int], kind: Inter, axis: int) -> Array:
+    """Resize a part of an image.
+
+    * `array`, `size`, `kind`, `axis`: those of `resize`.
+    * `place`: the (top, left, height, width) of the part.
+    """
+    top, left, height, width = place
+    if axis or (height, width) == size or not height or not width or not by_routine(array, *_READ) or min(size) < 1:
+        rows, columns = slice(top, top + height), slice(left, left + width)
+        return resize(array[(slice(None),) * axis + (rows, columns)], size, kind, axis)
+    if kind is Inter.BILINEAR and (height, width) == (2 * size[0], 2 * size[1]):
+        kind = Inter.AREA
+    made: Array = np.empty((*size, *array.shape[2:]), array.dtype)
+    part = _whole(array).crop(top, left, height, width)
+    _write(part, made, kind, height >= size[0] and width >= size[1])
+    return made
+
+
+def _whole(image: Array) -> Part:
+    return Part.of(np.ascontiguousarray(image).reshape(*image.shape[:2], channels_of(image)))
+
+
+def _write(part: Part, result: Array, kind: Inter, shrinks: bool) -> None:
+    """Resize a part of an image [H, W, C] into a result."""
+    source, size = (part.height, part.width), result.shape[:2]
+    dtype = result.dtype
+    image: Any = part.source
+    if kind is Inter.NEAREST:
+        _nearest(part, result)
+    elif dtype != np.uint8:
+        _separably(part, result, kind, shrinks, "float", "float" if dtype.kind == "f" else dtype.name)
+    elif kind is Inter.AREA and shrinks:
         down, across = source[0] // size[0], source[1] // size[1]
-        sums = np.empty(size[1] * channels, np.int32)
-        share = float(np.float32(1.0 / (down * across)))
-        filtering.cells(image, down, across, channels, *size, sums, share, result)
-        return True
-    rows, row_weights = taps(source[0], size[0], kind, shrinks)
-    columns, column_weights = taps(source[1], size[1], kind, shrinks)
-    element: Any = np.int32
-    along, down_kind = "sum", "sum"
-    if not is_bytes or kind is Inter.AREA and shrinks:
-        element, along, down_kind = np.float32, "float", "rounded" if is_bytes else "float"
-        row_weights, column_weights = row_weights.astype(element), column_weights.astype(element)
+        if source == (down * size[0], across * size[1]):
+            channels, pitch = image.shape[2], image.shape[1] * image.shape[2]
+            sums, share = np.empty(size[1] * channels, np.int32), float(np.float32(1.0 / (down * across)))
+            start = part.top * pitch + part.left * channels
+            filtering.cells(image, start, pitch, down, across, channels, *size, sums, share, result)
+        else:
+            _separably(part, result, kind, shrinks, "float", "uint8")
+    elif kind is Inter.BICUBIC:
+        _separably(part, result, kind, shrinks, "sum", "sum")
     elif kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
-        along = down_kind = "bytes"
-        row_weights, column_weights = _in_bits(row_weights), _in_bits(column_weights)
+        _as_pillow(part, result, kind)
     else:
-        row_weights, column_weights = (
-            np.rint(weights.astype(np.float32) * 2**_BITS).astype(element) for weights in (row_weights, column_weights)
-        )
-        if rows.shape[1] == 2:
-            flat, places = np.zeros(1, np.uint8), (rows * source[1] * channels, columns * channels)
-            memory = np.empty(2 * (size[1] * channels + 4), element)
-            resizing.bilinear(
-                image,
-                image.size,
-                0,
-                places[0],
-                row_weights,
-                places[1],
-                column_weights,
-                *size,
-                channels,
-                memory,
-                flat,
-                0,
-                result,
-                0,
-            )
-            return True
-    once: Array = image
-    if along != "bytes" or source[1] != size[1]:
-        count = columns.shape[1]
-        # Four channels are written at once, so there is room for more.
-        once = np.empty(source[0] * size[1] * channels + 4, np.uint8 if along == "bytes" else element)
-        filtering.along_rows(
-            image,
-            image.size,
-            *source,
-            channels,
-            columns,
-            column_weights,
-            count,
-            count if count <= 4 else 0,
-            along,
-            size[1],
-            once,
-        )
-    if along == "bytes" and source[0] == size[0]:
-        result[...] = once[: result.size].reshape(result.shape)
-        return True
-    memory = np.empty(size[1] * channels, element)
-    few = rows.shape[1] if rows.shape[1] in (2, 4) else 0
-    filtering.along_columns(
-        once, size[1] * channels, rows, row_weights, rows.shape[1], few, down_kind, size[0], memory, result
+        _bilinear(part, result, kind)
+
+
+def _start(part: Part) -> int:
+    """Return where a part begins, in elements of its image."""
+    _, width, channels = part.source.shape
+    return (part.top * int(width) + part.left) * int(channels)
+
+
+def _nearest(part: Part, result: Array) -> None:
+    image: Any = part.source
+    channels = image.shape[2]
+    rows = places(part.height, result.shape[0], image.shape[1] * channels, Inter.NEAREST)[0]
+    columns = places(part.width, result.shape[1], channels, Inter.NEAREST)[0]
+    table = np.zeros(1, result.dtype) if result.dtype != np.uint8 else _NO_TABLE
+    resizing.nearest(image, _start(part), rows, columns, *result.shape[:2], channels, table, PIXELS, result, 0)
+
+
+def _bilinear(part: Part, result: Array, kind: Inter) -> None:
+    """Resize bytes between two neighbours along each axis."""
+    image: Any = part.source
+    rows, columns = result.shape[:2]
+    channels = image.shape[2]
+    pitch = image.shape[1] * channels
+    if kind is Inter.BILINEAR:
+        row_places, row_weights = places(part.height, rows, pitch, kind)
+        column_places, column_weights = places(part.width, columns, channels, kind)
+    else:
+        row_places, row_weights = _axis(part.height, rows, kind, False, "sum")
+        column_places, column_weights = _axis(part.width, columns, kind, False, "sum")
+        row_places, column_places = row_places * pitch, column_places * channels
+    resizing.bilinear(
+        image,
+        image.size,
+        _start(part),
+        row_places,
+        row_weights,
+        column_places,
+        column_weights,
+        rows,
+        columns,
+        channels,
+        np.empty(2 * (columns * channels + 4), np.int32),
+        _NO_TABLE,
+        PIXELS,
+        result,
+        0,
     )
-    return True
+
+
+def _separably(part: Part, result: Array, kind: Inter, shrinks: bool, across: str, down: str) -> None:
+    """Filter along rows, and what these give along columns.
+
+    `across` and `down` are how routines add up along rows and columns.
+    """
+    image: Any = part.source
+    target_rows, target = result.shape[:2]
+    channels = image.shape[2]
+    element = np.float32 if across == "float" else np.int32
+    columns, column_weights = _axis(part.width, target, kind, shrinks, across)
+    rows, row_weights = _axis(part.height, target_rows, kind, shrinks, across)
+    column_taps, row_taps = columns.shape[1], rows.shape[1]
+    filtering.filtered(
+        image,
+        image.size,
+        _start(part),
+        image.shape[1] * channels,
+        channels,
+        columns,
+        column_weights,
+        column_taps,
+        column_taps if column_taps <= 4 else 0,
+        across,
+        rows,
+        row_weights,
+        row_taps,
+        row_taps if row_taps in (2, 4) else 0,
+        down,
+        target_rows,
+        target,
+        np.empty(row_taps, np.int64),
+        np.empty(row_taps * (target * channels + 4), element),
+        np.empty(target * channels, element),
+        result,
+    )
+
+
+def _as_pillow(part: Part, result: Array, kind: Inter) -> None:
+    """Filter along the axes whose lengths change, with sums rounded to bytes after each."""
+    (height, width), (target_rows, target) = (part.height, part.width), result.shape[:2]
+    if height != target_rows and width != target:
+        _separably(part, result, kind, False, "bytes", "bytes")
+        return
+    source: Any = part.source
+    channels = source.shape[2]
+    image = np.ascontiguousarray(source[part.top : part.top + height, part.left : part.left + width])
+    if width != target:
+        # Four channels are written at once, so there is room for more.
+        once, (columns, weights) = np.empty(result.size + 4, np.uint8), _axis(width, target, kind, False, "bytes")
+        count = columns.shape[1]
+        fixed = count if count <= 4 else 0
+        filtering.along_rows(
+            image, image.size, height, width, channels, columns, weights, count, fixed, "bytes", target, once
+        )
+        result[...] = once[: result.size].reshape(result.shape)
+    else:
+        rows, weights = _axis(height, target_rows, kind, False, "bytes")
+        memory = np.empty(width * channels, np.int32)
+        filtering.along_columns(
+            image, height, width * channels, rows, weights, rows.shape[1], "bytes", target_rows, memory, result
+        )
+
+
+@Remembered("axes of filtered images", SOME).calls
+def _axis(source: int, target: int, kind: Inter, shrinks: bool, form: str) -> tuple[Array, Array]:
+    """Return what `taps` gives, with weights as routines take them.
+
+    They are float32 for the `form` "float", of 22 bits for "bytes", and of 11 for "sum".
+    """
+    positions, weights = taps(source, target, kind, shrinks)
+    if form == "float":
+        return positions, weights.astype(np.float32)
+    if form == "bytes":
+        return positions, _in_bits(weights)
+    return positions, np.rint(weights.astype(np.float32) * 2**_BITS).astype(np.int32)
 
 
 def _in_bits(weights: Array) -> Array:

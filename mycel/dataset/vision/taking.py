@@ -133,8 +133,8 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
             start, pixel = start + (width - 1) * channels, -channels
         resizing.pick(source, start, row, pixel, height, width, channels, found, form, result, place)
         return
-    rows, row_weights = _places(part.height, part.size[0], pitch, part.kind)
-    columns, column_weights = _places(part.width, part.size[1], channels, part.kind)
+    rows, row_weights = places(part.height, part.size[0], pitch, part.kind)
+    columns, column_weights = places(part.width, part.size[1], channels, part.kind)
     top, left = part.inner[:2] if part.inner is not None else (0, 0)
     rows, row_weights = (_taken(a, top, height, part.reversed) for a in (rows, row_weights))
     columns, column_weights = (_taken(a, left, width, part.mirrored) for a in (columns, column_weights))
@@ -173,9 +173,16 @@ def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:
     return np.ascontiguousarray(part[::-1]) if backwards else part
 
 
-def _places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
-    """Return offsets and weights of the places that each place of a resized axis is made of."""
-    return _axes.recall((source, target, step, kind), lambda: _found_places(source, target, step, kind))
+def places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
+    """Return offsets and weights of the places that each place of a resized axis is made of.
+
+    * `source`, `target`: the lengths of the axis before and after.
+    * `step`: the offset from one place to the next.
+    * `kind`: NEAREST, which has no weights, or BILINEAR, with weights of 11 bits.
+    """
+    key = source, target, step, kind
+    found = _axes.recent.get(key)
+    return found or _axes.recall(key, lambda: _found_places(source, target, step, kind))
 
 
 # Images of one size are resized alike.
@@ -184,11 +191,11 @@ _axes = Remembered[tuple[int, int, int, Inter], tuple[Array, Array]]("axes of re
 
 def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
     if kind is Inter.NEAREST:
-        places = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
-        return places, places
-    places, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
-    resizing.two_taps(source, target, step, places, weights)
-    return places, weights
+        near = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
+        return near, near
+    offsets, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
+    resizing.two_taps(source, target, step, offsets, weights)
+    return offsets, weights
 
 
 def can_resize(source: tuple[int, int], target: tuple[int, int], kind: Any) -> bool:

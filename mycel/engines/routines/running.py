@@ -11,7 +11,8 @@ import ctypes
 import hashlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +55,27 @@ def are_on() -> bool:
     return base.current().name != "reference"
 
 
+class _Plan(NamedTuple):
+    """What becomes of the arguments of a call.
+
+    * `arity`: how many there are.
+    * `arrays`: the numbers of those that are arrays, with their element types; None is any.
+    * `known`: takes the key of the code from a list of arguments and the routine.
+    * `given`: takes what the code is given.
+    """
+
+    arity: int
+    arrays: list[tuple[int, str | None]]
+    known: Callable[[list[Any]], tuple[Any, ...]]
+    given: Callable[[list[Any]], tuple[Any, ...]]
+
+
+def _those(numbers: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    if len(numbers) > 1:
+        return itemgetter(*numbers)
+    return lambda values: tuple(values[number] for number in numbers)
+
+
 class Routine:
     """A function over arrays and numbers, which returns nothing and writes into its arguments.
 
@@ -65,6 +87,7 @@ class Routine:
         self.function = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._parameters: list[tuple[str, str]] = []
+        self._plan: _Plan | None = None
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the parameters' names, with the words that annotate them."""
@@ -76,34 +99,40 @@ class Routine:
             self._parameters = [(a.arg, getattr(a.annotation, "id", "")) for a in arguments]
         return self._parameters
 
+    def _planned(self) -> _Plan:
+        words = [word for _, word in self.parameters()]
+        count = len(words)
+        arrays = [(number, ARRAYS[word]) for number, word in enumerate(words) if word in ARRAYS]
+        known = [number for number, word in enumerate(words) if word not in _NUMBERS]
+        given = [number for number, word in enumerate(words) if word in _NUMBERS or word in ARRAYS]
+        # What is made of a list, which ends with the routine itself, is a tuple.
+        self._plan = plan = _Plan(count, arrays, _those([*known, count]), _those(given))
+        return plan
+
     def __call__(self, *arguments: Any) -> None:
-        parameters = self._parameters or self.parameters()
-        if len(arguments) != len(parameters):
-            raise TypeError(f"routine {self.__name__}: takes {len(parameters)} arguments, got {len(arguments)}")
-        key: list[Any] = [self]
-        given: list[Any] = []
-        for (name, word), argument in zip(parameters, arguments):
-            if word in _NUMBERS:
-                given.append(argument)
-            elif word not in ARRAYS:
-                key.append(argument)
-            elif type(argument) is bytes and ARRAYS[word] == "uint8":
-                key.append("uint8")
-                given.append(argument)
-            else:
-                element = _TYPES.get(argument.dtype)
-                if element is None or ARRAYS[word] not in (None, element) or not argument.flags.c_contiguous:
-                    raise TypeError(
-                        f"routine {self.__name__}: {name} must be {word} in C order, not {argument.dtype} "
-                        f"with strides {argument.strides}"
-                    )
-                key.append(element)
-                given.append(_address(argument))
-        found = tuple(key)
-        code = _table.get(found)
+        plan = self._plan or self._planned()
+        if len(arguments) != plan.arity:
+            raise TypeError(f"routine {self.__name__}: takes {plan.arity} arguments, got {len(arguments)}")
+        given, known = list(arguments), list(arguments)
+        known.append(self)
+        for number, element in plan.arrays:
+            array = arguments[number]
+            if type(array) is bytes and element == "uint8":
+                known[number] = element
+                continue
+            name = known[number] = _TYPES.get(array.dtype)
+            if name is None or element is not None and name != element or not array.flags.c_contiguous:
+                parameter, word = self.parameters()[number]
+                raise TypeError(
+                    f"routine {self.__name__}: {parameter} must be {word} in C order, not {array.dtype} "
+                    f"with strides {array.strides}"
+                )
+            given[number] = _address(array)
+        found = plan.known(known)
+        code = _table.recent.get(found)
         if code is None:
-            code = _table.recall(found, lambda: self._made(list(found[1:])))
-        code(*given)
+            code = _table.recall(found, lambda: self._made(list(found[:-1])))
+        code(*plan.given(given))
 
     def text(self, *known: Any) -> str:
         """Return the LLVM IR for element types and values of constants, in their order."""

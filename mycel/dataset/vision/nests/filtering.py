@@ -138,11 +138,41 @@ def _sums(
 
 
 def _times(value: Any, weight: Any, kind: Const) -> Any:
-    return f32(value) * weight if kind == "float" or kind == "rounded" else value * weight
+    return (
+        f32(value) * weight
+        if kind == "float" or kind == "uint8" or kind == "uint16" or kind == "int16"
+        else value * weight
+    )
 
 
 def _ended(total: Any, kind: Const) -> Any:
     return within((total + 2097152) >> 22, 0, 255) if kind == "bytes" else total
+
+
+def _filtered_row(
+    source: Elements,
+    size: Int,
+    row: Int,
+    channels: Const,
+    places: Longs,
+    weights: Elements,
+    taps: Int,
+    fixed: Const,
+    kind: Const,
+    target: Int,
+    result: Elements,
+    into: Int,
+) -> None:
+    furthest = most(places[taps - 1], places[target * taps - 1]) * channels
+    if channels == 3 and row + furthest + 4 <= size:
+        for x in range(target):
+            at = into + x * channels
+            _sums(source, row, places, weights, taps, fixed, x * taps, channels, 4, kind, result, at)
+    else:
+        for i in range(target):
+            for c in range(channels):
+                at = into + i * channels + c
+                _sums(source, row + c, places, weights, taps, fixed, i * taps, channels, 1, kind, result, at)
 
 
 @routine
@@ -172,26 +202,142 @@ def along_rows(
     if fixed != 0:
         taps = fixed
     for y in range(height):
-        row = y * width * channels
-        if channels == 3 and row + most(places[taps - 1], places[target * taps - 1]) * channels + 4 <= size:
-            for x in range(target):
-                into = (y * target + x) * channels
-                _sums(source, row, places, weights, taps, fixed, x * taps, channels, 4, kind, result, into)
-        else:
-            for i in range(target):
-                for c in range(channels):
-                    into = (y * target + i) * channels + c
-                    _sums(source, row + c, places, weights, taps, fixed, i * taps, channels, 1, kind, result, into)
+        into = y * target * channels
+        _filtered_row(
+            source,
+            size,
+            y * width * channels,
+            channels,
+            places,
+            weights,
+            taps,
+            fixed,
+            kind,
+            target,
+            result,
+            into,
+        )
+
+
+@routine
+def filtered(
+    source: Elements,
+    size: Int,
+    start: Int,
+    step: Int,
+    channels: Const,
+    columns: Longs,
+    column_weights: Elements,
+    column_taps: Int,
+    column_fixed: Const,
+    across: Const,
+    rows: Longs,
+    row_weights: Elements,
+    row_taps: Int,
+    row_fixed: Const,
+    down: Const,
+    height: Int,
+    target: Int,
+    held: Longs,
+    lines: Elements,
+    part: Elements,
+    result: Elements,
+) -> None:
+    """Sum up places of each row with weights, and then of each column.
+
+    Rows are filtered when a row of the result wants them, and kept while the next ones do: a row is
+    kept in the place of its number, counted round `row_taps`. Rows that make one of the result are
+    next to each other, so no two of them have the same place.
+
+    * `source`, `size`, `channels`: the image, and how many elements it has.
+    * `start`, `step`: where the part of it that counts begins, and how many elements a row has.
+    * `columns`, `column_weights`, `column_taps`, `column_fixed`, `across`: those of `along_rows`.
+    * `rows`, `row_weights`, `row_taps`, `row_fixed`, `down`: those of `along_columns`.
+    * `height`, `target`: the numbers of rows and columns of the result.
+    * `held`, `lines`, `part`: memory for `row_taps` numbers, as many rows of the result, each with
+      4 elements more, and one row.
+    * `result`: the result.
+    """
+    pitch = target * channels
+    if column_fixed != 0:
+        column_taps = column_fixed
+    for i in range(row_taps):
+        held[i] = -1
+    for y in range(height):
+        for k in range(row_taps):
+            row = rows[y * row_taps + k]
+            place = row % row_taps
+            if held[place] != row:
+                held[place] = row
+                _filtered_row(
+                    source,
+                    size,
+                    start + row * step,
+                    channels,
+                    columns,
+                    column_weights,
+                    column_taps,
+                    column_fixed,
+                    across,
+                    target,
+                    lines,
+                    place * (pitch + 4),
+                )
+        _summed_rows(
+            lines, pitch, pitch + 4, row_taps, rows, row_weights, y, row_taps, row_fixed, down, part, result, y * pitch
+        )
+
+
+def _summed_rows(
+    source: Elements,
+    pitch: Int,
+    step: Int,
+    around: Int,
+    places: Longs,
+    weights: Elements,
+    y: Int,
+    taps: Int,
+    fixed: Const,
+    kind: Const,
+    part: Elements,
+    result: Elements,
+    into: Int,
+) -> None:
+    first = (places[y * taps] % around) * step
+    one = weights[y * taps]
+    if fixed == 2:
+        last = (places[2 * y + 1] % around) * step
+        two = weights[2 * y + 1]
+        for j in range(pitch):
+            total = _times(source[first + j], one, kind) + _times(source[last + j], two, kind)
+            result[into + j] = _rounded(total, kind)
+    elif fixed == 4:
+        a = (places[4 * y + 1] % around) * step
+        b, c = (places[4 * y + 2] % around) * step, (places[4 * y + 3] % around) * step
+        d, e, f = weights[4 * y + 1], weights[4 * y + 2], weights[4 * y + 3]
+        for j in range(pitch):
+            total = _times(source[first + j], one, kind) + _times(source[a + j], d, kind)
+            total = total + _times(source[b + j], e, kind) + _times(source[c + j], f, kind)
+            result[into + j] = _rounded(total, kind)
+    else:
+        for i in range(pitch):
+            part[i] = _times(source[first + i], one, kind)
+        for k in range(1, taps):
+            row = (places[y * taps + k] % around) * step
+            for i in range(pitch):
+                part[i] = part[i] + _times(source[row + i], weights[y * taps + k], kind)
+        for i in range(pitch):
+            result[into + i] = _rounded(part[i], kind)
 
 
 @routine
 def along_columns(
     source: Elements,
+    height: Int,
     pitch: Int,
     places: Longs,
     weights: Elements,
     taps: Int,
-    fixed: Const,
     kind: Const,
     target: Int,
     part: Elements,
@@ -199,46 +345,26 @@ def along_columns(
 ) -> None:
     """Sum up places of each column with weights.
 
-    * `source`, `pitch`: the image, and how many elements a row has.
-    * `places`, `weights`, `taps`: which rows make a row of the result, and the weights; `fixed` is
-      their number, too, where they are few, else 0.
-    * `kind`: "float" for floats as they are, "rounded" for floats that become bytes, "sum" and
-      "bytes" for sums of 22 bits, which become bytes.
+    * `source`, `height`, `pitch`: the image, and how many elements a row has.
+    * `places`, `weights`, `taps`: which rows make a row of the result, and the weights.
+    * `kind`: "float" for floats as they are, an integer's type for floats that are rounded to it,
+      "sum" and "bytes" for sums of 22 bits, which become bytes.
     * `target`, `part`, `result`: the number of rows of the result, memory for a row of sums, and
       the result.
     """
     for y in range(target):
-        first = places[y * taps] * pitch
-        one = weights[y * taps]
-        if fixed == 2:
-            last = places[2 * y + 1] * pitch
-            two = weights[2 * y + 1]
-            for j in range(pitch):
-                total = _times(source[first + j], one, kind) + _times(source[last + j], two, kind)
-                result[y * pitch + j] = _rounded(total, kind)
-        elif fixed == 4:
-            a, b, c = places[4 * y + 1] * pitch, places[4 * y + 2] * pitch, places[4 * y + 3] * pitch
-            d, e, f = weights[4 * y + 1], weights[4 * y + 2], weights[4 * y + 3]
-            for j in range(pitch):
-                total = _times(source[first + j], one, kind) + _times(source[a + j], d, kind)
-                total = total + _times(source[b + j], e, kind) + _times(source[c + j], f, kind)
-                result[y * pitch + j] = _rounded(total, kind)
-        else:
-            for i in range(pitch):
-                part[i] = _times(source[first + i], one, kind)
-            for k in range(1, taps):
-                row = places[y * taps + k] * pitch
-                for i in range(pitch):
-                    part[i] = part[i] + _times(source[row + i], weights[y * taps + k], kind)
-            for i in range(pitch):
-                result[y * pitch + i] = _rounded(part[i], kind)
+        _summed_rows(source, pitch, pitch, height, places, weights, y, taps, 0, kind, part, result, y * pitch)
 
 
 def _rounded(total: Any, kind: Const) -> Any:
     if kind == "float":
         found = total
-    elif kind == "rounded":
+    elif kind == "uint8":
         found = i32(within(rint(total), 0.0, 255.0))
+    elif kind == "uint16":
+        found = i32(within(rint(total), 0.0, 65535.0))
+    elif kind == "int16":
+        found = i32(within(rint(total), -32768.0, 32767.0))
     else:
         found = within((total + 2097152) >> 22, 0, 255)
     return found
@@ -247,6 +373,8 @@ def _rounded(total: Any, kind: Const) -> Any:
 @routine
 def cells(
     source: Bytes,
+    start: Int,
+    step: Int,
     down: Int,
     across: Int,
     channels: Const,
@@ -258,7 +386,7 @@ def cells(
 ) -> None:
     """Average cells of pixels.
 
-    * `source`: the image.
+    * `source`, `start`, `step`: the image, where it begins, and how many elements a row has.
     * `down`, `across`: the size of a cell.
     * `channels`, `height`, `width`, `result`: the result.
     * `sums`: memory for a row of the result.
@@ -266,8 +394,8 @@ def cells(
     """
     for y in range(height):
         if down == 2 and across == 2:
-            upper = 4 * y * width * channels
-            lower = upper + 2 * width * channels
+            upper = start + 2 * y * step
+            lower = upper + step
             for x in range(width):
                 for c in range(channels):
                     one, other = upper + 2 * x * channels + c, lower + 2 * x * channels + c
@@ -277,7 +405,7 @@ def cells(
             for i in range(width * channels):
                 sums[i] = 0
             for j in range(down):
-                row = (y * down + j) * width * across * channels
+                row = start + (y * down + j) * step
                 for x in range(width):
                     for k in range(across):
                         for c in range(channels):
