@@ -20,7 +20,8 @@ def without_routines(monkeypatch):
 def result(transform, image):
     with using(Stream(5)):
         try:
-            return transform(image.copy())
+            found = transform(image.copy())
+            return np.stack(found) if isinstance(found, tuple) else found
         except Exception as error:
             return type(error), str(error)
 
@@ -39,6 +40,12 @@ def compare(monkeypatch, transforms, images):
             continue
         assert one.dtype == other.dtype and one.shape == other.shape, where
         np.testing.assert_array_equal(one, other, where)
+
+
+def others(dtypes=("uint16", "int16", "float32", "float64")):
+    """Return images of other numbers than bytes."""
+    found = images(dtypes, (0, 1, 3), SIZES[2:])
+    return [(image * 200.7 - 9000).astype(image.dtype) for image in found]
 
 
 def images(dtypes=("uint8",), channels=(0, 1, 3, 4), sizes=SIZES):
@@ -64,8 +71,7 @@ def test_resize(monkeypatch, kind):
     sizes = [(1, 1), (8, 8), (5, 13), (20, 3), (31, 40), (4, 5), 7]
     transforms = [vision.Resize(size, kind) for size in sizes] + [vision.ResizedCrop(0, 0, 2, 2, (5, 3), kind)]
     compare(monkeypatch, transforms, images(("uint8", "float32"), (0, 3, 4)))
-    found = images(("uint16", "int16"), (0, 3), SIZES[2:])
-    compare(monkeypatch, transforms, [(image * 200.7 - 9000).astype(image.dtype) for image in found])
+    compare(monkeypatch, transforms, others(("uint16", "int16")))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,8 +98,7 @@ def test_warps(monkeypatch, kind):
         vision.RandomPerspective(0.9, 1.0, kind),
     ]
     compare(monkeypatch, transforms, images())
-    found = images(("uint16", "int16", "float32", "float64"), (0, 3), SIZES[2:])
-    compare(monkeypatch, transforms, [(image * 200.7 - 9000).astype(image.dtype) for image in found])
+    compare(monkeypatch, transforms, others())
 
 
 def test_blurs(monkeypatch):
@@ -101,6 +106,7 @@ def test_blurs(monkeypatch):
     transforms = [vision.GaussianBlur(size) for size in sizes] + [vision.GaussianBlur(5, 0.4), vision.GaussianBlur(31)]
     transforms += [vision.AdjustSharpness(factor) for factor in (0.0, 0.5, 1.0, 1.9, 40.0)]
     compare(monkeypatch, transforms, images())
+    compare(monkeypatch, transforms, others())
 
 
 def test_colours(monkeypatch):
@@ -110,12 +116,16 @@ def test_colours(monkeypatch):
         transforms.append(vision.AdjustGamma(factor, 1.1))
     transforms += [vision.Grayscale(1), vision.Grayscale(3), vision.Equalize(), vision.AutoContrast()]
     transforms += [vision.AutoContrast(10.0, [0, 255]), vision.RandomColorAdjust(0.4, 0.4, 0.4, 0.2)]
-    compare(monkeypatch, transforms, images())
+    transforms += [vision.AutoContrast(cutoff) for cutoff in (0.3, 5.0, 49.9)]
+    flat = [np.full((5, 7, 3), value, np.uint8) for value in (0, 9, 255)]
+    compare(monkeypatch, transforms, [*images(), *flat])
+    compare(monkeypatch, transforms, others(("float32", "float64", "float16")))
 
 
 def test_orders_of_colours(monkeypatch):
     transforms = [vision.ConvertColor(mode) for mode in vision.ConvertMode]
     transforms += [vision.RandomLighting(alpha) for alpha in (0.0, 0.3, 5.0)]
+    transforms += [vision.Solarize((0.5, 99.5)), vision.Solarize(255.0), vision.Solarize((7, 7))]
     transforms += [vision.Solarize(100), vision.Solarize((3, 99)), vision.Posterize(3), vision.Invert()]
     transforms += [
         vision.Pad(2),
@@ -123,7 +133,35 @@ def test_orders_of_colours(monkeypatch):
         vision.CenterCrop((30, 3)),
         vision.VerticalFlip(),
     ]
-    compare(monkeypatch, transforms, images(("uint8", "float32")))
+    compare(monkeypatch, transforms, images(("uint8", "float32", "float64")))
+
+
+def test_padding_and_flips(monkeypatch):
+    borders = list(vision.Border)
+    sides = [1, (0, 3, 1, 0), (40, 2, 35, 77), 0]
+    transforms = [vision.Pad(side, 7, border) for side in sides for border in borders]
+    transforms += [vision.Pad(2, (1, 200, 3)), vision.PadToSize((70, 60), (3, 4), 9), vision.CenterCrop((35, 60))]
+    transforms += [vision.RandomCrop(9, 3, True, 5, border) for border in borders]
+    transforms += [vision.HorizontalFlip(), vision.RandomHorizontalFlip(1.0), vision.SlicePatches(2, 3)]
+    sizes = [(1, 1), (2, 5), (33, 20)]
+    kinds = ("uint8", "int8", "bool", "uint16", "int32", "float16", "float32", "float64", "complex64", "complex128")
+    compare(monkeypatch, transforms, images(kinds, (0, 1, 2, 3), sizes))
+    compare(monkeypatch, transforms, [np.array([["a", "bc"], ["", "d"]]), np.ones((3, 4, 3), ">f4")])
+
+
+def test_drawn_rectangles(monkeypatch):
+    transforms = [vision.RandomErasing(1.0, value=value) for value in (7, (1, 2, 3), "random")]
+    transforms += [vision.Erase(1, 1, 2, 1, value) for value in (3, 255)] + [vision.CutOut(2, 2)]
+    compare(monkeypatch, transforms, images(("uint8", "float32"), (3,), SIZES[2:]))
+    one, other = Stream(5), Stream(5)
+    assert one.normals(7) == [other.normal() for _ in range(7)] and one.bits() == other.bits()
+    assert one.normals(0) == [] and one.state == other.state
+
+
+def test_normalised_and_padded(monkeypatch):
+    transforms = [vision.NormalizePad([3.0], [0.7]), vision.NormalizePad([3.0, 100.0, 7.5], [0.7, 1.1, 90.0])]
+    transforms += [vision.NormalizePad([3.0], [0.7], "float16"), vision.NormalizePad([3.0], [0.7], is_hwc=False)]
+    compare(monkeypatch, transforms, images(("uint8", "float32", "int32")))
 
 
 def test_hue_saturation_and_value(monkeypatch):
@@ -136,6 +174,10 @@ def test_hue_saturation_and_value(monkeypatch):
     compare(monkeypatch, [vision.HsvToRgb(True)], found)
     compare(monkeypatch, [vision.RgbToHsv(True)], found[:4])
     compare(monkeypatch, [vision.HsvToRgb(), vision.RgbToHsv()], [image.transpose(2, 0, 1) for image in found[:4]])
+    found = [(colours * 255).astype(np.uint8), (colours * 5).astype(np.uint16), np.stack([colours, colours / 2])]
+    compare(monkeypatch, [vision.HsvToRgb(True), vision.RgbToHsv(True)], found)
+    several = [np.moveaxis(image, -1, -3) for image in found]
+    compare(monkeypatch, [vision.HsvToRgb(), vision.RgbToHsv()], several)
 
 
 def test_every_hue(monkeypatch):

@@ -7,6 +7,7 @@ own greys (saturation). A factor of 0 gives the simpler image and 1 the image it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
 from mycel.dataset.vision.base import MOST_CHANNELS, ImageTransform, by_routine
 from mycel.dataset.vision.files import decode_image
-from mycel.dataset.vision.nests import colouring
+from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.taking import Part, write
 from mycel.engines.routines import are_on
 
@@ -190,9 +191,7 @@ class Normalize(ImageTransform):
         lead = self.leading(array, lead)
         self.check_image(array, lead)
         plain = array.ndim - lead == 2
-        channels = 1 if plain else array.shape[-1 if self.is_hwc else lead]
-        if len(self.mean) not in (1, channels):
-            raise ValueError(f"Normalize: {len(self.mean)} means for an image of {channels} channels")
+        channels = self._channels(array, lead)
         shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
         mean = np.array(self.mean, np.float32).reshape(shape)
         std = np.array(self.std, np.float32).reshape(shape)
@@ -206,6 +205,13 @@ class Normalize(ImageTransform):
         result = np.subtract(array, mean, dtype=np.float32)
         result /= std
         return result
+
+    def _channels(self, array: Array, lead: int) -> int:
+        """Return the number of channels; raise ValueError where there are not as many means."""
+        channels = 1 if array.ndim - lead == 2 else int(array.shape[-1 if self.is_hwc else lead])
+        if len(self.mean) not in (1, channels):
+            raise ValueError(f"Normalize: {len(self.mean)} means for an image of {channels} channels")
+        return channels
 
 
 class ToTensor(ImageTransform):
@@ -288,8 +294,13 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
     """Return the greys, float64 [..., H, W], of colours; raise ValueError for other images."""
     if array.shape[-1] != 3:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
-    greys: Array = array.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
-    return greys
+    if by_routine(array, np.float32, np.float64):
+        greys: Array = np.empty(array.shape[:-1])
+        exact.greys(np.ascontiguousarray(array), greys.size, greys)
+        return greys
+    red, green, blue = (array[..., c].astype(np.float64) for c in range(3))
+    sums: Array = (red * 0.299 + green * 0.587) + blue * 0.114
+    return sums
 
 
 def blended(array: Array, simple: Any, factor: float) -> Array:
@@ -425,7 +436,13 @@ class AdjustContrast(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
-            return blended(array, grey_of_floats(self, array).mean(), self.factor)
+            mean = grey_of_floats(self, array).mean()
+            if not by_routine(array, np.float32, np.float64):
+                return blended(array, mean, self.factor)
+            made: Array = np.empty(array.shape, array.dtype)
+            source = np.ascontiguousarray(array)
+            exact.blend(source, array.dtype.name, array.size, float(mean), self.factor, made)
+            return made
         check_colours(self, array)
         if by_routine(array):
             total = np.zeros(1, np.int64)
@@ -453,7 +470,12 @@ class AdjustSaturation(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
-            return blended(array, grey_of_floats(self, array)[..., None], self.factor)
+            if array.shape[-1] != 3 or lead or not by_routine(array, np.float32, np.float64):
+                return blended(array, grey_of_floats(self, array)[..., None], self.factor)
+            made: Array = np.empty(array.shape, array.dtype)
+            source = np.ascontiguousarray(array)
+            exact.saturate(source, array.dtype.name, array.size // 3, self.factor, made)
+            return made
         check_colours(self, array)
         if array.size and are_on():
             result = np.empty(array.shape, np.uint8)
@@ -490,6 +512,10 @@ class Solarize(ImageTransform):
         self.check_image(array, lead)
         low, high = self.threshold
         if array.dtype == np.uint8 and array.size > 256:
+            if are_on():
+                made: Array = np.empty(array.shape, np.uint8)
+                exact.solarise(np.ascontiguousarray(array), array.size, math.ceil(low), math.floor(high), made)
+                return made
             values = np.arange(256, dtype=np.uint8)
             return looked_up(array, np.where((values >= low) & (values <= high), 255 - values, values))
         return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)

@@ -13,10 +13,11 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
-from mycel.dataset.vision.base import ImageTransform, parse_fill, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
+from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
 
 
@@ -106,6 +107,13 @@ class NormalizePad(Normalize):
         self.dtype = numpy_type("NormalizePad", dtype)
 
     def compute(self, array: Array, lead: int) -> Array:
+        if (self.is_hwc or array.ndim == 2) and not lead and by_routine(array, np.uint8, np.float32):
+            channels = self._channels(array, 0)
+            means, stds = (np.resize(np.array(values, np.float32), channels) for values in (self.mean, self.std))
+            padded = np.empty((*array.shape[:2], channels + 1), np.float32)
+            source = np.ascontiguousarray(array)
+            colouring.normalise_and_pad(source, array.size // channels, channels, means, stds, padded)
+            return padded.astype(self.dtype, copy=False)
         normalised = super().compute(array, lead)
         if array.ndim - lead == 2:
             normalised = normalised[..., None]
@@ -134,6 +142,11 @@ class RandomLighting(ImageTransform):
         if array.shape[2] != 3:
             raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
         added = self.draw()
+        if not lead and by_routine(array, np.uint8, np.float32, np.float64):
+            made: Array = np.empty(array.shape, array.dtype)
+            repeated = np.resize(added, 3 * 64)
+            exact.add(np.ascontiguousarray(array), array.dtype.name, array.size, repeated, repeated.size, made)
+            return made
         if array.dtype == np.uint8:
             return looked_up(array, to_uint8(np.arange(256, dtype=np.uint8) + added[:, None]))
         lit = array + added
@@ -202,7 +215,8 @@ class SlicePatches(ImageTransform):
         counts = (self.num_height, self.num_width)
         if self.slice_mode is SliceMode.PAD:
             widths = [(0, -length % count) for length, count in zip(array.shape, counts)] + [(0, 0)] * (array.ndim - 2)
-            array = np.pad(array, widths, constant_values=self.fill_value)
+            if widths[0][1] or widths[1][1]:
+                array = np.pad(array, widths, constant_values=self.fill_value)
         height, width = (length // count for length, count in zip(array.shape, counts))
         if not height or not width:
             raise ValueError(f"SlicePatches: an image of shape {array.shape} cannot be cut into {counts} images")

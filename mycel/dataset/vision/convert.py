@@ -7,8 +7,8 @@ from enum import IntEnum
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform
-from mycel.dataset.vision.nests import colouring
+from mycel.dataset.vision.base import ImageTransform, by_routine
+from mycel.dataset.vision.nests import colouring, exact
 from mycel.engines.routines import are_on
 
 
@@ -73,14 +73,20 @@ class ConvertColor(ImageTransform):
                 colouring.weigh(np.ascontiguousarray(image), made.size, found, *weights, made)
                 return made
             red, green, blue = (image[..., c] for c in self._GREYS[mode])
+            if by_routine(image, np.float32, np.float64):
+                shades = np.empty(image.shape[:-1], array.dtype)
+                source, first = np.ascontiguousarray(image), self._GREYS[mode][0]
+                exact.weigh(source, array.dtype.name, shades.size, found, first, shades)
+                return shades
             if array.dtype != np.uint8:
                 return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
             sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
             return ((sums + (1 << 14)) >> 15).astype(np.uint8)
-        if array.dtype == np.uint8 and array.size and are_on():
+        if array.dtype in (np.uint8, np.float32, np.float64) and array.dtype.isnative and array.size and are_on():
+            opacity = 255 if array.dtype == np.uint8 else 1
             order = tuple(0 if found == 1 and c < 3 else c for c in self._PLANS[mode])
-            made = np.empty((*image.shape[:-1], len(order)), np.uint8)
-            colouring.reorder(np.ascontiguousarray(image), array.size // found, found, order, 255, made)
+            made = np.empty((*image.shape[:-1], len(order)), array.dtype)
+            colouring.reorder(np.ascontiguousarray(image), array.size // found, found, order, opacity, made)
             return made
         opaque = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
         parts = [image[..., c if found > 1 else 0] for c in range(3)]

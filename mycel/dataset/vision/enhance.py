@@ -7,12 +7,14 @@ times. Hue is changed in HSV.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
@@ -32,8 +34,9 @@ from mycel.dataset.vision.color import (
 from mycel.dataset.vision.enums import Border
 from mycel.dataset.vision.geometry import beyond
 from mycel.dataset.vision.hsv import hsv_to_rgb
-from mycel.dataset.vision.nests import colouring, filtering
+from mycel.dataset.vision.nests import colouring, exact, filtering
 from mycel.dataset.vision.warp import interval
+from mycel.engines.routines import Routine
 
 
 def _channels(array: Array) -> list[Array]:
@@ -57,6 +60,17 @@ def _histograms(array: Array) -> list[Array]:
         colouring.histogram(np.ascontiguousarray(array), array.size // len(counts), len(counts), counts)
         return list(counts)
     return [np.bincount(channel.reshape(-1), minlength=256) for channel in _channels(array)]
+
+
+def _by_tables(array: Array, make: Routine, *numbers: float) -> Array:
+    """Look up every channel in the table that a routine makes of its counts and of `numbers`."""
+    channels, source = channels_of(array), np.ascontiguousarray(array)
+    counts, tables = np.zeros((channels, 256), np.int64), np.empty((channels, 256), np.uint8)
+    colouring.histogram(source, array.size // channels, channels, counts)
+    make(counts, channels, *numbers, tables)
+    result: Array = np.empty(array.shape, np.uint8)
+    colouring.look_up(source, array.size // channels, channels, tables, result)
+    return result
 
 
 class _OfBytes(ImageTransform):
@@ -94,8 +108,12 @@ class AdjustGamma(ImageTransform):
             bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
             return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
         check_uint8(self, array)
-        table = to_uint8(np.trunc((256 - 1e-3) * self.gain * (np.arange(256) / 255) ** self.gamma))
-        return looked_up(array, table)
+        return looked_up(array, _gamma_table(self.gamma, self.gain))
+
+
+@Remembered("tables of gamma", FEW).calls
+def _gamma_table(gamma: float, gain: float) -> Array:
+    return to_uint8(np.trunc((256 - 1e-3) * gain * (np.arange(256) / 255) ** gamma))
 
 
 class AdjustHue(ImageTransform):
@@ -127,6 +145,7 @@ class AdjustHue(ImageTransform):
         return to_uint8(np.rint(back * 255))
 
 
+@functools.cache
 def _hue_tables() -> tuple[Array, Array]:
     """Return one over each value, with 12 bits, in units of saturation and of hue."""
     shares = np.rint((255 << 12) / np.maximum(1, np.arange(256))).astype(np.int64)
@@ -188,8 +207,13 @@ class AdjustSharpness(ImageTransform):
             source = np.ascontiguousarray(array)
             filtering.sharpen(source, *array.shape[:2], channels_of(array), self._factor(), sharp)
             return sharp
+        if by_routine(array, np.float32, np.float64) and min(array.shape[:2]) > 2:
+            result: Array = np.empty(array.shape, array.dtype)
+            source, element = np.ascontiguousarray(array), array.dtype.name
+            exact.sharpen(source, element, *array.shape[:2], channels_of(array), self._factor(), result)
+            return result
         soft = blurred(array)
-        result: Array = soft + (array - soft) * self._factor()
+        result = soft + (array - soft) * self._factor()
         return result.astype(array.dtype) if array.dtype.kind == "f" else to_uint8(np.rint(result))
 
 
@@ -243,6 +267,8 @@ class AutoContrast(_OfBytes):
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
+        if by_routine(array) and not self.ignore:
+            return _by_tables(array, colouring.stretch, self.cutoff)
         return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
     def _table(self, histogram: Array) -> Array:
@@ -277,6 +303,8 @@ class Equalize(_OfBytes):
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
+        if by_routine(array):
+            return _by_tables(array, colouring.equalise)
         return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
     @staticmethod
@@ -309,6 +337,8 @@ def _range(operation: str, argument: str, value: Any) -> tuple[float, float]:
     return interval(operation, argument, value, symmetric=False)
 
 
+# The element types of images whose sums are exact.
+_EXACT = (np.uint16, np.int16, np.float32, np.float64)
 # Longer sums of neighbours are left to NumPy, as each length has code of its own.
 _MOST_BLURRED = 31
 
@@ -349,21 +379,23 @@ class GaussianBlur(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        exact = array.dtype != np.uint8
+        exactly = array.dtype != np.uint8
         if by_routine(array) and max(self.kernel_size) <= _MOST_BLURRED:
             return self._by_routine(np.ascontiguousarray(array))
-        result: Array = array.astype(np.float64 if exact else np.int64)
+        if exactly and by_routine(array, *_EXACT):
+            return self._exactly(np.ascontiguousarray(array))
+        result: Array = array.astype(np.float64 if exactly else np.int64)
         for axis, size, sigma in zip((1, 0), self.kernel_size, self.sigma):
             half = size // 2
             weights = gaussian_weights(size, sigma)
-            if not exact:
+            if not exactly:
                 weights = _in_256ths(weights)
             widths = [(half, half) if a == axis else (0, 0) for a in range(array.ndim)]
             padded = np.pad(result, widths, mode="reflect")
             result = np.zeros_like(result)
             for place, weight in enumerate(weights):
                 result += weight * padded.take(np.arange(place, place + array.shape[axis]), axis)
-        if not exact:
+        if not exactly:
             rounded: Array = np.right_shift(result + (1 << 15), 16).astype(np.uint8)
             return rounded
         if array.dtype.kind == "f":
@@ -385,6 +417,37 @@ class GaussianBlur(ImageTransform):
         result = np.empty(array.shape, np.uint8)
         filtering.blur(
             array, height, width, channels, rows, weights[1], down, columns, weights[0], across, line, part, result
+        )
+        return result
+
+    def _exactly(self, array: Array) -> Array:
+        """Blur an image of other numbers."""
+        height, width = array.shape[:2]
+        channels, (across, down) = channels_of(array), self.kernel_size
+        weights = [gaussian_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
+        columns = beyond(width, across // 2, across // 2, Border.REFLECT)
+        rows = beyond(height, down // 2, down // 2, Border.REFLECT)
+        pitch = width * channels
+        held, line = np.empty(down, np.int64), np.empty(len(columns) * channels)
+        lines, total = np.empty(down * pitch), np.empty(pitch)
+        result = np.empty(array.shape, array.dtype)
+        exact.blur(
+            array,
+            array.dtype.name,
+            height,
+            width,
+            channels,
+            rows,
+            weights[1],
+            down,
+            columns,
+            weights[0],
+            across,
+            held,
+            line,
+            lines,
+            total,
+            result,
         )
         return result
 

@@ -49,7 +49,8 @@ class Erase(ImageTransform):
         check_inside("Erase", array.shape, self.top, self.left, self.height, self.width)
         if array.dtype.kind in "iu":
             low, high = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
-            if not np.all((np.asarray(self.value) >= low) & (np.asarray(self.value) <= high)):
+            values = self.value if isinstance(self.value, (tuple, list)) else (self.value,)
+            if not low <= min(values) <= max(values) <= high:
                 raise ValueError(
                     f"Erase: value {self.value!r:.80} is not between {low} and {high}, as elements of {array.dtype} are"
                 )
@@ -111,7 +112,7 @@ class RandomErasing(ImageTransform):
         result = array if self.inplace else array.copy()
         target = result[:, top : top + height, left : left + width]
         if isinstance(self.value, str):
-            target[...] = np.reshape([stream.normal() for _ in range(target.size)], target.shape)
+            target[...] = np.reshape(stream.normals(target.size), target.shape)
         else:
             target[...] = np.reshape(as_array(self.value), (-1, 1, 1))
         return result

@@ -16,11 +16,19 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
-from mycel.dataset.vision.base import ImageTransform, by_routine, check_border, parse_fill, parse_padding, parse_size
+from mycel.dataset.vision.base import (
+    ImageTransform,
+    by_routine,
+    channels_of,
+    check_border,
+    parse_fill,
+    parse_padding,
+    parse_size,
+)
 from mycel.dataset.vision.enums import Border, Inter
-from mycel.dataset.vision.nests import resizing
+from mycel.dataset.vision.nests import padding
 from mycel.dataset.vision.resize import resize_part
-from mycel.dataset.vision.taking import Part, mirror, write
+from mycel.dataset.vision.taking import WORDS, Part, mirror, write
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
     Border.EDGE: "edge",
@@ -65,8 +73,15 @@ class HorizontalFlip(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         lead = self.leading(array, lead)
         self.check_image(array, lead)
-        if self._axis == 1 and lead == 0 and array.ndim == 3 and by_routine(array):
-            mirror(np.ascontiguousarray(array), mirrored := np.empty(array.shape, np.uint8))
+        if (
+            self._axis == 1
+            and lead == 0
+            and array.dtype.kind in "biuf"
+            and array.itemsize in WORDS
+            and by_routine(array, array.dtype)
+        ):
+            mirrored: Array = np.empty(array.shape, array.dtype)
+            mirror(np.ascontiguousarray(array), mirrored)
             return mirrored
         order: tuple[slice, ...] = (slice(None),) * (lead + self._axis) + (slice(None, None, -1),)
         flipped: Array = array[order].copy()
@@ -138,17 +153,27 @@ def beyond(count: int, before: int, after: int, mode: Border) -> Array:
     return np.where(places < count, places, last - places)
 
 
-def _continued(array: Array, sides: tuple[int, int, int, int], mode: Border) -> Array:
-    """Return an image with (left, top, right, bottom) more pixels, which continue it."""
+_MODES = {
+    Border.CONSTANT: padding.FILL,
+    Border.EDGE: padding.EDGE,
+    Border.REFLECT: padding.REFLECT,
+    Border.SYMMETRIC: padding.SYMMETRIC,
+}
+
+
+def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Border) -> Array:
+    """Return an image with (left, top, right, bottom) more pixels, by a routine."""
     left, top, right, bottom = sides
     height, width = array.shape[:2]
-    rows, columns = beyond(height, top, bottom, mode), beyond(width, left, right, mode)
-    result = np.empty((len(rows), len(columns), *array.shape[2:]), array.dtype)
+    result: Array = np.empty((top + height + bottom, left + width + right, *array.shape[2:]), array.dtype)
+    pixel = np.empty(channels_of(array), array.dtype)
+    pixel[:] = fill
     # Elements are moved as bytes.
-    each = array.itemsize * (array.shape[2] if array.ndim == 3 else 1)
-    fixed = each if each <= 4 else 0
+    each = pixel.nbytes
     source, into = (a.reshape(-1).view(np.uint8) for a in (np.ascontiguousarray(array), result))
-    resizing.continued(source, each * width, rows, columns, len(rows), len(columns), left, width, each, fixed, into)
+    fixed = each if each in (1, 2, 3, 4, 8, 12) else 0
+    kind = _MODES[mode]
+    padding.pad(source, height, width, each, fixed, left, top, right, bottom, kind, pixel.view(np.uint8), into)
     return result
 
 
@@ -168,8 +193,9 @@ def pad_image(
     """
     left, top, right, bottom = sides
     widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
-    if mode is not Border.CONSTANT and by_routine(array, array.dtype) and not lead:
-        return _continued(array, sides, mode)
+    moved = not lead and array.dtype.kind in "biufc" and by_routine(array, array.dtype)
+    if mode is not Border.CONSTANT and moved:
+        return _padded(array, sides, 0, mode)
     if mode is not Border.CONSTANT:
         padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
         return padded
@@ -179,6 +205,8 @@ def pad_image(
                 f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
             )
         fill_value = fill_value[0]
+    if moved and np.can_cast(np.uint8, array.dtype):
+        return _padded(array, sides, fill_value, mode)
     shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
     result = np.empty(shape, array.dtype)
     before, rows = (slice(None),) * lead, slice(top, shape[lead] - bottom)

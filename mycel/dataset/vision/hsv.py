@@ -12,7 +12,9 @@ from mycel.dataset.vision.nests import colouring
 from mycel.engines.routines import are_on
 
 # Numbers up to which sectors of hues are integers; those that are not numbers are not below it.
-_LARGE = 1e15
+_LARGE = 1e14
+# The element types that routines read.
+_READ = (np.uint8, np.uint16, np.float32, np.float64)
 
 
 def rgb_to_hsv(image: Array) -> Array:
@@ -49,7 +51,7 @@ class _ColourSpace(ImageTransform):
     def _apply(self, image: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define _apply")
 
-    def _loop(self, colours: Array, count: int, result: Array) -> None:
+    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _loop")
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -60,13 +62,18 @@ class _ColourSpace(ImageTransform):
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
             raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
-        moved = np.moveaxis(array.astype(np.float64), axis, -1)
-        if array.size and are_on() and np.abs(array).max() < _LARGE:
-            colours = np.ascontiguousarray(moved)
-            result = np.empty(colours.shape)
-            self._loop(colours, result.size // 3, result)
-        else:
-            result = self._apply(moved)
+        if array.dtype in _READ and array.dtype.isnative and array.size and are_on():
+            if array.dtype.kind == "u" or np.abs(array).max() < _LARGE:
+                result: Array = np.empty(array.shape)
+                source = np.ascontiguousarray(array)
+                if self.is_hwc:
+                    self._loop(source, source.size // 3, 3, 1, result)
+                else:
+                    images = zip(source.reshape(-1, *array.shape[-3:]), result.reshape(-1, *array.shape[-3:]))
+                    for image, into in images:
+                        self._loop(image, image.size // 3, 1, image.size // 3, into)
+                return result
+        result = self._apply(np.moveaxis(array.astype(np.float64), axis, -1))
         return np.ascontiguousarray(np.moveaxis(result, -1, axis))
 
 
@@ -79,8 +86,8 @@ class RgbToHsv(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return rgb_to_hsv(image)
 
-    def _loop(self, colours: Array, count: int, result: Array) -> None:
-        colouring.to_hsv(colours, count, result)
+    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
+        colouring.to_hsv(source, count, pixel, channel, result)
 
 
 class HsvToRgb(_ColourSpace):
@@ -92,5 +99,5 @@ class HsvToRgb(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return hsv_to_rgb(image)
 
-    def _loop(self, colours: Array, count: int, result: Array) -> None:
-        colouring.from_hsv(colours, count, result)
+    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
+        colouring.from_hsv(source, count, pixel, channel, result)

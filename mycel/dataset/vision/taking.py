@@ -18,7 +18,7 @@ from mycel.dataset.vision.jpeg import Encoded
 from mycel.dataset.vision.nests import resizing
 from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS, PLANES
 
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
 _NO_TABLE = np.zeros(1, np.uint8)
 
 
@@ -124,7 +124,7 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
     found, form = forms(table, planes)
     if table is not None:
         # Values are moved as they are, whatever they mean.
-        found, result = found.view(_WORDS[table.itemsize]), result.view(_WORDS[table.itemsize])
+        found, result = found.view(WORDS[table.itemsize]), result.view(WORDS[table.itemsize])
     if part.size is None:
         row, pixel = pitch, channels
         if part.reversed:
@@ -162,9 +162,13 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
 
 
 def mirror(source: Array, result: Array) -> None:
-    """Write an image [H, W, C] for which `writes` holds with its columns in reverse order."""
-    height, width, channels = source.shape
+    """Write an image [H, W] or [H, W, C] in C order with its columns in reverse order."""
+    height, width = source.shape[:2]
+    channels = int(source.shape[2]) if source.ndim == 3 else 1
     start = (width - 1) * channels
+    # Elements are moved as they are, whatever they mean.
+    word = WORDS[source.itemsize]
+    source, result = source.view(word), result.view(word)
     resizing.pick(source, start, width * channels, -channels, height, width, channels, _NO_TABLE, PIXELS, result, 0)
 
 

@@ -50,6 +50,56 @@ def _grey(source: Bytes, at: Int) -> Int:
 
 
 @routine
+def equalise(counts: Longs, channels: Int, tables: Bytes) -> None:
+    """Write `tables` [channels, 256] by which histograms `counts` of the same shape become even."""
+    for c in range(channels):
+        at, total, first = c * 256, 0, 0
+        for i in range(256):
+            total += counts[at + i]
+        while first < 255 and counts[at + first] == 0:
+            first += 1
+        rest = total - counts[at + first]
+        if rest == 0:
+            for i in range(256):
+                tables[at + i] = i
+        else:
+            scale = f64(f32(255.0 / f64(rest)))
+            sum = 0
+            for i in range(256):
+                sum += counts[at + i] if i > first else 0
+                tables[at + i] = i32(within(rint(f64(sum) * scale), 0.0, 255.0))
+
+
+@routine
+def stretch(counts: Longs, channels: Int, cutoff: Double, tables: Bytes) -> None:
+    """Write `tables` [channels, 256] by which histograms `counts` reach from 0 to 255.
+
+    Of both ends `cutoff` percent are left out first.
+    """
+    for c in range(channels):
+        at, total = c * 256, 0
+        for i in range(256):
+            total += counts[at + i]
+        cut = i64(f64(total) * cutoff / 100.0)
+        low, below = 0, counts[at]
+        while low < 255 and below <= cut:
+            low += 1
+            below += counts[at + low]
+        high, above = 255, counts[at + 255]
+        while high > 0 and above <= cut:
+            high -= 1
+            above += counts[at + high]
+        if high <= low:
+            for i in range(256):
+                tables[at + i] = i
+        else:
+            scale = f32(255) / f32(high - low)
+            moved = f32(low) * scale
+            for i in range(256):
+                tables[at + i] = i32(within(f32(i) * scale - moved, 0.0, 255.0))
+
+
+@routine
 def greys(source: Bytes, count: Int, channels: Const, result: Bytes) -> None:
     """Write the greys of `count` colours of `source`, `channels` times, to `result`."""
     for i in range(count):
@@ -186,10 +236,31 @@ def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, 
 
 
 @routine
-def to_hsv(source: Doubles, count: Int, result: Doubles) -> None:
-    """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`."""
+def normalise_and_pad(
+    source: Elements, count: Int, channels: Const, means: Floats, stds: Floats, result: Floats
+) -> None:
+    """Do what `normalise` does, and write a zero after the channels of each pixel.
+
+    The parameters are those of `normalise`.
+    """
     for i in range(count):
-        red, green, blue = source[3 * i], source[3 * i + 1], source[3 * i + 2]
+        for c in range(channels):
+            result[i * (channels + 1) + c] = (f32(source[i * channels + c]) - means[c]) / stds[c]
+        result[i * (channels + 1) + channels] = 0.0
+
+
+@routine
+def to_hsv(source: Elements, count: Int, pixel: Const, channel: Int, result: Doubles) -> None:
+    """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`.
+
+    `pixel` and `channel` are the steps from one to the next.
+    """
+    for i in range(count):
+        red, green, blue = (
+            f64(source[pixel * i]),
+            f64(source[pixel * i + channel]),
+            f64(source[pixel * i + 2 * channel]),
+        )
         high = most(red, most(green, blue))
         span = high - least(red, least(green, blue))
         safe = span if span != 0.0 else f64(1)
@@ -197,24 +268,32 @@ def to_hsv(source: Doubles, count: Int, result: Doubles) -> None:
         turn = (b - g if red == high else 2.0 + r - b if green == high else 4.0 + g - r) / 6.0
         # Hues are from -1/6 to 1.
         hue = turn + 1.0 if turn < 0.0 else turn
-        result[3 * i] = hue if span != 0.0 else f64(0)
-        result[3 * i + 1] = span / (high if high != 0.0 else f64(1))
-        result[3 * i + 2] = high
+        result[pixel * i] = hue if span != 0.0 else f64(0)
+        result[pixel * i + channel] = span / (high if high != 0.0 else f64(1))
+        result[pixel * i + 2 * channel] = high
 
 
-def _chosen(k: Int, a: Double, b: Double, c: Double, d: Double, e: Double, f: Double) -> Double:
-    return b if k == 1 else c if k == 2 else d if k == 3 else e if k == 4 else f if k == 5 else a
+def _chosen(k: Double, a: Double, b: Double, c: Double, d: Double, e: Double, f: Double) -> Double:
+    return b if k == 1.0 else c if k == 2.0 else d if k == 3.0 else e if k == 4.0 else f if k == 5.0 else a
 
 
 @routine
-def from_hsv(source: Doubles, count: Int, result: Doubles) -> None:
-    """Write the colours of `count` hues, saturations and values of `source` to `result`."""
+def from_hsv(source: Elements, count: Int, pixel: Const, channel: Int, result: Doubles) -> None:
+    """Write the colours of `count` hues, saturations and values of `source` to `result`.
+
+    `pixel` and `channel` are the steps from one to the next.
+    """
     for i in range(count):
-        turn, s, v = source[3 * i] * 6.0, source[3 * i + 1], source[3 * i + 2]
+        turn, s, v = (
+            f64(source[pixel * i]) * 6.0,
+            f64(source[pixel * i + channel]),
+            f64(source[pixel * i + 2 * channel]),
+        )
         sector = floor(turn)
         rest = turn - sector
         p, q, t = v * (1.0 - s), v * (1.0 - s * rest), v * (1.0 - s * (1.0 - rest))
-        k = i64(sector) % 6
-        result[3 * i] = _chosen(k, v, q, p, p, t, v)
-        result[3 * i + 1] = _chosen(k, t, v, v, q, p, p)
-        result[3 * i + 2] = _chosen(k, p, p, t, v, v, q)
+        # Sectors are far below 2**53, and so the quotients' floors are right.
+        k = sector - 6.0 * floor(sector / 6.0)
+        result[pixel * i] = _chosen(k, v, q, p, p, t, v)
+        result[pixel * i + channel] = _chosen(k, t, v, v, q, p, p)
+        result[pixel * i + 2 * channel] = _chosen(k, p, p, t, v, v, q)

@@ -180,39 +180,3 @@ def two_taps(source: Int, target: Int, step: Int, places: Longs, weights: Ints) 
         places[2 * i + 1] = within(first + 1, 0, source - 1) * step
         weights[2 * i] = i32(rint(f32(1.0 - fraction) * f32(2048)))
         weights[2 * i + 1] = i32(rint(f32(fraction) * f32(2048)))
-
-
-@routine
-def continued(
-    source: Bytes,
-    pitch: Int,
-    rows: Longs,
-    columns: Longs,
-    height: Int,
-    width: Int,
-    left: Int,
-    middle: Int,
-    each: Int,
-    fixed: Const,
-    result: Bytes,
-) -> None:
-    """Put an image into a larger one, whose other pixels are some of its own.
-
-    * `source`, `pitch`, `each`: the image, and how many bytes a row and a pixel have; `fixed` is
-      the latter, too, where it is small, else 0.
-    * `rows`, `columns`, `height`, `width`: the row and column of the image for each of the result.
-    * `left`, `middle`: how many columns come before those of the image, and how many it has.
-    * `result`: the result.
-    """
-    if fixed != 0:
-        each = fixed
-    for y in range(height):
-        row, into = rows[y] * pitch, y * width * each
-        for x in range(left):
-            for i in range(each if fixed == 0 else fixed):
-                result[into + x * each + i] = source[row + columns[x] * each + i]
-        for j in range(middle * each):
-            result[into + left * each + j] = source[row + j]
-        for z in range(left + middle, width):
-            for k in range(each if fixed == 0 else fixed):
-                result[into + z * each + k] = source[row + columns[z] * each + k]

@@ -1,0 +1,202 @@
+"""Loops over images whose sums are exact to float64: of floats, and of integers beyond bytes.
+
+Sums are added up in the order in which NumPy's code does, so the bits are the same. `element` is
+the image's type, to which results are brought.
+"""
+
+from typing import Any
+
+from mycel.engines.routines import routine
+from mycel.engines.routines.words import (
+    Bytes,
+    Const,
+    Double,
+    Doubles,
+    Elements,
+    Int,
+    Longs,
+    f32,
+    f64,
+    i32,
+    rint,
+    within,
+)
+
+
+def _brought(value: Any, element: Const) -> Any:
+    if element == "float64":
+        found = value
+    elif element == "float32":
+        found = f32(value)
+    elif element == "uint16":
+        found = i32(within(rint(value), 0.0, 65535.0))
+    else:
+        found = i32(within(rint(value), -32768.0, 32767.0))
+    return found
+
+
+def _summed(source: Doubles, step: Int, weights: Doubles, count: Int, width: Int, result: Doubles, into: Int) -> None:
+    """Sum up an odd number of neighbours, `step` elements from each other, with weights."""
+    for i in range(width):
+        result[into + i] = f64(0) + weights[0] * source[i]
+    for k in range(1, count, 2):
+        one, other = weights[k], weights[k + 1]
+        for i in range(width):
+            at = i + k * step
+            result[into + i] = (result[into + i] + one * source[at]) + other * source[at + step]
+
+
+@routine
+def blur(
+    source: Elements,
+    element: Const,
+    height: Int,
+    width: Int,
+    channels: Int,
+    rows: Longs,
+    weights: Doubles,
+    count: Int,
+    columns: Longs,
+    column_weights: Doubles,
+    column_count: Int,
+    held: Longs,
+    line: Doubles,
+    lines: Doubles,
+    total: Doubles,
+    result: Elements,
+) -> None:
+    """Sum up the neighbours of each pixel with weights, along rows and then columns.
+
+    Rows are filtered when they are wanted, and kept in the place of their number, counted round
+    `count`.
+
+    * `source`, `element`, `height`, `width`, `channels`: the image.
+    * `rows`, `weights`, `count`: for each of height + count - 1 rows of the image that is continued
+      at its edges, which row it is, and the weights along columns.
+    * `columns`, `column_weights`, `column_count`: the same along rows.
+    * `held`, `line`, `lines`, `total`: memory for `count` numbers, one row that is continued,
+      `count` rows, and one row.
+    * `result`: the result.
+    """
+    pitch = width * channels
+    for i in range(count):
+        held[i] = -1
+    for y in range(height):
+        for k in range(count):
+            row = rows[y + k]
+            place = row % count
+            if held[place] != row:
+                held[place] = row
+                for x in range(width + column_count - 1):
+                    for c in range(channels):
+                        line[x * channels + c] = f64(source[row * pitch + columns[x] * channels + c])
+                _summed(line, channels, column_weights, column_count, pitch, lines, place * pitch)
+        for i in range(pitch):
+            total[i] = f64(0) + weights[0] * lines[(rows[y] % count) * pitch + i]
+        for k in range(1, count):
+            at, weight = (rows[y + k] % count) * pitch, weights[k]
+            for i in range(pitch):
+                total[i] = total[i] + weight * lines[at + i]
+        for i in range(pitch):
+            result[y * pitch + i] = _brought(total[i], element)
+
+
+@routine
+def sharpen(
+    source: Elements, element: Const, height: Int, width: Int, channels: Int, factor: Double, result: Elements
+) -> None:
+    """Blend an image with its mean over 3 x 3 pixels, of which the middle one counts five times.
+
+    * `source`, `element`, `height`, `width`, `channels`: the image, of floats.
+    * `factor`: 0 for the mean, 1 for the image. Pixels at the edges are their own means.
+    * `result`: the result.
+    """
+    pitch = width * channels
+    for y in range(height):
+        if y == 0 or y == height - 1:
+            for i in range(pitch):
+                _blend(source, y * pitch + i, f64(source[y * pitch + i]), factor, element, result)
+        else:
+            for j in range(channels):
+                _blend(source, y * pitch + j, f64(source[y * pitch + j]), factor, element, result)
+                last = y * pitch + pitch - channels + j
+                _blend(source, last, f64(source[last]), factor, element, result)
+            for i in range(channels, pitch - channels):
+                at = y * pitch + i
+                total = 4.0 * f64(source[at])
+                for row in range(-1, 2):
+                    for column in range(-1, 2):
+                        total = total + f64(source[at + row * pitch + column * channels])
+                _blend(source, at, total / 13.0, factor, element, result)
+
+
+def _blend(source: Elements, at: Int, simple: Double, factor: Double, element: Const, result: Elements) -> None:
+    result[at] = _brought(simple + (f64(source[at]) - simple) * factor, element)
+
+
+@routine
+def blend(source: Elements, element: Const, count: Int, simple: Double, factor: Double, result: Elements) -> None:
+    """Blend `count` values of `source` with the number `simple`, which a `factor` of 0 gives."""
+    for i in range(count):
+        _blend(source, i, simple, factor, element, result)
+
+
+def _grey(source: Elements, at: Int) -> Double:
+    return (f64(source[at]) * 0.299 + f64(source[at + 1]) * 0.587) + f64(source[at + 2]) * 0.114
+
+
+@routine
+def greys(source: Elements, count: Int, result: Doubles) -> None:
+    """Write the greys of `count` colours of `source` to `result`."""
+    for i in range(count):
+        result[i] = _grey(source, 3 * i)
+
+
+@routine
+def saturate(source: Elements, element: Const, count: Int, factor: Double, result: Elements) -> None:
+    """Blend `count` colours of `source` with their greys, which a `factor` of 0 gives."""
+    for i in range(count):
+        grey = _grey(source, 3 * i)
+        for c in range(3):
+            _blend(source, 3 * i + c, grey, factor, element, result)
+
+
+@routine
+def add(source: Elements, element: Const, count: Int, added: Doubles, length: Int, result: Elements) -> None:
+    """Add `length` numbers, again and again, to `count` values; bytes are limited and cut.
+
+    `source` and `element` are the image, `result` is the result.
+    """
+    for block in range((count + length - 1) // length):
+        start = block * length
+        for i in range(length if start + length <= count else count - start):
+            total = f64(source[start + i]) + added[i]
+            if element == "uint8":
+                result[start + i] = i32(within(total, 0.0, 255.0))
+            else:
+                result[start + i] = _brought(total, element)
+
+
+@routine
+def weigh(source: Elements, element: Const, count: Int, channels: Const, red: Const, result: Elements) -> None:
+    """Write the greys of `count` colours of `source`, computed in its type, to `result`.
+
+    `channels` is the number of channels of a pixel, and `red` which of the first three is red.
+    """
+    blue = 2 - red
+    for i in range(count):
+        at = i * channels
+        if element == "float32":
+            one, two, three = f32(0.299), f32(0.587), f32(0.114)
+        else:
+            one, two, three = f64(0.299), f64(0.587), f64(0.114)
+        result[i] = one * source[at + red] + two * source[at + 1] + three * source[at + blue]
+
+
+@routine
+def solarise(source: Bytes, count: Int, low: Int, high: Int, result: Bytes) -> None:
+    """Invert those of `count` values of `source` that are from `low` to `high`; write `result`."""
+    first, last = i32(low), i32(high)
+    for i in range(count):
+        value = source[i]
+        result[i] = 255 - value if value >= first and value <= last else value
