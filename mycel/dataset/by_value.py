@@ -59,6 +59,11 @@ def _fill_function(function: Any, state: dict[str, Any]) -> None:
             cell.cell_contents = value[0]
 
 
+def forget() -> None:
+    """Forget the globals of functions that were made before."""
+    _spaces.clear()
+
+
 def _class(kind: Any, name: str, bases: tuple[Any, ...], fixed: dict[str, Any]) -> type:
     """Make a class that `_fill_class` completes."""
     return types.new_class(name, bases, {"metaclass": kind}, lambda space: space.update(fixed))

@@ -104,6 +104,8 @@ class _Reading:
 
 # How many rows a worker reads at once where each takes next to no time.
 _MOST = 1024
+# Rows for which there is no gain in sharing them among several workers.
+_FEW = 64
 
 
 class GeneratorDataset(MappableDataset):
@@ -269,10 +271,14 @@ class GeneratorDataset(MappableDataset):
         for reader in readers:
             free.put(reader)
 
+        count = len(readers) if crew is None else crew.count
+
         def feed(pace: Pace) -> Iterator[Piece]:
             start = skip
             while start < len(order):
-                size = pace.rows(min(_MOST, len(order) - start))
+                left = len(order) - start
+                # The last rows are for all workers.
+                size = pace.rows(min(_MOST, left, max(_FEW, -(-left // count))))
                 yield order[start : start + size], start, size
                 start += size
 

@@ -8,7 +8,8 @@ dies too, the error says how, and where it was. With the watchdog on, a worker t
 than `multiprocessing_timeout_interval` is reported with its stack.
 
 Workers start by a fork server, which is a process of its own, without the program's threads; as
-fresh interpreters ("spawn"); or as copies of the program ("fork").
+fresh interpreters ("spawn"); or as copies of the program ("fork"). Those of an iterator that has
+ended rest for a moment, and go on with the next one's job (`resting.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, Region, memory
 from mycel.dataset.flow import Broken
 from mycel.dataset.notices import no_effect
+from mycel.dataset.resting import YOUNG, Resting
 from mycel.dataset.scope import Scope
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
@@ -154,6 +156,7 @@ class _Server:
 
 
 _server = _Server()
+_resting = Resting()
 _starting = locks.lock()
 
 
@@ -166,6 +169,11 @@ def _in_child() -> None:
     for found in list(_alive):
         found.channel.connection.close()
     _alive.clear()
+    _resting.forget()
+
+
+def _surroundings(modules: Sequence[str]) -> dict[str, Any]:
+    return {"path": sys.path, "folder": os.getcwd(), "modules": list(modules)}
 
 
 class Worker:
@@ -175,6 +183,8 @@ class Worker:
     """
 
     def __init__(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
+        self.begun = time.monotonic()
+        self.kind = method, config.get_enable_shared_mem()
         # One after the other: a fork must not inherit the connection of a worker that starts.
         with _starting:
             self._start(job, descriptor, modules, method)
@@ -201,13 +211,13 @@ class Worker:
         method: str,
     ) -> None:
         receiving, sending = memories[:2]
-        shares = config.get_enable_shared_mem()
+        shares = self.kind[1]
         self.channel = Channel(ours, Region(receiving), Region(sending), shares)
         self.owner = os.getpid()
         self.process: subprocess.Popen[bytes] | None = None
         self.method = method
         given = (theirs.fileno(), *memories)
-        options = {"path": sys.path, "folder": os.getcwd(), "modules": list(modules), "shares": shares}
+        options = {**_surroundings(modules), "shares": shares}
         with theirs:
             if method == "fork":
                 self.pid = os.fork()
@@ -223,6 +233,24 @@ class Worker:
                 self.pid = self.process.pid
             else:
                 self.pid = _server.ask(options, given)
+
+    def turn_to(self, descriptor: int, modules: Sequence[str]) -> bool:
+        """Give the process another job; return False where it is gone. As in `Worker`."""
+        if self.status() is not None:
+            return False
+        try:
+            self.channel.connection.settimeout(None)
+            self.channel.send(_surroundings(modules))
+            socket.send_fds(self.channel.connection, [b"."], [descriptor])
+        except (Ended, OSError):
+            return False
+        return True
+
+    def rests(self) -> bool:
+        """Let the process wait for another job; return False where it has to end."""
+        if self.method == "fork" or time.monotonic() - self.begun > YOUNG or os.fstat(self.trace).st_size:
+            return False
+        return _resting.add(self)
 
     def ask(self, arguments: tuple[Any, ...], name: str) -> Any:
         """Return what the job gives; raise Ended where the process dies, Broken for its errors."""
@@ -313,12 +341,14 @@ class Worker:
 def _end_all() -> None:
     for crew in list(_crews):
         crew.close()
+    _resting.close()
     _server.forget()
 
 
 class _Seat:
     def __init__(self) -> None:
         self.worker: Worker | None = None
+        self.asks = False
 
 
 class Crew:
@@ -362,7 +392,7 @@ class Crew:
         seat = self._free.get()
         try:
             for attempt in range(2):
-                present = seat.worker or self._started(seat)
+                present = self._present(seat)
                 try:
                     return present.ask(arguments, self.name)
                 except (Ended, OSError):
@@ -377,7 +407,18 @@ class Crew:
                     logger.warning("%s: worker process %d %s. Its rows are done again", self.name, present.pid, how)
             raise RuntimeError(f"{self.name}: two worker processes died of the same rows; the last one {how}")
         finally:
+            with self._lock:
+                seat.asks = False
             self._free.put(seat)
+
+    def _present(self, seat: _Seat) -> Worker:
+        """Return the worker of a seat, which is asked from now on."""
+        with self._lock:
+            if self.closed:
+                raise RuntimeError("the iterator was stopped")
+            seat.asks = True
+            found = seat.worker
+        return found or self._started(seat)
 
     def _started(self, seat: _Seat) -> Worker:
         """Start a worker, unless the crew is closed before or meanwhile."""
@@ -386,7 +427,7 @@ class Crew:
                 raise RuntimeError("the iterator was stopped")
             descriptor = os.dup(self.descriptor) if self.descriptor >= 0 else -1
         try:
-            made = Worker(self.job, descriptor, self.modules, self.method)
+            made = self._rested(descriptor) or Worker(self.job, descriptor, self.modules, self.method)
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -394,6 +435,18 @@ class Crew:
             made.end(0.0)
             raise RuntimeError("the iterator was stopped")
         return made
+
+    def _rested(self, descriptor: int) -> Worker | None:
+        """Return a worker of an iterator that has ended, with this job, or None."""
+        if descriptor < 0:
+            return None
+        _resting.begin(self)
+        kind = self.method, config.get_enable_shared_mem()
+        found: Worker | None = _resting.take(kind)
+        while found is not None and not found.turn_to(descriptor, self.modules):
+            found.end(0.0)
+            found = _resting.take(kind)
+        return found
 
     def _seated(self, seat: _Seat, made: Worker) -> bool:
         with self._lock:
@@ -406,9 +459,13 @@ class Crew:
         return [seat.worker.pid for seat in self._seats if seat.worker is not None]
 
     def release(self) -> None:
-        """Let the processes end, without waiting for them."""
+        """Let the processes end, without waiting for them; idle ones may rest instead."""
         with self._lock:
+            idle = [] if self.closed else [seat for seat in self._seats if not seat.asks]
             self.closed = True
+            for seat in idle:
+                if seat.worker is not None and seat.worker.rests():
+                    seat.worker = None
             workers = [seat.worker for seat in self._seats if seat.worker is not None]
         for found in workers:
             found.release()
@@ -424,5 +481,6 @@ class Crew:
         end = time.monotonic() + _GRACE
         for found in workers:
             found.end(max(0.0, end - time.monotonic()))
+        _resting.leave(self)
         if descriptor >= 0:
             os.close(descriptor)

@@ -1,5 +1,7 @@
 """What a worker process does: it calls its job for each message, until the pipeline closes.
 
+A message that is a dictionary announces another job, of which the memory follows.
+
 It hears nothing of Ctrl-C, which is for the pipeline, and ends when its parent does. Where it dies
 of a fault, or is asked where it is, `faulthandler` writes the stack into memory that the pipeline
 reads. BLAS libraries have one thread in it.
@@ -96,25 +98,36 @@ def serve(descriptors: Descriptors, job: Callable[..., Any] | None, shares: bool
     faulthandler.enable(trace)
     faulthandler.register(signal.SIGUSR1, trace)
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    channel = Channel(socket.socket(fileno=connection), Region(sending), Region(receiving), shares)
+    with contextlib.suppress(Ended), channel.connection:
+        while True:
+            request = _work(channel, given, job)
+            # Another pipeline's: nothing of the last job is left.
+            job = None
+            by_value.forget()
+            gc.collect()
+            _prepare(request)
+            (given,) = socket.recv_fds(channel.connection, 1, 1)[1]
+
+
+def _work(channel: Channel, given: int, job: Callable[..., Any] | None) -> dict[str, Any]:
+    """Do a job until another one is announced; return what the announcement says."""
     # Without a seed, functions draw from these: not the same numbers in every worker.
     fresh = os.urandom(16)
     random.seed(fresh)
     np.random.seed(np.frombuffer(fresh, np.uint32))
-    channel = Channel(socket.socket(fileno=connection), Region(sending), Region(receiving), shares)
-    with contextlib.suppress(Ended), channel.connection:
-        made: Callable[..., Any] = _unreadable
-        refusal: tuple[Any, ...] = ()
-        try:
-            made = read_job(given) if job is None else job
-        except BaseException as error:
-            refusal = (_sent(error), traceback.format_exc())
-        while True:
-            arguments = channel.receive()
-            channel.send((None, *refusal) if refusal else _answer(made, arguments))
-
-
-def _unreadable(*arguments: Any) -> None:
-    """Stand for a job that could not be read."""
+    refusal: tuple[Any, ...] = ()
+    try:
+        if job is None:
+            job = read_job(given)
+            os.close(given)
+    except BaseException as error:
+        refusal = (_sent(error), traceback.format_exc())
+    while True:
+        request = channel.receive()
+        if isinstance(request, dict):
+            return request
+        channel.send((None, *refusal) if job is None else _answer(job, request))
 
 
 def _answer(job: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None, str]:
