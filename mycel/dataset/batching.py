@@ -21,7 +21,7 @@ from mycel.dataset.blocks import (
     Reader,
     as_array,
     column_rows,
-    drop,
+    join,
     of_dictionary,
     plain,
     stack,
@@ -37,6 +37,7 @@ from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
+from mycel.dataset.waiting import give_back, leave_out
 
 
 class BatchInfo:
@@ -181,7 +182,7 @@ class BatchNode(Node):
         reader = Reader(self.children[0]._blocks(self._below(run, size), skipped))
         while True:
             rows = reader.groups(size, run.block)
-            if rows is None or (rows.count < size and self.drop_remainder):
+            if rows is None or self._left_out(rows, size, run):
                 return
             if rows.count > size and any(isinstance(c, list) or c.dtype.char == "O" for c in rows.columns):
                 for start in range(0, rows.count, size):
@@ -190,6 +191,14 @@ class BatchNode(Node):
                 yield self._stacked_rows(rows, max(1, rows.count // size))
             if rows.count < size:
                 return
+
+    def _left_out(self, rows: Block, size: int, run: Run) -> bool:
+        """Return whether rows are too few for a batch of `size`."""
+        missing = size - rows.count
+        if missing > 0:
+            # What is released for a batch is more or less than it took.
+            give_back(self.children[0], run, (self.rows_of_one if self.drop_remainder else 0) - missing)
+        return missing > 0 and self.drop_remainder
 
     def _stacked_rows(self, rows: Block, count: int = 1) -> Block:
         columns = [self._stacked(rows.columns[i], name) for i, name in enumerate(self.columns)]
@@ -230,8 +239,13 @@ class BatchNode(Node):
         reader = Reader(child._blocks(self._below(run, self._size(number, run)), skipped))
         while True:
             size = self._size(number, run)
-            block = reader.read(size)
-            if block is None or (block.count < size and self.drop_remainder):
+            block = reader.read(self.rows_of_one if child.is_synced else size)
+            if block is not None and self.rows_of_one < size and child.is_synced:
+                # A function decides on the size, and an update releases one row.
+                give_back(child, run, size - 1)
+                more = reader.read(size - 1)
+                block = block if more is None else join([block, more])
+            if block is None or self._left_out(block, size, run):
                 return
             yield block, number, 1
             if block.count < size:
@@ -375,7 +389,7 @@ class BucketBatchNode(Node):
         self.drop_remainder = drop_remainder
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return drop(self._batches(run), skip)
+        return leave_out(self, run, self._batches(run), skip)
 
     def _count_is_fixed(self) -> bool:
         return False
@@ -394,9 +408,12 @@ class BucketBatchNode(Node):
                 if len(buckets[bucket]) == self.sizes[bucket]:
                     yield self._batch(buckets[bucket], bucket)
                     buckets[bucket] = []
+                else:
+                    give_back(self.children[0], run, 1)
         if not self.drop_remainder:
             for bucket, rows in enumerate(buckets):
                 if rows:
+                    give_back(self.children[0], run, -1)
                     yield self._batch(rows, bucket)
 
     def _length_of(self, row: tuple[Array, ...], number: int) -> int:

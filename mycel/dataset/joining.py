@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Block, Column, Reader, drop, plain
+from mycel.dataset.blocks import Block, Column, Reader, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import DistributedSampler
+from mycel.dataset.waiting import end_early, give_back, leave_out
 
 
 class ZipNode(Node):
@@ -36,25 +37,35 @@ class ZipNode(Node):
         return min(child._count() for child in finite or self.children)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        readers = [Reader(child._blocks(run, skip)) for child in self.children]
-        while True:
-            first = readers[0].some(run.block)
-            if first is None:
-                return
-            parts = [first]
-            for reader in readers[1:]:
-                part = reader.read(first.count)
-                if part is None:
-                    return
-                parts.append(part)
-            count = min(part.count for part in parts)
-            columns: list[Column] = [c for part in parts for c in part.slice(0, count).columns]
-            yield Block(columns, count)
-            if count < first.count:
-                return
+        if self.is_synced:
+            # None may ask for more rows than one of the others has released.
+            run = run.with_block(1)
+        passes = [child._blocks(run, skip) for child in self.children]
+        yield from _side_by_side([Reader(blocks) for blocks in passes], run.block)
+        for child, blocks in zip(self.children, passes):
+            end_early(child, run, blocks)
 
     def _is_endless(self) -> bool:
         return all(child._is_endless() for child in self.children)
+
+
+def _side_by_side(readers: Sequence[Reader], most: int) -> Iterator[Block]:
+    """Yield the columns of all readers, `most` rows at once, until one of them ends."""
+    while True:
+        first = readers[0].some(most)
+        if first is None:
+            return
+        parts = [first]
+        for reader in readers[1:]:
+            part = reader.read(first.count)
+            if part is None:
+                return
+            parts.append(part)
+        count = min(part.count for part in parts)
+        columns: list[Column] = [c for part in parts for c in part.slice(0, count).columns]
+        yield Block(columns, count)
+        if count < first.count:
+            return
 
 
 class ConcatNode(Node):
@@ -101,19 +112,22 @@ class ConcatNode(Node):
         return max(0, -(-(rows - shard) // count))
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return self._whole(run, skip) if self._shard is None else drop(self._of_shard(*self._shard, run), skip)
+        if self._shard is None:
+            return self._whole(run, skip)
+        return leave_out(self, run, self._of_shard(*self._shard, run), skip)
 
     def _of_shard(self, count: int, shard: int, run: Run) -> Iterator[Block]:
         start = 0
         for block in self._whole(run, 0):
             places = range((shard - start) % count, block.count, count)
             start += block.count
+            give_back(self, run, block.count - len(places))
             if places:
                 yield block.select(list(places))
 
     def _whole(self, run: Run, skip: int) -> Iterator[Block]:
         if skip and not all(child._count_is_fixed() for child in self.children):
-            yield from drop(self._whole(run, 0), skip)
+            yield from leave_out(self, run, self._whole(run, 0), skip)
             return
         types: list[np.dtype[Any]] | None = None
         for child in self.children:
@@ -175,7 +189,15 @@ class FlatMapNode(Node):
         return list(self._names)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return drop((block for dataset in self._made(run) for block in dataset._blocks(run, 0)), skip)
+        return leave_out(self, run, self._joined(run), skip)
+
+    def _joined(self, run: Run) -> Iterator[Block]:
+        for dataset in self._made(run):
+            count = 0
+            for block in dataset._blocks(run, 0):
+                count += block.count
+                yield block
+            give_back(self.children[0], run, 1 - count)
 
     def get_batch_size(self) -> int:
         return 1

@@ -16,7 +16,7 @@ from mycel.base.log import logger
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions
-from mycel.dataset.blocks import Block, drop
+from mycel.dataset.blocks import Block
 from mycel.dataset.cached import blocks_of, check_cached, plan_of
 from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_name
@@ -28,6 +28,7 @@ from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
+from mycel.dataset.waiting import give_back, leave_out
 
 
 def flatten(operations: Any) -> list[Callable[..., Any]]:
@@ -205,7 +206,7 @@ class MapNode(Node):
         if mode is not ErrorSamplesMode.RETURN:
             if self.cache is not None:
                 no_effect("map", "cache", self.cache, "rows that may be left out are not kept")
-            return drop(self._one_by_one(run, 0, mode), skip)
+            return leave_out(self, run, self._one_by_one(run, 0, mode), skip)
         kept = blocks_of(self, run, skip, "map", lambda start: self._uncached(run, start))
         return self._uncached(run, skip) if kept is None else kept
 
@@ -251,6 +252,7 @@ class MapNode(Node):
                 raise done
             logger.warning("%s; the row is left out, as set_error_samples_mode asks", done)
             failed += 1
+            give_back(self.children[0], run, 1)
         calls.end()
         while failed and mode is ErrorSamplesMode.REPLACE:
             found = False

@@ -67,6 +67,13 @@ class Run:
         made.is_last = self.is_last and number == count - 1
         return made
 
+    def first(self) -> Run:
+        """Return the pass over the same rows in every epoch, for what is chosen among them."""
+        made = self._copied()
+        made.seed = made.epoch = made.round = made.passed = 0
+        made.seeded = made.is_last = True
+        return made
+
     def with_block(self, block: int) -> Run:
         """Return this pass in blocks of this many rows."""
         made = self._copied()

@@ -17,6 +17,7 @@ from mycel.dataset.node import Node
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
+from mycel.dataset.waiting import end_early, give_back, leave_out
 
 
 class ShuffleNode(Node):
@@ -78,7 +79,7 @@ class RepeatNode(Node):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         child = self.children[0]
         if skip and not child._count_is_fixed():
-            yield from drop(self._blocks(run, 0), skip)
+            yield from leave_out(self, run, self._blocks(run, 0), skip)
             return
         number = 0
         if skip:
@@ -126,6 +127,7 @@ class TakeNode(Node):
                 if child.calls_back and not child.awaits_steps and not child._is_endless():
                     # Callbacks see the whole epoch, as in MindSpore.
                     drain(blocks)
+                end_early(child, run, blocks)
                 return
 
     def _is_endless(self) -> bool:
@@ -150,12 +152,22 @@ class SkipNode(Node):
 
 
 class Chosen:
-    """A predicate of some columns, `wanted` by name, which are at `places`."""
+    """A predicate of some columns, `wanted` by name, which are at `places`.
 
-    def __init__(self, predicate: Callable[..., Any], wanted: Sequence[str], places: Sequence[int]) -> None:
+    `refused` is told how many rows do not satisfy it.
+    """
+
+    def __init__(
+        self,
+        predicate: Callable[..., Any],
+        wanted: Sequence[str],
+        places: Sequence[int],
+        refused: Callable[[int], None],
+    ) -> None:
         self.predicate = predicate
         self.wanted = wanted
         self.places = places
+        self.refused = refused
 
     def of(self, block: Block, start: int, key: int, seeded: bool) -> Block | None:
         """Return the rows that satisfy the predicate, or None; raise Broken where it fails.
@@ -182,6 +194,7 @@ class Chosen:
         kept = None if not keep else block if len(keep) == block.count else block.select(keep)
         if failure is not None:
             raise Broken(kept, failure)
+        self.refused(block.count - len(keep))
         return kept
 
 
@@ -208,7 +221,7 @@ class FilterNode(Node):
         self.input_columns = None if input_columns is None else names(input_columns, "filter: input_columns")
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return drop(self._kept(run), skip)
+        return leave_out(self, run, self._kept(run), skip)
 
     def _count_is_fixed(self) -> bool:
         return False
@@ -216,14 +229,17 @@ class FilterNode(Node):
     def _kept(self, run: Run) -> Iterator[Block]:
         present = self.children[0]._columns()
         wanted = self.input_columns or present
-        chosen = Chosen(self.predicate, wanted, positions("filter", wanted, present))
+        child = self.children[0]
+        chosen = Chosen(
+            self.predicate, wanted, positions("filter", wanted, present), lambda rows: give_back(child, run, rows)
+        )
         key, seeded = run.key(self._height, 9), run.seeded
         workers = self._asked(run) if run.ahead else 0
         if workers > 1 and held(self.predicate):
             workers = 1
         if workers:
             assert run.scope is not None
-            plan = self.children[0]._plan(run, 0)
+            plan = child._plan(run, 0)
             plan.then(lambda block, start: chosen.of(block, start, key, seeded), workers, run.scope.counter(self))
             if plan.is_shared:
                 return self._flow(plan, run)

@@ -15,10 +15,11 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Block, drop, join
+from mycel.dataset.blocks import Block, join
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import generator
 from mycel.dataset.run import Run
+from mycel.dataset.waiting import end_early, give_back, leave_out
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -72,6 +73,11 @@ class PartNode(Node):
 
     def __init__(self, input_dataset: Node, part: Places, randomize: bool) -> None:
         super().__init__(input_dataset)
+        if randomize and input_dataset.is_synced:
+            raise RuntimeError(
+                "split: rows cannot be shuffled after sync_wait, whose order they have; split first, or use "
+                "randomize=False"
+            )
         self.part = np.sort(part)
         self.randomize = randomize
 
@@ -82,17 +88,20 @@ class PartNode(Node):
         return True
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return drop(self._shuffled(run) if self.randomize else self._chosen(run), skip)
+        return leave_out(self, run, self._shuffled(run) if self.randomize else self._chosen(run), skip)
 
     def _chosen(self, run: Run) -> Iterator[Block]:
         start = 0
         last = int(self.part[-1])
-        for block in self.children[0]._blocks(Run(0, 0, run.block, scope=run.scope), 0):
+        blocks = self.children[0]._blocks(run.first(), 0)
+        for block in blocks:
             low, high = np.searchsorted(self.part, (start, start + block.count))
+            give_back(self.children[0], run, block.count - int(high - low))
             if high > low:
                 yield block.select((self.part[low:high] - start).tolist())
             start += block.count
             if start > last:
+                end_early(self.children[0], run, blocks)
                 return
 
     def _shuffled(self, run: Run) -> Iterator[Block]:

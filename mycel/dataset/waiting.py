@@ -4,6 +4,10 @@ The node counts the rows that are released and not yet taken. Where there are no
 for `sync_update`, for the end of the iterator, or for `config.get_callback_timeout` seconds, after
 which it raises. Rows pass one by one, so nodes above never hold back a row that is released; what
 is below may work ahead.
+
+An update releases as many rows as one row of the consumer is usually made of: the product of the
+batches above. Nodes that leave rows out, or make one row of more or fewer, say so by `give_back`,
+so that the rows released and not yet seen are always those of `num_batch` rows of the consumer.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import all_gather_object
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Block
+from mycel.dataset.blocks import Block, drop
 from mycel.dataset.flow import is_cancelled
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect
@@ -112,6 +116,10 @@ class SyncWaitNode(Node):
             self.callback(data)
         self._gate.put((self.num_batch if num_batch is None else num_batch) * grouped)
 
+    def put_back(self, rows: int) -> None:
+        """Let so many more rows pass; negative: fewer."""
+        self._gate.put(rows)
+
     def release_all(self) -> None:
         """Release all rows from now on."""
         self._gate.unlock()
@@ -148,6 +156,45 @@ def waits(node: Node, grouped: int = 1) -> Iterator[tuple[SyncWaitNode, int]]:
         yield node, grouped
     for child in node.children:
         yield from waits(child, grouped * node.rows_of_one)
+
+
+def give_back(node: Node, run: Run, rows: int) -> None:
+    """Let others pass in the place of rows that the consumer will not see.
+
+    * `node`, `run`: where the rows came from, and in which pass.
+    * `rows`: how many; negative where the consumer sees more than were taken.
+    """
+    if rows and node.is_synced and run.scope is not None and not run.probes:
+        for waiting, grouped in waits(node):
+            waiting.put_back(rows * grouped)
+
+
+def leave_out(node: Node, run: Run, blocks: Iterator[Block], count: int) -> Iterator[Block]:
+    """Yield the blocks of a node without their first `count` rows, in whose place others pass.
+
+    * `node`, `run`: the node and the pass.
+    * `blocks`, `count`: as in `blocks.drop`.
+    """
+    if not node.is_synced:
+        yield from drop(blocks, count)
+        return
+    for block in blocks:
+        left_out = min(count, block.count)
+        give_back(node, run, left_out)
+        count -= left_out
+        if left_out < block.count:
+            yield block.slice(left_out, block.count)
+
+
+def end_early(node: Node, run: Run, blocks: Iterator[Block]) -> None:
+    """End a pass of which no more rows are wanted: some may have been taken that nobody gets.
+
+    * `node`, `run`, `blocks`: whose pass, and its blocks.
+    """
+    if node.is_synced and run.scope is not None:
+        blocks.close()  # type: ignore[attr-defined]
+        for waiting, _ in waits(node):
+            run.scope.notes[id(waiting)] = True
 
 
 def update(dataset: Node, condition_name: str, num_batch: int | None, data: Any) -> None:

@@ -18,6 +18,7 @@ import mycel.dataset as ds
 from mycel import nn
 from mycel.dataset import config
 from mycel.dataset.config import ErrorSamplesMode
+from mycel.dataset.waiting import waits
 from mycel.train import Model
 
 
@@ -298,3 +299,65 @@ def test_an_iterator_whose_callback_waits_can_be_stopped() -> None:
     thread = iterator._thread
     iterator.stop()
     assert thread is not None and not thread.is_alive()
+
+
+# Rows that are left out, and rows that are made of more or fewer.
+
+
+def _few(a: Any) -> Any:
+    made = ds.NumpySlicesDataset({"a": np.arange(1 + int(a) % 3) + 10 * int(a)}, shuffle=False)
+    return made if int(a) % 4 else made.skip(9)
+
+
+ABOVE: dict[str, Any] = {
+    "filter": lambda d: d.filter(lambda a: a % 3 == 0, "a"),
+    "filter with workers": lambda d: d.filter(lambda a: a % 3 == 0, "a", num_parallel_workers=2),
+    "nothing": lambda d: d.filter(lambda a: False, "a"),
+    "remainder": lambda d: d.batch(3),
+    "no remainder": lambda d: d.batch(4, drop_remainder=True),
+    "sizes": lambda d: d.batch(lambda info: info.get_batch_num() % 3 + 1),
+    "flat": lambda d: d.flat_map(_few),
+    "buckets": lambda d: d.bucket_batch_by_length(["a"], [3, 7], [2, 1, 3], element_length_function=int),
+    "filtered batches": lambda d: d.batch(2).filter(lambda a: a[0] % 4 == 0, "a"),
+    "batches of filtered": lambda d: d.filter(lambda a: a % 3 > 0, "a").batch(2),
+    "repeated": lambda d: d.filter(lambda a: a % 3 > 0, "a").repeat(2),
+}
+
+
+@pytest.mark.parametrize("name", ABOVE)
+def test_updates_are_for_rows_that_come(name: str) -> None:
+    """The rows are those without sync_wait, from any row on, and no update is lost or gained."""
+    config.set_callback_timeout(5)
+    expected = values(ABOVE[name](numbers(11)), 2)
+    data = ABOVE[name](numbers(11).sync_wait("go"))
+    for skip in (0, len(expected[0]) // 2):
+        iterator = data.create_tuple_iterator(num_epochs=2, output_numpy=True)
+        iterator.load_state_dict({**iterator.state_dict(), "step": skip})
+        for rows in (expected[0][skip:], expected[1]):
+            found = []
+            for (x,) in iterator:
+                found.append(x.tolist())
+                data.sync_update("go")
+            assert found == rows
+        ((waiting, grouped),) = waits(data)
+        assert waiting._gate.left == grouped
+        iterator.stop()
+
+
+def test_rows_that_fail_release_others() -> None:
+    config.set_callback_timeout(5)
+    config.set_error_samples_mode(ErrorSamplesMode.SKIP)
+
+    def odd(a: Any) -> Any:
+        if a % 2 == 0:
+            raise ValueError("even")
+        return a
+
+    data = numbers(7).sync_wait("go").map(odd, "a")
+    found = []
+    for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        found.append(int(x))
+        data.sync_update("go")
+    assert found == [1, 3, 5]
+    with pytest.raises(RuntimeError, match="split: rows cannot be shuffled after sync_wait"):
+        numbers(7).sync_wait("go").split([3, 4])
