@@ -1,0 +1,77 @@
+"""Random pipelines: whoever makes the rows, wherever they resume, whatever dies, they are equal.
+
+Every program is compared with a model in plain Python, or with the pipeline without workers where
+it draws random numbers (`programs.py`). `MYCEL_EDGES=20` runs twenty times as many.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from typing import Any, Optional
+
+import pytest
+
+import mycel.dataset as ds
+from mycel.dataset import config, processes
+from tests.dataset.programs import Program, plain, rows_of
+
+EPOCHS = 2
+COUNT = 100 * int(os.environ.get("MYCEL_EDGES", "1"))
+FIRST = int(os.environ.get("MYCEL_FIRST", "0"))
+
+
+def expected_of(program: Program, waits: Optional[int] = None) -> list[list[Any]]:
+    """Return the rows of each epoch, of the model or without workers, compared where both are."""
+    config.set_debug_mode(True)
+    base = rows_of(program.build(random.Random(0), False, waits), EPOCHS)
+    config.set_debug_mode(False)
+    if program.rows is not None:
+        assert base == [[plain(row.values()) for row in program.rows]] * EPOCHS, program
+    return base
+
+
+def killer(at: int) -> Any:
+    """Return a function that kills all workers when so many rows were seen."""
+
+    def seen(count: int) -> None:
+        if count == at:
+            for crew in list(processes._crews):
+                for pid in crew.pids():
+                    os.kill(pid, signal.SIGKILL)
+
+    return seen
+
+
+def check(seed: int) -> None:
+    """Check one program, with workers, resumed, with killed workers and waiting for updates."""
+    ds.config.set_seed(seed + 1)
+    config.set_callback_timeout(10)
+    program, choose = Program(seed), random.Random(seed)
+    expected = expected_of(program)
+    has_processes = processes.has_processes("tests") and choose.random() < 0.4
+    data = program.build(choose, has_processes)
+    assert rows_of(data, EPOCHS) == expected, program
+    epoch = choose.randrange(EPOCHS)
+    step = choose.randint(0, len(expected[epoch]))
+    state = {"epoch": epoch, "step": step}
+    left = [expected[epoch][step:], *expected[epoch + 1 :]]
+    assert rows_of(data, EPOCHS, state) == left, (program, state)
+    if has_processes and expected[0]:
+        assert rows_of(data, EPOCHS, None, killer(choose.randint(1, 2 * len(expected[0])))) == expected, program
+    waits = choose.randint(0, len(program.steps))
+    drawn = [name for name, _ in program.steps[waits:]]
+    if not {"shuffle", "concat", "shard"} & set(drawn):
+        # What is drawn depends on the height of nodes.
+        expected = expected_of(program, waits)
+        left = [expected[epoch][step:], *expected[epoch + 1 :]]
+        data = program.build(choose, False, waits)
+        assert rows_of(data, EPOCHS) == expected, (program, "waits", waits)
+        assert rows_of(data, EPOCHS, state) == left, (program, state, "waits", waits)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_programs(part: int) -> None:
+    for seed in range(FIRST + part, FIRST + COUNT, 4):
+        check(seed)
