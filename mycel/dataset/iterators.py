@@ -316,7 +316,11 @@ class _Iterator:
         if isinstance(array, (list, tuple)):
             return type(array)(self._given(value) for value in array)
         if not isinstance(array, np.ndarray):
-            array = as_array(array)
+            try:
+                array = as_array(array)
+            except TypeError:
+                # In a dictionary there may be anything, as in MindSpore.
+                return array
         kind = array.dtype.kind
         if kind == "O":
             return self._given(array.item())

@@ -208,7 +208,8 @@ def applied(data: Any, step: Step, choose: random.Random, processes: bool) -> An
     if name == "batch":
         return data.batch(n, bool(m % 2), num_parallel_workers=workers)
     if name == "padded":
-        return data.padded_batch(n, bool(m % 2), num_parallel_workers=workers)
+        pads = {column: (None, 0) for column in data.get_col_names()}
+        return data.padded_batch(n, bool(m % 2), num_parallel_workers=workers, pad_info=pads if m else None)
     if name == "sized":
         return data.batch(_size)
     assert name == "per_batch", name

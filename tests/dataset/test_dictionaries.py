@@ -81,3 +81,10 @@ def test_batches_that_a_function_makes_of_dictionaries() -> None:
         assert rows(numbers.batch(2, per_batch_map=made)) == [{"a": {"k": [1, 2]}}]
     taken = pairs().batch(2, per_batch_map=lambda d, i, info: ([x["k"] for x in d], i))
     assert rows(taken) == [{"d": [0, 1], "i": [0, 1]}, {"d": [2], "i": [2]}]
+
+
+def test_anything_may_be_in_a_dictionary() -> None:
+    something = object()
+    data = ds.GeneratorDataset([({"n": None, "o": something, "l": [1, None]},)], ["d"], shuffle=False)
+    (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+    assert row["d"]["n"] is None and row["d"]["o"] is something and row["d"]["l"] == [1, None]

@@ -246,6 +246,8 @@ def test_columns_of_a_pipeline() -> None:
         {"word": ["a", "b"], "first": [0, 2], "last": [1, 3]},
         {"word": ["中", "d", "e"], "first": [0, 4, 6], "last": [3, 5, 7]},
     ]
+    with pytest.raises(RuntimeError, match="special_tokens that are words of the vocabulary as well: .'b'."):
+        T.Vocab.from_dataset(lines.map(T.WhitespaceTokenizer()), top_k=1, special_tokens=["b"])
     words = T.Vocab.from_dataset(lines.map(T.WhitespaceTokenizer()), special_tokens=["<pad>", "<unk>"])
     steps = [T.WhitespaceTokenizer(), T.Truncate(2), T.AddToken("e"), T.Lookup(words, "<unk>")]
     batch = next(

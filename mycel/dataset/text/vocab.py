@@ -46,11 +46,15 @@ class Vocab:
         cls, operation: str, words: list[str], special_tokens: list[str] | None, special_first: bool
     ) -> Vocab:
         special = special_tokens or []
-        both = sorted(set(words) & set(special))
-        if both:
-            raise RuntimeError(f"{operation}: special_tokens that are words of the vocabulary as well: {both}")
+        cls._check_apart(operation, words, special)
         ordered = special + words if special_first else words + special
         return cls._of({word: number for number, word in enumerate(ordered)})
+
+    @staticmethod
+    def _check_apart(operation: str, words: list[str], special_tokens: list[str] | None) -> None:
+        both = sorted(set(words) & set(special_tokens or ()))
+        if both:
+            raise RuntimeError(f"{operation}: special_tokens that are words of the vocabulary as well: {both}")
 
     @property
     def c_vocab(self) -> Vocab:
@@ -110,6 +114,8 @@ class Vocab:
                 if row[name].dtype.kind != "U":
                     raise RuntimeError(f"{operation}: column {name!r} holds {row[name].dtype}, not text")
                 counts.update(row[name].reshape(-1).tolist())
+        # As in MindSpore, words that are left out count too.
+        cls._check_apart(operation, [*counts], special)
         chosen = [w for w, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if low <= n <= high]
         return cls._in_order(operation, chosen[:top_k], special, special_first)
 
