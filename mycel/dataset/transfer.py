@@ -11,9 +11,9 @@ holds no reference to the dataset's node, and ends with it.
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import time
-import uuid
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -203,7 +203,7 @@ class TransferNode(Node):
             raise TypeError(f"device_que: queue_name must be text, got {queue_name!r}")
         self.send_epoch_end = send_epoch_end
         self.create_data_info_queue = create_data_info_queue
-        self.queue_name = queue_name or str(uuid.uuid1())
+        self.queue_name = queue_name or secrets.token_hex(16)
         self._sender: Optional[_Sender] = None
 
     def _count(self) -> int:

@@ -6,13 +6,15 @@ import importlib
 import io
 import os
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 
 from mycel.base import atomic_files
 from mycel.dataset.blocks import Array
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 __all__ = ["LineReader", "imshow_det_bbox"]
 
@@ -123,10 +125,14 @@ def imshow_det_bbox(
       many milliseconds. This needs OpenCV.
     * `out_file`: the name of a file to write the image to, or None; its ending says the format.
 
-    Raises AssertionError for arguments that do not fit, as MindSpore does, and ImportError where
-    `show` is True and there is no OpenCV.
+    Raises AssertionError for arguments that do not fit, as MindSpore does, and ImportError without
+    Pillow, or where `show` is True and there is no OpenCV.
     """
     where = "imshow_det_bbox"
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError as error:
+        raise ImportError(f"{where}: drawing needs Pillow; pip install 'mycel[image]'") from error
     picture, boxes, classes = _checked(where, image, bboxes, labels)
     if class_names is not None and not isinstance(class_names, (list, tuple, dict)):
         raise AssertionError(f"{where}: class_names must be a list, tuple or dict, got {class_names!r}")
@@ -180,7 +186,9 @@ def _checked(where: str, image: Any, bboxes: Any, labels: Any) -> tuple[Array, A
     return np.ascontiguousarray(picture.astype(np.uint8)).copy(), boxes, classes[:, 0]
 
 
-def _write(where: str, drawn: Image.Image, out_file: str) -> None:
+def _write(where: str, drawn: Picture, out_file: str) -> None:
+    from PIL import Image
+
     content = io.BytesIO()
     try:
         drawn.save(content, Image.registered_extensions()[os.path.splitext(out_file)[1].lower()])

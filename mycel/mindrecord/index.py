@@ -8,15 +8,16 @@ added. The table SHARD_NAME holds the file's name.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from mycel.mindrecord.errors import DbConnectionError
 from mycel.mindrecord.layout import Place
 from mycel.mindrecord.packing import Field
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _PLACES = (
     "ROW_ID",
@@ -64,6 +65,8 @@ def write_index(
     * `schema`: the schema of the rows.
     * `rows`: the place and the plain fields of each row.
     """
+    import sqlite3
+
     columns = [f" {column:<20} INT  NOT NULL" for column in _PLACES]
     definition = "CREATE TABLE INDEXES( " + ",".join(columns)
     for number, field in enumerate(fields):
@@ -90,6 +93,8 @@ def _entries(fields: Sequence[str], rows: Iterable[tuple[Place, Mapping[str, Any
 
 @contextmanager
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
+    import sqlite3
+
     if not os.path.isfile(path):
         raise DbConnectionError(
             f"there is no index file {path!r}; it belongs to the record file and must lie beside it"
@@ -126,6 +131,8 @@ def _restrict(database: sqlite3.Connection, size: int) -> None:
 
 
 def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
     return quote(os.path.abspath(path))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import math
 import pickle
-import pickletools
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,8 @@ def load(content: bytes) -> Any:
 
     Raises ValueError for a pickle that holds anything else, or is damaged.
     """
+    import pickletools
+
     try:
         for operation, argument, _ in pickletools.genops(content):
             if operation.name in _REFUSED:

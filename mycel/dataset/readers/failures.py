@@ -9,10 +9,12 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any
 
 from mycel.dataset.readers.matlab import read_variables
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 # What parsing something else than was expected leads to.
 _WRONG = (
@@ -26,7 +28,8 @@ _WRONG = (
     struct.error,
     zlib.error,
     csv.Error,
-    ElementTree.ParseError,
+    # That of XML is one.
+    SyntaxError,
 )
 
 
@@ -59,8 +62,10 @@ def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
         return json.load(handle)
 
 
-def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Element:
+def read_xml(operation: str, path: str | os.PathLike[str]) -> Element:
     """Return the root of an XML file."""
+    from xml.etree import ElementTree
+
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     with reading(operation, path), open(path, "rb") as handle:

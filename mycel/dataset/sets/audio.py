@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import struct
-import wave
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,6 +30,8 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
 
     `operation` is named in messages. Raises ValueError for files of another format.
     """
+    import wave
+
     try:
         with wave.open(path, "rb") as handle:
             width, channels, rate = handle.getsampwidth(), handle.getnchannels(), handle.getframerate()
