@@ -23,7 +23,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, join
-from mycel.dataset.readers import shards
+from mycel.dataset.readers import parquet_sizes, shards
 from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported, width
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
@@ -90,8 +90,10 @@ def _reading(path: str, part: str = "") -> Iterator[None]:
     pa = arrow(_OWN)
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, parquet_sizes.Refused) as error:
         where = f"{_OWN}: {path!r}, {part}" if part else f"{_OWN}: {path!r}"
+        if isinstance(error, parquet_sizes.Refused):
+            raise ValueError(f"{where}: {error}") from error
         if isinstance(error, MemoryError):
             raise MemoryError(f"{where} is damaged, or needs more memory than there is: {error}") from error
         raise ValueError(f"{where} is damaged or cannot be read: {str(error)[:300]}") from error
@@ -127,7 +129,10 @@ class _Parquet:
         import pyarrow.parquet
 
         options = {"metadata": self.metadata, "memory_map": True, "page_checksum_verification": True}
-        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
+        with open(self.path, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            kept = parquet_sizes.check_group(handle, size, self.metadata, number, columns)
+        with pyarrow.parquet.ParquetFile(self.path, read_dictionary=kept, **options) as file:
             return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
 
 

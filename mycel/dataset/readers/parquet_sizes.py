@@ -1,0 +1,193 @@
+"""What a row group of a Parquet file becomes in memory, told before anything is decompressed.
+
+The footer of a file says how large its pages are, but whoever wrote it may say anything. So the
+headers of the pages are read, in the compact form of Thrift; the pages are not. A column takes its
+pages as they are when decompressed, or its values as Arrow holds them, as runs and dictionaries
+make many values of a few bytes. Text and bytes from a dictionary may all be as long as it is, so
+where that could be too much the column stays one in memory.
+
+Source: the format's `parquet.thrift` (Apache Parquet 2.10).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mycel.base.decompression import limit
+
+# Headers have statistics, which are some values long.
+_PIECE, _MOST_HEADER = 1 << 10, 1 << 24
+_DICTIONARY, _INDEX = 2, 1
+_BY_DICTIONARY = (2, 8)
+_DEEPEST = 16
+
+
+class Refused(ValueError):
+    """Columns that take too much memory, or headers that are damaged."""
+
+
+class _Damaged(Exception):
+    """What is no header of a page."""
+
+
+class _Short(_Damaged):
+    """What is the beginning of one."""
+
+
+class _Compact:
+    """A reader of structures in Thrift's compact protocol: dictionaries of integers by field."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def _byte(self) -> int:
+        if self.at >= len(self.content):
+            raise _Short
+        self.at += 1
+        return self.content[self.at - 1]
+
+    def _varint(self) -> int:
+        found = shift = 0
+        while True:
+            byte = self._byte()
+            found |= (byte & 127) << shift
+            if byte < 128:
+                return found
+            shift += 7
+            if shift > 63:
+                raise _Damaged
+
+    def _integer(self) -> int:
+        found = self._varint()
+        return found >> 1 ^ -(found & 1)
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in (1, 2):
+            return kind == 1
+        if kind == 3:
+            return self._byte()
+        if kind in (4, 5, 6):
+            return self._integer()
+        if kind == 7:
+            return self._passed(8)
+        if kind == 8:
+            return self._passed(self._varint())
+        if kind == 12:
+            return self.structure(depth + 1)
+        # Headers of pages have neither lists nor maps.
+        raise _Damaged
+
+    def _passed(self, size: int) -> None:
+        self.at += size
+        if self.at > len(self.content):
+            raise _Short
+
+    def structure(self, depth: int = 0) -> dict[int, Any]:
+        """Read a structure."""
+        if depth > _DEEPEST:
+            raise _Damaged
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._integer()
+            found[field] = self._value(head & 15, depth)
+        return found
+
+
+class _Page(NamedTuple):
+    kind: int
+    inflated: int
+    values: int
+    encoding: int
+    end: int
+
+
+def _page(file: Any, at: int, end: int) -> _Page:
+    """Read the header of the page at a position of a file."""
+    size = _PIECE
+    while True:
+        file.seek(at)
+        reader = _Compact(file.read(min(size, end - at)))
+        try:
+            header = reader.structure()
+            break
+        except _Short:
+            if size >= min(_MOST_HEADER, end - at):
+                raise _Damaged from None
+            size *= 16
+    kind, inflated, packed = (header.get(field, -1) for field in (1, 2, 3))
+    # Those of data pages, of dictionaries, and of data pages of the second version.
+    about: dict[int, Any] = next((header[field] for field in (5, 7, 8) if isinstance(header.get(field), dict)), {})
+    # Data pages of the second version have counts of nulls and rows before it.
+    values, encoding = about.get(1, 0), about.get(4 if 8 in header else 2, 0)
+    numbers = (kind, inflated, packed, values, encoding)
+    if any(type(number) is not int or number < 0 for number in numbers) or at + reader.at + packed > end:
+        raise _Damaged
+    return _Page(kind, inflated, values, encoding, at + reader.at + packed)
+
+
+class _Sizes(NamedTuple):
+    """What a column takes: bytes in memory, without the text that dictionaries repeat; the bytes of
+    its largest dictionary; and how many values may be from one.
+    """
+
+    total: int
+    dictionary: int
+    repeated: int
+
+
+_WIDTHS = {"BOOLEAN": 0.125, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+
+
+def _of_column(file: Any, column: Any, width: float) -> _Sizes:
+    """Return the sizes of a column of a row group; Refused for a damaged header of a page."""
+    at = column.data_page_offset
+    if column.dictionary_page_offset:
+        at = min(at, column.dictionary_page_offset)
+    begin, end = at, at + column.total_compressed_size
+    pages = count = dictionary = repeated = 0
+    try:
+        if begin < 0:
+            raise _Damaged
+        while at < end:
+            page = _page(file, at, end)
+            pages += page.inflated
+            if page.kind == _DICTIONARY:
+                dictionary = max(dictionary, page.inflated)
+            elif page.kind != _INDEX:
+                count += page.values
+                repeated += page.values if page.encoding in _BY_DICTIONARY else 0
+            at = page.end
+    except _Damaged:
+        raise Refused(f"it is damaged: the header of a page at byte {at} is damaged") from None
+    return _Sizes(max(pages, int(count * width)), dictionary, repeated)
+
+
+def check_group(file: Any, size: int, metadata: Any, number: int, columns: list[str]) -> list[str]:
+    """Return the paths of those of some columns of a row group that have to stay dictionaries.
+
+    * `file`, `size`: the open file, and its bytes.
+    * `metadata`: its footer.
+    * `number`, `columns`: the row group, and the names of columns.
+
+    Raises Refused where the columns become more in memory than they may.
+    """
+    group, most = metadata.row_group(number), limit(size)
+    total, kept = 0, []
+    for place in range(group.num_columns):
+        column = group.column(place)
+        path = column.path_in_schema
+        if not any(path == name or path.startswith(f"{name}.") for name in columns):
+            continue
+        width = _WIDTHS.get(column.physical_type)
+        sizes = _of_column(file, column, metadata.schema.column(place).length if width is None else width)
+        total += sizes.total
+        if column.physical_type == "BYTE_ARRAY" and sizes.repeated * sizes.dictionary > most:
+            kept.append(path)
+        if total > most:
+            raise Refused(
+                f"column {path!r} takes {total >> 20} MiB or more when it is decompressed, and the columns of a row "
+                f"group may take {most >> 20} MiB together; if they may take more, "
+                'set the environment variable MYCEL_INFLATE to a size such as "8GB"'
+            )
+    return kept
