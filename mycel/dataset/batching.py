@@ -95,6 +95,7 @@ class BatchNode(Node):
 
     operation = "batch"
     _uses_workers = True
+    _row_for_row = True
 
     def __init__(
         self,
@@ -149,6 +150,9 @@ class BatchNode(Node):
             if rows >= 0 or not self.drop_remainder:
                 number += 1
         return number
+
+    def row_for_row(self) -> bool:
+        return not callable(self.batch_size)
 
     def get_batch_size(self) -> int:
         # As in MindSpore, -1 where a function decides.

@@ -24,11 +24,12 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.core.tensor import Tensor
-from mycel.dataset import config, flow
-from mycel.dataset.arguments import check_count, is_hidden, names, positions
+from mycel.dataset import config, flow, positions
+from mycel.dataset.arguments import check_count, is_hidden, names
+from mycel.dataset.arguments import positions as places_of
 from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
-from mycel.dataset.run import Run
+from mycel.dataset.run import Run, Stretch
 from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
 
@@ -133,16 +134,20 @@ def _close_all() -> None:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _epochs(dataset: Node, scope: Scope, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
-    """Yield the rows from `epoch` and `step` on, with a mark after every epoch.
+def _epochs(
+    dataset: Node, scope: Scope, seed: int, seeded: bool, begin: positions.Position, last: int
+) -> Iterator[Any]:
+    """Yield the rows from a position on, with a mark after every epoch.
 
     The last epoch is the one before `last`; -1 sets no limit.
     """
     size = config.get_prefetch_size()
     tuner = Tuner(dataset, scope) if scope.ahead and config.get_enable_autotune() else None
     interval = config.get_autotune_interval()
+    epoch, stretches, step = begin
     while last == -1 or epoch < last:
         run = Run(seed, epoch, max(1, min(32, size)) if scope.ahead else 1, seeded, scope=scope)
+        run.stretches = stretches
         again = False
         blocks, begun = dataset._blocks(run, step), step
         for block in blocks:
@@ -161,7 +166,7 @@ def _epochs(dataset: Node, scope: Scope, seed: int, seeded: bool, epoch: int, st
             tuner.tune()
             tuner.save()
         yield _EPOCH_END
-        epoch, step = epoch + 1, 0
+        epoch, step, stretches = epoch + 1, 0, ()
 
 
 def _closed(blocks: Any) -> None:
@@ -208,6 +213,7 @@ class _Iterator:
         self._seeded = config.is_seeded()
         self._epoch = 0
         self._step = 0
+        self._stretches: tuple[Stretch, ...] = ()
         self._rows: Iterator[Any] | None = None
         self._queue: _Queue | None = None
         self._thread: threading.Thread | None = None
@@ -217,7 +223,9 @@ class _Iterator:
         self.scope: Scope | None = None
         self._process = os.getpid()
         initial = dataset.get_init_step()
-        if initial:
+        if dataset._init_state is not None:
+            self._begin(dataset._init_state, "set_init_state")
+        elif initial:
             size = dataset.get_dataset_size()
             if not size:
                 raise ValueError("set_init_step: the dataset has no rows to leave out")
@@ -229,6 +237,11 @@ class _Iterator:
         A consumer that resumes has had these rows in an earlier run.
         """
         size = self.dataset.get_dataset_size()
+        if rows and self.dataset._init_state is not None:
+            raise ValueError(
+                f"set_init_state says where the dataset begins, so {rows} rows before that, of initial_epoch, cannot "
+                "be left out as well"
+            )
         if rows and size:
             epochs, self._step = divmod(self._step + rows, size)
             self._epoch += epochs
@@ -249,7 +262,8 @@ class _Iterator:
         self.scope = scope = Scope(ahead)
         for begun in watching:
             begun.append((self.dataset, scope))
-        items = _epochs(self.dataset, scope, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
+        begin = positions.Position(self._epoch, self._stretches, self._step)
+        items = _epochs(self.dataset, scope, self._seed, self._seeded, begin, self.num_epochs)
         if self._here or not ahead:
             self._rows = items
             self._finalizer = weakref.finalize(self, scope.close)
@@ -293,7 +307,7 @@ class _Iterator:
             )
         item = self._next_item()
         if item is _EPOCH_END:
-            self._epoch, self._step = self._epoch + 1, 0
+            self._epoch, self._step, self._stretches = self._epoch + 1, 0, ()
             if self._epoch == self.num_epochs:
                 self._shut()
             raise StopIteration
@@ -335,16 +349,23 @@ class _Iterator:
         """Return the names of the columns, in order."""
         return self.dataset.get_col_names()
 
-    def state_dict(self) -> dict[str, int]:
-        """Return the position of this iterator: the seed, the epoch, and the rows read in it."""
-        return {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of this iterator: the seed, the epoch, and the rows read in it.
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+        With shards it also says what all of them have read, if each has taken as many steps.
+        """
+        state = {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
+        return positions.saved(self.dataset, state, self._stretches)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where another iterator over an equal dataset was.
 
         The next row is the one that would have followed there, as far as the dataset's own
-        functions are deterministic. Raises ValueError for a dictionary that `state_dict` did not
-        make.
+        functions are deterministic. A dataset with another number of shards goes on with the rows
+        of the epoch that none of the shards before has read. Raises ValueError for a dictionary
+        that `state_dict` did not make, and where that is another number of shards, and the rows
+        that have been read are not known: only `map`, `project`, `rename` and batches of fixed
+        sizes may be between the source and the iterator.
 
         >>> import mycel.dataset as ds
         >>> data = ds.NumpySlicesDataset(list(range(100)))
@@ -355,16 +376,17 @@ class _Iterator:
         >>> [next(first) for _ in range(5)] == [next(second) for _ in range(5)]
         True
         """
-        expected = {"seed", "seeded", "epoch", "step"}
-        if set(state) != expected:
-            raise ValueError(f"load_state_dict: expected the keys {sorted(expected)}, got {sorted(state)}")
-        for key in ("seed", "epoch", "step"):
-            if not isinstance(state[key], int) or state[key] < 0:
-                raise ValueError(f"load_state_dict: {key} must be a count, got {state[key]!r}")
+        found = positions.position("load_state_dict", self.dataset, positions.checked("load_state_dict", state))
         self._shut()
         self._seed, self._seeded = state["seed"], bool(state["seeded"])
-        self._epoch, self._step = state["epoch"], state["step"]
+        self._epoch, self._stretches, self._step = found
         self._stopped = False
+
+    def _begin(self, state: dict[str, Any], where: str) -> None:
+        """Begin at a position; `where` is named in messages."""
+        if state["seeded"]:
+            self._seed, self._seeded = state["seed"], True
+        self._epoch, self._stretches, self._step = positions.position(where, self.dataset, state)
 
     def _shut(self) -> None:
         if self._finalizer is not None:
@@ -417,7 +439,7 @@ class TupleIterator(_Iterator):
         else:
             wanted = None
         if wanted is not None:
-            self._places = positions("create_tuple_iterator", wanted, dataset.get_col_names())
+            self._places = places_of("create_tuple_iterator", wanted, dataset.get_col_names())
             self._wanted = wanted
 
     def get_col_names(self) -> list[str]:

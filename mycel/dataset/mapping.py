@@ -105,7 +105,9 @@ class MapNode(Node):
     `callbacks`, `max_rowsize` and `offload` are those of `Dataset.map`.
     """
 
+    operation = "map"
     _uses_workers = True
+    _row_for_row = True
 
     def __init__(
         self,

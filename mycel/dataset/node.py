@@ -70,6 +70,10 @@ class Node(MadeOf):
     rows_of_one = 1
     # Whether it reads a list of datasets instead of one.
     _several = False
+    # Whether each row that it gives is made of the next `rows_of_one` rows that it reads.
+    _row_for_row = False
+    # Where iterators begin that go on for others.
+    _init_state: Any = None
 
     def __init__(
         self,
@@ -193,12 +197,21 @@ class Node(MadeOf):
 
     # Where iterators start.
 
+    def row_for_row(self) -> bool:
+        """Return whether each row that it gives is made of the next `rows_of_one` that it reads."""
+        return self._row_for_row
+
+    def words(self) -> str:
+        """Return what messages call this node."""
+        name = type(self).__name__
+        return str(getattr(self, "operation", name.removesuffix("Dataset").lower() if self.children else name))
+
     def set_init_step(self, init_step: int) -> None:
         """Start later iterators after this many rows.
 
         They are counted over epochs of `get_dataset_size` rows each.
         """
-        self._init_step = check_count("set_init_step", "init_step", init_step, 0)
+        self._init_step, self._init_state = check_count("set_init_step", "init_step", init_step, 0), None
 
     def get_init_step(self) -> int:
         """Return how many rows a new iterator leaves out."""
@@ -206,7 +219,7 @@ class Node(MadeOf):
 
     def reset(self) -> None:
         """Start later iterators at the first row of the first epoch."""
-        self._init_step = 0
+        self._init_step, self._init_state = 0, None
 
     # What is known about the rows.
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel.dataset import positions
 from mycel.dataset.arguments import check_count
 from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.iterators import DictIterator, TupleIterator
@@ -37,6 +38,44 @@ class Dataset(Node):
     >>> [row["x"].tolist() for row in doubled.create_dict_iterator(num_epochs=1, output_numpy=True)]
     [[2, 4], [6, 8]]
     """
+
+    # Positions.
+
+    def state_at(self, step: int) -> dict[str, Any]:
+        """Return the position after `step` rows, counted as by `set_init_step`: for
+        `set_init_state`, and for `load_state_dict` of an iterator.
+
+        With shards, all of them have to be there. Raises ValueError for a step that lies before the
+        one where this dataset begins.
+
+        >>> import mycel.dataset as ds
+        >>> ds.config.set_seed(5)
+        >>> def part(shard, shards):
+        ...     data = ds.NumpySlicesDataset(list(range(20)), num_shards=shards, shard_id=shard)
+        ...     return data.batch(2)
+        >>> state = part(0, 4).state_at(2)
+        >>> rest = []
+        >>> for shard in range(2):
+        ...     data = part(shard, 2)
+        ...     data.set_init_state(state)
+        ...     for rows, in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        ...         rest += rows.tolist()
+        >>> len(rest)
+        4
+        """
+        return positions.state_at(self, check_count("state_at", "step", step, 0))
+
+    def set_init_state(self, state: dict[str, Any] | str) -> None:
+        """Start later iterators where others were that had a dataset equal to this one, or the same
+        with another number of shards.
+
+        `state` is what `state_at` or an iterator's `state_dict` returned, or that as JSON, as in
+        checkpoints with "dataset_state". The rows of the epoch that none of those shards had read
+        are dealt out among these. If a seed was set there, it is used here. Raises ValueError for
+        what is no position, and where the rows that were read are not known
+        (`Iterator.load_state_dict` says when).
+        """
+        self._init_state, self._init_step = positions.begun(self, state)
 
     # Operations.
 

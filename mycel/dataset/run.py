@@ -10,6 +10,8 @@ from mycel.dataset.randomness import Stream, generator, key_of
 from mycel.dataset.scope import Scope
 
 LARGEST_BLOCK = 256
+# A number of shards, and how many rows each of them took.
+Stretch = tuple[int, int]
 
 
 class Run:
@@ -23,12 +25,13 @@ class Run:
 
     Below `repeat` an epoch of the consumer has several passes, and `epoch` counts these. `round` is
     the consumer's epoch, `passed` how many passes of it are over, and `is_last` whether no other
-    follows in it. `grouped` is how many rows the batches above make one of.
+    follows in it. `grouped` is how many rows the batches above make one of. `stretches` are what
+    other numbers of shards have done of this epoch (`positions.py`).
     """
 
     __slots__ = (
         *("seed", "epoch", "block", "group", "seeded", "probes"),
-        *("scope", "round", "passed", "is_last", "grouped"),
+        *("scope", "round", "passed", "is_last", "grouped", "stretches"),
     )
 
     def __init__(
@@ -51,10 +54,11 @@ class Run:
         self.passed = 0
         self.is_last = True
         self.grouped = 1
+        self.stretches: tuple[Stretch, ...] = ()
 
     def _copied(self) -> Run:
         made = Run(self.seed, self.epoch, self.block, self.seeded, self.probes, self.scope)
-        made.group, made.grouped = self.group, self.grouped
+        made.group, made.grouped, made.stretches = self.group, self.grouped, self.stretches
         made.round, made.passed, made.is_last = self.round, self.passed, self.is_last
         return made
 
@@ -87,7 +91,8 @@ class Run:
 
     def key(self, *parts: int) -> int:
         """Return a 64-bit key made of this pass and further integers."""
-        return key_of(self.seed, self.epoch, *parts)
+        done = (number for stretch in self.stretches for number in stretch)
+        return key_of(self.seed, self.epoch, *parts, *done)
 
     def stream(self) -> Stream:
         """Return a stream for rows of this pass, for users' functions too if a seed was set."""

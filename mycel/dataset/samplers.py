@@ -19,7 +19,7 @@ from mycel.base import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
-from mycel.dataset.run import Run
+from mycel.dataset.run import Run, Stretch
 from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -60,6 +60,8 @@ class BuiltinSampler(MadeOf):
 
     shuffles = False
     offset = 0
+    # Whether it takes one of several shards itself.
+    _divides = False
 
     def __init__(self, num_samples: int | None = None) -> None:
         if num_samples is not None:
@@ -108,13 +110,31 @@ class BuiltinSampler(MadeOf):
         if self.child_sampler is None:
             chosen = self._draw(rows, run, labels, depth)
         else:
-            below = self.child_sampler.draw(rows, run, labels, depth + 1)
+            # All shards have one order of the rows below.
+            common = run if run.seeded or not self._divides else Run(0, run.epoch)
+            below = self.child_sampler.draw(rows, common, labels, depth + 1)
             chosen = below[self._draw(len(below), run, lambda column: labels(column)[below], depth)]
         return chosen if self.num_samples is None else chosen[: self.num_samples]
 
     def length(self, rows: int, labels: Labels) -> int:
         """Return how many rows one pass visits."""
         return len(self.draw(rows, Run(0), labels))
+
+    def shards(self) -> tuple[int, int] | None:
+        """Return the number of shards of all rows and the number of this one; None where this
+        sampler makes none, or chooses some of its rows.
+        """
+        return None
+
+    def length_after(self, rows: int, stretches: Sequence[Stretch]) -> int:
+        """Return how many rows a pass visits after stretches of other numbers of shards.
+
+        * `rows`: the number of rows of the source.
+        * `stretches`: as in `Run`.
+        """
+        run = Run(0)
+        run.stretches = tuple(stretches)
+        return len(self.draw(rows, run, lambda column: np.zeros(rows)))
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         raise NotImplementedError(f"{type(self).__name__} must define _draw")
@@ -317,6 +337,8 @@ class DistributedSampler(BuiltinSampler):
     [6, 5]
     """
 
+    _divides = True
+
     def __init__(
         self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None, offset: int = -1
     ) -> None:
@@ -334,11 +356,16 @@ class DistributedSampler(BuiltinSampler):
     def is_sharded(self) -> bool:
         return True
 
+    def shards(self) -> tuple[int, int] | None:
+        return (self.num_shards, self.shard_id) if self.num_samples is None else None
+
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         order = np.arange(rows, dtype=np.int64)
         if self.shuffles:
             common = run if run.seeded else Run(0, run.epoch)
             order = common.generator(depth, 5).permutation(rows)
+        order = order[sum(count * each for count, each in run.stretches) :]
+        rows = len(order)
         if self.offset >= 0:
             return order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]
         count = -(-rows // self.num_shards)

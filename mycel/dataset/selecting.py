@@ -256,6 +256,8 @@ class FilterNode(Node):
 class ProjectNode(Node):
     """Some of the columns, in a given order."""
 
+    _row_for_row = True
+
     def __init__(self, input_dataset: Node, columns: str | Sequence[str]) -> None:
         super().__init__(input_dataset)
         self.columns = names(columns, "project: columns")
@@ -279,6 +281,8 @@ class ProjectNode(Node):
 
 class RenameNode(Node):
     """The same rows under other column names."""
+
+    _row_for_row = True
 
     def __init__(
         self, input_dataset: Node, input_columns: str | Sequence[str], output_columns: str | Sequence[str]

@@ -187,6 +187,7 @@ class TransferNode(Node):
     """
 
     operation = "device_que"
+    _row_for_row = True
 
     def __init__(
         self,

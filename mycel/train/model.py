@@ -306,6 +306,7 @@ class Model(ModelLayouts):
             dataset_sink_mode=sink,
             list_callback=callback_list.callbacks,
             initial_step=first_step,
+            first_row=initial_epoch * steps,
             cur_step_num=first_step,
             last_save_ckpt_step=None,
             latest_ckpt_file=None,

@@ -49,15 +49,18 @@ class FileOrder(BuiltinSampler):
         super().__init__(num_samples)
         self.by_file = shuffle if shuffle in (Shuffle.FILES, Shuffle.INFILE) else None
         self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
-        self.shards = shards
+        self.parts = shards
         # The source fills it when it reads its files.
         self.sizes = sizes
 
     def is_sharded(self) -> bool:
-        return self.shards is not None
+        return self.parts is not None
+
+    def shards(self) -> tuple[int, int] | None:
+        return self.parts if self.num_samples is None else None
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
-        common = run if run.seeded or self.shards is None else Run(0, run.epoch)
+        common = run if run.seeded or self.parts is None else Run(0, run.epoch)
         random = common.generator(depth, 7)
         ends = np.cumsum(self.sizes, dtype=np.int64)
         parts = [np.arange(end - size, end, dtype=np.int64) for end, size in zip(ends, self.sizes)]
@@ -68,12 +71,27 @@ class FileOrder(BuiltinSampler):
         order = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         if self.shuffles and self.by_file is None:
             order = random.permutation(order)
-        if self.shards is None or not rows:
+        if self.parts is None or not rows:
             return order
-        count, shard = self.shards
-        each = -(-rows // count)
-        taken: Indices = order[(shard * each + np.arange(each)) % rows]
-        return taken
+        count, shard = self.parts
+        chosen: Indices
+        if not run.stretches:
+            each = -(-rows // count)
+            chosen = order[(shard * each + np.arange(each)) % rows]
+            return chosen
+        order = _left(order, *run.stretches[0])
+        order = order[sum(others * each for others, each in run.stretches[1:]) :]
+        # What other numbers of shards have left is dealt out in turn, so that none is without rows
+        # before all are.
+        places = np.arange(shard, -(-len(order) // count) * count, count)
+        chosen = order[places % max(1, len(order))]
+        return chosen
+
+
+def _left(order: Indices, count: int, taken: int) -> Indices:
+    """Return the rows of an order of which `count` shards have taken so many, each its own."""
+    each = -(-len(order) // count)
+    return np.concatenate([order[start + taken : start + each] for start in range(0, len(order), each)])
 
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:

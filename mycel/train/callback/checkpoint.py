@@ -7,6 +7,7 @@ directory holds files of that prefix when a run begins, the run takes ``prefix_1
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -27,6 +28,8 @@ from mycel.train.serialization import after_async_saves, finish_async_saves, sav
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 _COUNTERS = ("epoch_num", "step_num")
+_POSITION = "dataset_state"
+_NAMES = (*_COUNTERS, _POSITION)
 
 
 class CheckpointConfig:
@@ -35,8 +38,9 @@ class CheckpointConfig:
     It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every
     `save_checkpoint_seconds`. It keeps the newest `keep_checkpoint_max` files or, where that is 0
     or None, the newest and one for every `keep_checkpoint_per_n_minutes`. `saved_network` is saved
-    in place of the training network. `append_info` lists additions: "epoch_num", "step_num", and
-    dicts of numbers, strings, tensors and generators, whose values are read at each save.
+    in place of the training network. `append_info` lists additions: "epoch_num", "step_num",
+    "dataset_state" (the position in the data as JSON, for `Dataset.set_init_state`), and dicts of
+    numbers, strings, tensors and generators, whose values are read at each save.
     `exception_save` saves a ``_breakpoint`` when training fails, of a divided network the rank's
     parts. `format`, `async_save`, `integrated_save`, `crc_check`, `enc_key` and `enc_mode` are
     those of `save_checkpoint`. `remove_redundancy` and further arguments have no effect, which is
@@ -101,8 +105,8 @@ class CheckpointConfig:
 
     @property
     def append_dict(self) -> Optional[dict[str, Any]]:
-        """The additions of `append_info`, None without any; "epoch_num" and "step_num" are 0 until
-        a save.
+        """The additions of `append_info`, None without any; those named by text are
+        0 until a save.
         """
         added: dict[str, Any] = {}
         for item in self._append_info:
@@ -118,6 +122,17 @@ class CheckpointConfig:
             "keep_checkpoint_per_n_minutes",
         )
         return {name: getattr(self, name) for name in (*names, "saved_network")}
+
+
+def _position(params: Any) -> str:
+    """Return the position in the data of a training as JSON."""
+    dataset = params.train_dataset
+    if not hasattr(dataset, "state_at"):
+        raise TypeError(
+            f"CheckpointConfig: append_info has {_POSITION!r}, and a {type(dataset).__name__} has no state_at; train "
+            "on a dataset of mycel.dataset"
+        )
+    return json.dumps(dataset.state_at(params["first_row"] + params.cur_step_num))
 
 
 def _checked_info(info: Any) -> list[Any]:
@@ -136,9 +151,9 @@ def _checked_info(info: Any) -> list[Any]:
                     )
         elif not isinstance(item, str):
             raise arguments.wrong_type("CheckpointConfig", "an element of append_info", "a str or dict", item)
-        elif item not in _COUNTERS:
+        elif item not in _NAMES:
             raise ValueError(
-                f"CheckpointConfig: append_info takes {', '.join(map(repr, _COUNTERS))} and dicts, not {item!r}"
+                f"CheckpointConfig: append_info takes {', '.join(map(repr, _NAMES))} and dicts, not {item!r}"
             )
     return info
 
@@ -241,6 +256,8 @@ class ModelCheckpoint(Callback):
         for name, value in zip(_COUNTERS, (params.cur_epoch_num, params.cur_step_num)):
             if name in added:
                 added[name] = value
+        if _POSITION in added:
+            added[_POSITION] = _position(params)
         save_checkpoint(
             config.saved_network or params.train_network,
             path,
