@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from typing import IO
 
 from mycel.base.config import memory_size
 
@@ -33,8 +34,9 @@ def limit(size: int) -> int:
 class Inflated:
     """The content of a compressed file, read from its beginning to its end.
 
-    `form` is "GZIP", of one or several members, or "ZLIB". Whatever is wrong with the file raises a
-    ValueError that names it.
+    `form` is "GZIP", of one or several members, or "ZLIB"; `source` is the open file and its size
+    where `path` is not one of this machine. Whatever is wrong with the file raises a ValueError
+    that names it.
 
     >>> import gzip, os, tempfile
     >>> from mycel.base.decompression import Inflated
@@ -47,11 +49,11 @@ class Inflated:
     (b'some', b' text', b'')
     """
 
-    def __init__(self, path: str | os.PathLike[str], form: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], form: str, source: tuple[IO[bytes], int] | None = None) -> None:
         self.path = os.fspath(path)
         self.form = form
-        self.handle = open(self.path, "rb")
-        self.limit = limit(os.fstat(self.handle.fileno()).st_size)
+        self.handle = open(self.path, "rb") if source is None else source[0]
+        self.limit = limit(os.fstat(self.handle.fileno()).st_size if source is None else source[1])
         self.given = 0
         self._machine = zlib.decompressobj(_WINDOW[form])
         self._left = b""

@@ -62,7 +62,8 @@ from mycel.dataset.profiling import NodeProfile, PipelineProfile, profile
 from mycel.dataset.readers.arrow import ArrowDataset
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
-from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
+from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset
+from mycel.dataset.readers.tfrecords import TFRecordDataset
 from mycel.dataset.readers.webdataset import WebDataset
 from mycel.dataset.samplers import (
     BuiltinSampler,

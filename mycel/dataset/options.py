@@ -10,6 +10,7 @@ import os
 from enum import IntEnum
 from typing import Any
 
+from mycel.base import remote
 from mycel.dataset.notices import no_effect
 from mycel.dataset.sending import SendingLimit
 
@@ -22,6 +23,7 @@ __all__ = [
     "get_enable_watchdog",
     "get_error_samples_mode",
     "get_fast_recovery",
+    "get_keep_remote_files",
     "get_multiprocessing_start_method",
     "get_numa_enable",
     "get_video_backend",
@@ -32,6 +34,7 @@ __all__ = [
     "set_enable_watchdog",
     "set_error_samples_mode",
     "set_fast_recovery",
+    "set_keep_remote_files",
     "set_multiprocessing_start_method",
     "set_numa_enable",
     "set_sending_batches",
@@ -55,6 +58,7 @@ class ErrorSamplesMode(IntEnum):
 
 _options: dict[str, Any] = {
     "numa": False,
+    "keep_remote_files": False,
     "autotune": False,
     "autotune_file": None,
     "autotune_interval": 0,
@@ -255,3 +259,37 @@ def get_error_samples_mode() -> ErrorSamplesMode:
     """Return what `map` does with rows for which an operation raises an error."""
     mode: ErrorSamplesMode = _options["error_samples"]
     return mode
+
+
+def set_keep_remote_files(keep: bool) -> None:
+    """Set whether sources that are made later copy files that fsspec reaches to this machine.
+
+    Copies lie in the folder `copies` of the cache (`MYCEL_CACHE`), whole, until somebody removes
+    them; a file that changes is copied again. Without it files are read where they are.
+
+    >>> from mycel.dataset import config
+    >>> config.set_keep_remote_files(False)
+    >>> config.get_keep_remote_files()
+    False
+    """
+    if not isinstance(keep, bool):
+        raise TypeError(f"set_keep_remote_files: expected True or False, got {keep!r} of type {type(keep).__name__}")
+    _options["keep_remote_files"] = keep
+
+
+def get_keep_remote_files() -> bool:
+    """Return whether sources copy files that fsspec reaches to this machine."""
+    return bool(_options["keep_remote_files"])
+
+
+def kept(operation: str, path: str) -> str:
+    """Return the path at which a source reads a file: that of a copy, if copies are kept.
+
+    `operation` is named where a store fails, in a ValueError.
+    """
+    if not _options["keep_remote_files"] or not remote.is_remote(path):
+        return path
+    try:
+        return remote.copied(path)
+    except OSError as error:
+        raise ValueError(f"{operation}: {error}") from error

@@ -112,6 +112,10 @@ class Records:
         """Return the number of rows of each file."""
         return [len(file.places) for file in self._files]
 
+    def nbytes(self) -> int:
+        """Return the size of the files together."""
+        return sum(len(file.content) for file in self._files)
+
     def row(self, number: int) -> dict[str, Any]:
         """Return a row: its plain fields, then its bytes and arrays."""
         shard = bisect.bisect_right(self._ends, number)

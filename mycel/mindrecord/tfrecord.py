@@ -17,6 +17,7 @@ from typing import IO, Any, Union
 
 import numpy as np
 
+from mycel.base import remote
 from mycel.base.decompression import PIECE, Inflated
 from mycel.base.wire import fields, integers
 from mycel.engines.routines import are_on
@@ -64,7 +65,9 @@ def masked_checksum(content: bytes) -> int:
 
 
 def _open(path: str, compression: str) -> IO[bytes] | Inflated:
-    return Inflated(path, compression) if compression else open(path, "rb")
+    if compression:
+        return Inflated(path, compression, (remote.opened(path), remote.size_of(path)))
+    return remote.opened(path)
 
 
 def _content(handle: IO[bytes] | Inflated, size: int) -> bytes:
@@ -114,10 +117,10 @@ def record_spans(path: str) -> list[tuple[int, int]]:
     Raises ValueError where the file is of another format or is cut off.
     """
     spans: list[tuple[int, int]] = []
-    with open(path, "rb") as handle:
-        total = os.fstat(handle.fileno()).st_size
+    with remote.opened(path) as handle:
+        total = remote.size_of(path)
         at = 0
-        if are_on() and total:
+        if are_on() and total and not remote.is_remote(path):
             with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as whole:
                 spans, at = find_records(np.frombuffer(whole, np.uint8), _TABLE)
             handle.seek(at)
@@ -162,6 +165,11 @@ class Places:
 
     def read(self, file: int, start: int, size: int) -> bytes:
         """Return the `size` bytes from `start` on of a file, by its number."""
+        if remote.is_remote(self.paths[file]):
+            content = remote.read(self.paths[file], start, size)
+            if len(content) < size:
+                raise ValueError(f"{self.paths[file]!r} has become shorter: it ends within a record")
+            return content
         handle = self._files.get(file)
         if handle is None:
             while len(self._files) >= _OPEN:

@@ -94,7 +94,7 @@ def test_lists_that_would_be_filled_up_without_end(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="20001 outlines would all be filled up to 10000 numbers"):
         ds.CocoDataset(tmp_path, path, "Stuff")
     # The same of the bytes of a TFRecord feature.
-    from mycel.dataset.readers.text_files import _feature_array
+    from mycel.dataset.readers.tfrecords import _feature_array
 
     values = [b"x" * 100_000, *[b""] * 100_000]
     for kind, words in (("uint8", "would all be filled up to 100000 bytes"), ("string", "one of 100000 letters")):

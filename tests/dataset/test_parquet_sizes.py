@@ -63,7 +63,7 @@ def test_text_of_a_dictionary_is_made_for_the_rows_that_are_asked_for(tmp_path: 
     found = list(data.take(3).create_tuple_iterator(num_epochs=1, output_numpy=True))
     assert [str(word) for word, _ in found] == [long, "b", long]
     assert [nested.tolist() for _, nested in found] == [[long], ["b"], [long]]
-    held = data._groups._held[0]
+    held = data._groups.places[0]
     assert held.bytes < 40 << 20
 
 

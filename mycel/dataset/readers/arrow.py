@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import remote
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, join
 from mycel.dataset.readers import parquet_sizes, shards
 from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported, width
+from mycel.dataset.readers.held import Held
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
 
@@ -40,49 +41,6 @@ class _Group(NamedTuple):
     number: int
     length: int
     first: int
-
-
-class _Held:
-    """The columns of a group: arrays of NumPy where all rows are numbers, of Arrow elsewhere."""
-
-    def __init__(self) -> None:
-        self.lock = locks.lock()
-        self.columns: list[Any] | None = None
-        self.bytes = 0
-
-
-class _Groups:
-    """The groups that were read last."""
-
-    def __init__(self, read: Callable[[int], tuple[list[Any], int]], most: int) -> None:
-        self.read, self.most = read, most
-        self._lock = locks.lock()
-        self._held: dict[int, _Held] = {}
-
-    def columns(self, number: int) -> list[Any]:
-        """Return the columns of a group."""
-        with self._lock:
-            held = self._held.pop(number, None)
-            if held is None:
-                held = _Held()
-            # The last one is the one that was used last.
-            self._held[number] = held
-        with held.lock:
-            if held.columns is None:
-                columns, held.bytes = self.read(number)
-                held.columns = columns
-                self._forget(number)
-            return held.columns
-
-    def _forget(self, but: int) -> None:
-        with self._lock:
-            total = sum(held.bytes for held in self._held.values())
-            for number, held in list(self._held.items()):
-                if total <= self.most:
-                    break
-                if number != but and held.columns is not None:
-                    total -= held.bytes
-                    del self._held[number]
 
 
 @contextmanager
@@ -108,7 +66,7 @@ class _Parquet:
         import pyarrow.parquet
 
         self.path = path
-        with _reading(path), pyarrow.parquet.ParquetFile(path) as file:
+        with _reading(path), remote.opened(path) as handle, pyarrow.parquet.ParquetFile(handle) as file:
             self.metadata, self.schema = file.metadata, file.schema_arrow
             groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
             self.sizes = [(group.num_rows, self._bytes(group)) for group in groups]
@@ -128,12 +86,13 @@ class _Parquet:
         """Read columns of a group as a table."""
         import pyarrow.parquet
 
-        options = {"metadata": self.metadata, "memory_map": True, "page_checksum_verification": True}
-        with open(self.path, "rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
+        options = {"metadata": self.metadata, "page_checksum_verification": True}
+        with remote.opened(self.path) as handle:
+            size = remote.size_of(self.path)
             kept = parquet_sizes.check_group(handle, size, self.metadata, number, columns)
-        with pyarrow.parquet.ParquetFile(self.path, read_dictionary=kept, **options) as file:
-            return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
+            source, mapped = (handle, False) if remote.is_remote(self.path) else (self.path, True)
+            with pyarrow.parquet.ParquetFile(source, read_dictionary=kept, memory_map=mapped, **options) as file:
+                return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
 
 
 class _Ipc:
@@ -155,6 +114,10 @@ class _Ipc:
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         pa = arrow(_OWN)
+        if remote.is_remote(self.path):
+            with remote.opened(self.path) as handle, pa.ipc.open_file(pa.PythonFile(handle, "r")) as file:
+                yield file, handle
+            return
         with pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
             yield file, mapped
 
@@ -169,7 +132,7 @@ class _Ipc:
 
 
 def _opened(path: str) -> Union[_Parquet, _Ipc]:
-    with open(path, "rb") as handle:
+    with _reading(path), remote.opened(path) as handle:
         start = handle.read(8)
     if start[:4] == b"PAR1":
         return _Parquet(path)
@@ -247,7 +210,7 @@ class ArrowDataset(MappableDataset):
                     sizes.append(sum(size[name] for name in self.columns_list))
                 first += count
         self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
-        self._groups = _Groups(self._read, held_bytes)
+        self._groups: Held[list[Any]] = Held(self._read, held_bytes)
         fits = sum(sizes) <= held_bytes
         kind = (Shuffle.GLOBAL if fits else Shuffle.PARTIAL) if adaptive else shuffle
         if kind in (Shuffle.PARTIAL, Shuffle.FILES, Shuffle.INFILE):
@@ -334,7 +297,7 @@ class ArrowDataset(MappableDataset):
         group = self._table[place]
         local = indices - (self._ends[place] - group.length)
         columns: list[Column] = []
-        for name, null, held in zip(self.columns_list, self._nulls, self._groups.columns(place)):
+        for name, null, held in zip(self.columns_list, self._nulls, self._groups.part(place)):
             if isinstance(held, np.ndarray):
                 columns.append(held.take(local, axis=0))
                 continue

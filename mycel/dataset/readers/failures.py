@@ -56,6 +56,24 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def stored(operation: str) -> Iterator[None]:
+    """Turn errors of a store within a block, which name the file, into a ValueError of a source.
+
+    >>> from mycel.dataset.readers.failures import stored
+    >>> try:
+    ...     with stored("WebDataset"):
+    ...         raise OSError("'memory://a.tar' cannot be read")
+    ... except ValueError as error:
+    ...     print(error)
+    WebDataset: 'memory://a.tar' cannot be read
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{operation}: {error}") from error
+
+
 def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
     """Return the content of a JSON file."""
     with reading(operation, path), open(path, encoding="utf-8") as handle:

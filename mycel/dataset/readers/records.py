@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from typing import Any
 
 import numpy as np
 
+from mycel.base import remote
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row, as_array
+from mycel.dataset.readers.failures import stored
+from mycel.dataset.readers.shards import Together
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import (
-    BuiltinSampler,
     DistributedSampler,
     Indices,
     Labels,
@@ -28,26 +30,15 @@ from mycel.dataset.sources import MappableDataset
 _SAMPLERS = (SubsetRandomSampler, SubsetSampler, PKSampler, DistributedSampler, RandomSampler, SequentialSampler)
 
 
-class _FileShuffle(BuiltinSampler):
-    """A sampler of the files in random order (FILES), or of the rows of each file (INFILE)."""
+_PIECE, _MIXED = 1 << 22, 1 << 27
 
-    shuffles = True
 
-    def __init__(self, kind: Shuffle, sizes: Sequence[int]) -> None:
-        super().__init__()
-        self.kind = kind
-        self.sizes = list(sizes)
+class _FileShuffle(Together):
+    """An order of the rows of files, with the padding at the end."""
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
-        random = run.generator(depth, 6)
-        ends = np.cumsum(self.sizes)
-        parts = [np.arange(end - size, end) for end, size in zip(ends, self.sizes)]
-        if self.kind is Shuffle.FILES:
-            parts = [parts[i] for i in random.permutation(len(parts))]
-        else:
-            parts = [random.permutation(part) for part in parts]
-        order = np.concatenate([*parts, np.arange(sum(self.sizes), rows)])
-        return order.astype(np.int64)
+        order = super()._draw(rows, run, labels, depth)
+        return np.concatenate([order, np.arange(sum(self.files), rows, dtype=np.int64)])
 
 
 class MindDataset(MappableDataset):
@@ -58,7 +49,8 @@ class MindDataset(MappableDataset):
       Numbers are scalars of their types, and bytes are one value of type S, shape (1,); there are
       text and arrays as well.
     * `shuffle`: rows are shuffled unless it is False; Shuffle.FILES shuffles the files,
-      Shuffle.INFILE the rows of each file.
+      Shuffle.INFILE the rows of each file. Shuffle.PARTIAL, for files larger than memory, shuffles
+      pieces of files, and then the rows of some pieces together.
     * `padded_sample`, `num_padded`: `num_padded` rows like `padded_sample`, which has a value for
       each of `columns_list`, follow the rows of the files, for example to make shards equal.
     * `num_parallel_workers`, `num_shards`, `shard_id`, `sampler`, `num_samples`, `cache`: as in
@@ -100,13 +92,13 @@ class MindDataset(MappableDataset):
     ) -> None:
         from mycel.mindrecord.records import Records
 
-        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE)
-        mixed = by_file or shuffle in (Shuffle.ADAPTIVE, Shuffle.PARTIAL)
+        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE, Shuffle.PARTIAL)
+        mixed = by_file or shuffle is Shuffle.ADAPTIVE
         super().__init__(
             num_parallel_workers,
             sampler,
             num_samples,
-            # Which rows are shuffled together to save memory makes no difference here.
+            # Files are mapped into memory, so any order will do.
             (not by_file if mixed else shuffle),
             num_shards,
             shard_id,
@@ -118,7 +110,7 @@ class MindDataset(MappableDataset):
         if by_file and num_samples:
             raise ValueError(f"MindDataset: num_samples cannot be given with {shuffle}")
         _check_padding(columns_list, padded_sample, num_padded)
-        self._records = Records(dataset_files, columns_list)
+        self._records = Records(_of_this_machine(dataset_files), columns_list)
         names = columns_list or sorted(self._records.schema)
         self.columns_list = list(names)
         self.num_padded = num_padded or 0
@@ -126,7 +118,11 @@ class MindDataset(MappableDataset):
             tuple(self._padded(name, (padded_sample or {})[name]) for name in names) if num_padded else ()
         )
         if by_file:
-            shuffled = _FileShuffle(Shuffle(shuffle), self._records.sizes())
+            sizes = self._records.sizes()
+            # Rows of a piece lie near to each other in the file.
+            each = max(1, _PIECE // max(1, self._records.nbytes() // max(1, sum(sizes))))
+            groups = [min(each, size - start) for size in sizes for start in range(0, size, each)]
+            shuffled = _FileShuffle(Shuffle(shuffle), sizes, groups, _MIXED // _PIECE * each)
             if num_shards is not None and shard_id is not None:
                 self.sampler = select_sampler("MindDataset", None, None, False, num_shards, shard_id)
                 self.sampler.add_child(shuffled)
@@ -179,6 +175,41 @@ class MindDataset(MappableDataset):
         if index >= self._total():
             raise IndexError(f"MindDataset: there is no row {index}; there are {self._total()}")
         return list(self._read(index))
+
+
+def _of_this_machine(given: Any) -> Any:
+    """Return the files, or copies of them where fsspec reaches them: their indexes are databases,
+    which are read by place on this machine only.
+    """
+    from mycel.mindrecord.layout import Header
+
+    def copied(path: str) -> str:
+        made = remote.copied(path, path)
+        remote.copied(_with_ending(path, ".db"), path)
+        return made
+
+    if isinstance(given, (list, tuple)):
+        with stored("MindDataset"):
+            return [copied(path) if remote.is_remote(path) else path for path in given]
+    if not remote.is_remote(given):
+        return given
+    with stored("MindDataset"):
+        made = copied(given)
+        folder, rest = given.rpartition("/")[0], ""
+        if "::" in given:
+            first, _, rest = given.partition("::")
+            folder, rest = first.rpartition("/")[0], f"::{rest}"
+        for name in Header.read(made).addresses:
+            other = f"{folder}/{os.path.basename(name)}{rest}"
+            for ending in ("", ".db"):
+                # All parts of a file lie in one folder.
+                remote.copied(_with_ending(other, ending), given)
+        return made
+
+
+def _with_ending(path: str, ending: str) -> str:
+    first, chained, rest = path.partition("::")
+    return f"{first}{ending}{chained}{rest}"
 
 
 def _check_padding(columns: Any, sample: Any, count: Any) -> None:

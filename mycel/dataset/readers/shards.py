@@ -12,11 +12,13 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mycel.base import remote
+from mycel.dataset.options import kept
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, select_sampler
 
@@ -69,7 +71,7 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
     * `operation`: what messages call the source.
     * `given`: a path or a list of paths. A folder stands for the files with one of `endings` in it
       and in its folders, in the order of their names; text may have braces (`expanded`) and the
-      wildcards of `glob`. What exists is taken as it is.
+      wildcards of `glob`. What exists is taken as it is. Paths for fsspec have them, too.
     * `endings`: in small letters.
 
     Raises ValueError where there is no such file, or a file is named twice.
@@ -82,7 +84,8 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
                 f"{operation}: expected a path or a list of paths, got {one!r} of type {type(one).__name__}"
             )
         try:
-            names = [os.fspath(one)] if os.path.exists(one) else expanded(os.fspath(one))
+            path = remote.local_name(os.fspath(one))
+            names = [path] if not remote.is_remote(path) and os.path.exists(path) else expanded(path)
         except ValueError as error:
             raise ValueError(f"{operation}: {error}") from error
         for name in names:
@@ -91,14 +94,16 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
         raise ValueError(f"{operation}: no files are given")
     places: set[str] = set()
     for file in files:
-        place = os.path.realpath(file)
+        place = file if remote.is_remote(file) else os.path.realpath(file)
         if place in places:
             raise ValueError(f"{operation}: {file!r} is named twice")
         places.add(place)
-    return files
+    return [kept(operation, file) for file in files]
 
 
 def _files_at(operation: str, name: str, endings: tuple[str, ...]) -> list[str]:
+    if remote.is_remote(name):
+        return remote_files(operation, name, endings)
     if os.path.isfile(name):
         return [name]
     if os.path.isdir(name):
@@ -115,6 +120,21 @@ def _files_at(operation: str, name: str, endings: tuple[str, ...]) -> list[str]:
     if not matches:
         raise ValueError(f"{operation}: there is no file {name!r}")
     return matches
+
+
+def remote_files(operation: str, name: str, endings: tuple[str, ...]) -> list[str]:
+    """Return the files that a path for fsspec names; ValueError where there is none.
+
+    * `operation`: what messages call the source.
+    * `name`: the path, with wildcards or of a folder, too.
+    * `endings`: those of the files of a folder, in small letters.
+    """
+    try:
+        return remote.files_at(name, endings)
+    except OSError as error:
+        raise ValueError(f"{operation}: no file matches: {error}") from error
+    except ImportError as error:
+        raise ImportError(f"{operation}: {error}") from error
 
 
 class Together(BuiltinSampler):
@@ -135,26 +155,62 @@ class Together(BuiltinSampler):
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         random = run.generator(depth, 6)
-        parts = _ranges(self.groups if self.kind is Shuffle.PARTIAL else self.files)
+        if self.kind is Shuffle.PARTIAL:
+            return partial_order(random, self.groups, self.mixed)
+        parts = _ranges(self.files)
         if self.kind is Shuffle.INFILE:
             parts = [random.permutation(part) for part in parts]
         else:
             parts = [parts[place] for place in random.permutation(len(parts))]
-        if self.kind is Shuffle.PARTIAL:
-            parts = [random.permutation(np.concatenate(window)) for window in self._windows(parts)]
         return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
 
-    def _windows(self, parts: list[Indices]) -> Iterable[list[Indices]]:
-        window: list[Indices] = []
-        held = 0
-        for part in parts:
-            if window and held + len(part) > self.mixed:
-                yield window
-                window, held = [], 0
-            window.append(part)
-            held += len(part)
-        if window:
-            yield window
+
+def partial_order(random: np.random.Generator, groups: Sequence[int], mixed: int) -> Indices:
+    """Return an order of the rows of groups in which rows that come near to each other lie in few.
+
+    * `random`: what is drawn from.
+    * `groups`: the number of rows of each group.
+    * `mixed`: how many rows are permuted together, at least those of one group.
+
+    Groups are permuted, and then the rows of each window of consecutive ones. Windows have nearly
+    equally many rows, so that none at the end is mixed less. So every row comes equally likely at
+    any place of the epoch, up to the sizes of groups, and what is next to it comes from any part of
+    its window.
+    """
+    sizes = np.asarray(groups, np.int64)
+    if not sizes.sum():
+        return np.zeros(0, np.int64)
+    permuted = random.permutation(len(sizes))
+    ends = np.cumsum(sizes)
+    inside = np.cumsum(sizes[permuted])
+    parts = []
+    for first, last in _windows(inside, mixed):
+        window = [np.arange(ends[group] - sizes[group], ends[group]) for group in permuted[first:last]]
+        parts.append(random.permutation(np.concatenate(window)))
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _windows(inside: Indices, mixed: int) -> list[tuple[int, int]]:
+    """Return the windows of groups, of which `inside` says where each ends: at most `mixed` rows,
+    or one group.
+    """
+    total = int(inside[-1])
+    each = total / -(-total // max(1, mixed))
+    found: list[tuple[int, int]] = []
+    first = begin = 0
+    while first < len(inside):
+        # Ends are as near as can be to equal parts of what is left.
+        left = total - begin
+        wish = begin + left / max(1, round(left / each))
+        last = int(np.searchsorted(inside, wish)) + 1
+        if last - 1 > first and (last > len(inside) or wish - inside[last - 2] < inside[last - 1] - wish):
+            last -= 1
+        while last - 1 > first and inside[last - 1] - begin > mixed:
+            last -= 1
+        last = min(last, len(inside))
+        found.append((first, last))
+        first, begin = last, int(inside[last - 1])
+    return found
 
 
 def _ranges(sizes: Sequence[int]) -> list[Indices]:

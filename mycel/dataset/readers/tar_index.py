@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import cache
+from mycel.base import cache, remote
 
 BLOCK = 512
 # As in `mycel.base.cache`: a word and 16 digits, here of the version of the format.
@@ -69,24 +69,31 @@ class Index:
         return Index(keys, endings, np.frombuffer(content, "<i8", offset=end).reshape(len(keys), len(endings), 2))
 
 
-def stamp_of(facts: os.stat_result) -> list[int]:
+def stamp_of(facts: os.stat_result) -> list[Any]:
     """Return what changes when a file does: its size and date."""
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def index_of(path: str) -> tuple[Index, list[int]]:
+def stamp_at(path: str) -> list[Any]:
+    """Return what changes when a file does, of this machine or not."""
+    return list(remote.stamp(path)) if remote.is_remote(path) else stamp_of(os.stat(path))
+
+
+def index_of(path: str) -> tuple[Index, list[Any]]:
     """Return the index of a tar file and the stamp of the file.
 
     Raises Damaged with the offset where the file is no sound archive.
     """
-    with open(path, "rb") as handle:
-        facts = os.fstat(handle.fileno())
-        stamp = stamp_of(facts)
-        digest = hashlib.sha256(json.dumps([os.path.realpath(path), *stamp]).encode()).hexdigest()
+    with remote.opened(path) as handle:
+        if remote.is_remote(path):
+            stamp, place = stamp_at(path), path
+        else:
+            stamp, place = stamp_of(os.fstat(handle.fileno())), os.path.realpath(path)
+        digest = hashlib.sha256(json.dumps([place, *stamp]).encode()).hexdigest()
         kept = cache.read(_KIND, digest) if cache.is_on() else None
         if kept is not None:
             return Index.unpacked(kept), stamp
-        index = _grouped(_members(handle, facts.st_size))
+        index = _grouped(_members(handle, stamp[0]))
     if cache.is_on():
         cache.write(_KIND, digest, index.packed())
     return index, stamp

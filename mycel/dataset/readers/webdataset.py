@@ -13,13 +13,15 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from mycel.dataset.arguments import names
+from mycel.base import remote
+from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row, as_array
 from mycel.dataset.readers import shards, tar_index
+from mycel.dataset.readers.pieces import HELD, Pieces
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.vision.files import decode_image
@@ -75,8 +77,12 @@ class WebDataset(MappableDataset):
       are bytes, uint8 [N]. Without it all are bytes. A dictionary has functions from bytes, by what
       follows the first or the last dot, that come before these.
     * `shuffle`: all samples are permuted by default. Shuffle.FILES permutes the files, and
-      Shuffle.INFILE the samples within each file.
+      Shuffle.INFILE the samples within each file. Shuffle.PARTIAL permutes pieces of files, and
+      then the samples of as many of them as can be held together, so that disks and stores read
+      large pieces, about once.
     * `num_parallel_workers`: the number of threads that read and decode.
+    * `held_bytes`: how many bytes of pieces stay in memory, about, with Shuffle.PARTIAL and for
+      files that fsspec reaches; 256 MiB by default.
 
     `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     Raises ValueError for files that are missing or damaged, with the offset, for samples without
@@ -111,20 +117,24 @@ class WebDataset(MappableDataset):
         shard_id: int | None = None,
         cache: Any = None,
         decode: bool | Mapping[str, Callable[[bytes], Any]] = True,
+        held_bytes: int = HELD,
     ) -> None:
-        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE)
+        check_count(_OWN, "held_bytes", held_bytes, 1)
+        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE, Shuffle.PARTIAL)
         super().__init__(
             num_parallel_workers, sampler, num_samples, False if by_file else shuffle, num_shards, shard_id, cache
         )
         self._decoders = _chosen_decoders(decode)
         self._shards = shards.files_of(_OWN, dataset_files, (".tar",))
         self._files: list[tar_index.Index] = []
-        self._stamps: list[list[int]] = []
+        self._stamps: list[list[Any]] = []
         for path in self._shards:
             try:
                 index, stamp = tar_index.index_of(path)
             except tar_index.Damaged as error:
                 raise ValueError(f"{_OWN}: {path!r}: {error}") from error
+            except OSError as error:
+                raise ValueError(f"{_OWN}: {path!r} cannot be read: {error}") from error
             self._files.append(index)
             self._stamps.append(stamp)
         self._ends = list(accumulate(map(len, self._files)))
@@ -132,12 +142,19 @@ class WebDataset(MappableDataset):
             raise ValueError(f"{_OWN}: there is no sample in {', '.join(map(repr, self._shards[:4]))}")
         self.columns_list = self._chosen(columns_list)
         self._alternatives = [tuple(name.lower().split(";")) for name in self.columns_list]
+        self._pieces: Pieces | None = None
         if by_file:
             if num_samples:
                 raise ValueError(f"{_OWN}: num_samples cannot be given with {shuffle}; use take")
             sizes = [len(index) for index in self._files]
-            order = shards.Together(Shuffle(shuffle), sizes, sizes, 1)
+            if shuffle is Shuffle.PARTIAL:
+                self._pieces = self._in_pieces(held_bytes)
+                order = shards.Together(shuffle, sizes, self._pieces.groups.tolist(), self._pieces.mixed)
+            else:
+                order = shards.Together(Shuffle(shuffle), sizes, sizes, 1)
             self.sampler = shards.together(_OWN, order, num_shards, shard_id)
+        if self._pieces is None and shuffle in (False, Shuffle.FILES) and any(map(remote.is_remote, self._shards)):
+            self._pieces = self._in_pieces(held_bytes)
 
     def _chosen(self, columns: list[str] | None) -> list[str]:
         if columns is not None:
@@ -159,6 +176,26 @@ class WebDataset(MappableDataset):
     def _total(self) -> int:
         return self._ends[-1]
 
+    def _in_pieces(self, held: int) -> Pieces:
+        """Return the files in pieces, of which samples are the rows."""
+        spans = []
+        for index in self._files:
+            wanted = [n for n, name in enumerate(index.endings) if any(name in either for either in self._alternatives)]
+            places = index.places[:, wanted or slice(None)]
+            there = places[:, :, 1] >= 0
+            begins = np.where(there, places[:, :, 0], np.iinfo(np.int64).max).min(1, initial=np.iinfo(np.int64).max)
+            ends = np.where(there, places.sum(2), 0).max(1, initial=0)
+            # Samples without any of the columns are an error when they are read.
+            spans.append(np.stack([np.minimum(begins, ends), ends], 1))
+        return Pieces(self._shards, spans, self._check, held)
+
+    def _check(self, file: int) -> None:
+        if tar_index.stamp_at(self._shards[file]) != self._stamps[file]:
+            self._changed(file)
+
+    def _changed(self, file: int) -> NoReturn:
+        raise ValueError(f"{_OWN}: {self._shards[file]!r} was changed after this dataset was made; make it again")
+
     def _gather(self, indices: Indices) -> Block:
         rows: list[Row] = []
         handle: Any = None
@@ -177,15 +214,32 @@ class WebDataset(MappableDataset):
         return Block.from_rows(rows)
 
     def _open(self, file: int) -> Any:
+        """Return a file, open for `_content`."""
         path = self._shards[file]
+        if self._pieces is not None:
+            return _Closed()
         try:
+            if remote.is_remote(path):
+                self._check(file)
+                return remote.opened(path)
             handle = open(path, "rb", buffering=0)
         except OSError as error:
             raise ValueError(f"{_OWN}: {path!r} cannot be read: {error}") from error
         if tar_index.stamp_of(os.fstat(handle.fileno())) != self._stamps[file]:
             handle.close()
-            raise ValueError(f"{_OWN}: {path!r} was changed after this dataset was made; make it again")
+            self._changed(file)
         return handle
+
+    def _content(self, handle: Any, file: int, number: int, offset: int, size: int) -> bytes:
+        """Return a part of a file; fewer bytes where that has become shorter."""
+        if self._pieces is not None:
+            row = number + self._ends[file] - len(self._files[file])
+            return self._pieces.content(row, offset, offset + size)
+        handle.seek(offset)
+        content: bytes = handle.read(size)
+        while len(content) < size and (more := handle.read(size - len(content))):
+            content += more
+        return content
 
     def _row(self, handle: Any, file: int, number: int) -> Row:
         return tuple(self._value(handle, file, number, either) for either in self._alternatives)
@@ -204,13 +258,12 @@ class WebDataset(MappableDataset):
         if name is None:
             raise ValueError(f"{where} has no {' or '.join(either)}; it has {', '.join(there)}")
         offset, size = index.places[number, index.endings.index(name)].tolist()
-        handle.seek(offset)
-        content = handle.read(size)
-        while len(content) < size:
-            more = handle.read(size - len(content))
-            if not more:
-                raise ValueError(f"{where}: {name} of {size} bytes at offset {offset} ends after {len(content)}")
-            content += more
+        try:
+            content = self._content(handle, file, number, offset, size)
+        except OSError as error:
+            raise ValueError(f"{where}: {name} at offset {offset} cannot be read: {error}") from error
+        if len(content) < size:
+            raise ValueError(f"{where}: {name} of {size} bytes at offset {offset} ends after {len(content)}")
         decoder = self._decoders.get(name) or self._decoders.get(name.rpartition(".")[2], _bytes)
         try:
             return as_array(decoder(content))
@@ -226,6 +279,10 @@ class WebDataset(MappableDataset):
             with self._open(file) as handle:
                 values += [self._value(handle, file, number, either) for number in range(len(index))]
         return np.array(values)
+
+
+class _Closed(io.RawIOBase):
+    """What stands for a file that is read in pieces."""
 
 
 def _chosen_decoders(decode: Any) -> dict[str, Callable[[bytes], Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mycel.dataset.readers.failures import read_json, read_xml, reading
-from mycel.dataset.readers.text_files import check_files, find_files
+from mycel.dataset.readers.file_order import check_files, find_files
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.folders import check_folder, read_lines
 from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, checked_cell

@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.dataset.blocks import Array, Block
 from mycel.dataset.families import TextBaseDataset
-from mycel.dataset.readers.text_files import FileOrder, check_shards
+from mycel.dataset.readers.file_order import FileOrder, check_shards
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.folders import check_folder, read_lines
 from mycel.dataset.sources import MappableDataset

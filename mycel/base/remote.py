@@ -1,0 +1,226 @@
+"""Files that fsspec reaches: on object stores, servers, in archives, in memory.
+
+A path with `://` in it names such a file, in fsspec's form: `s3://bucket/a.parquet`,
+`memory://a.tar`, `zip://b.txt::s3://bucket/a.zip`. What a store wants to know, as keys, is told to
+fsspec itself (`fsspec.config.conf`, its environment variables). `file://` is a path of this
+machine. Invariants:
+
+* Every reader has a position of its own, and reading a range has none, so threads may read one file
+  at once.
+* Whatever a store raises becomes an OSError that names the file; a backend that is not installed is
+  an ImportError.
+* Copies (`copied`) are whole or not there, and follow the file: what the store says of it, its size
+  and date or hash, is in their name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, Optional
+
+from mycel.base import atomic_files, config
+from mycel.base.decompression import limit
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LOCAL = re.compile(r"(?:file|local)://(?!.*::)(?:localhost)?(?=/)")
+_PIECE, _BUFFER = 1 << 22, 1 << 18
+
+
+def is_remote(path: Any) -> bool:
+    """Return whether a path names a file for fsspec.
+
+    >>> from mycel.base.remote import is_remote
+    >>> is_remote("s3://bucket/a.tar"), is_remote("/data/a.tar"), is_remote("file:///data/a.tar")
+    (True, False, False)
+    """
+    return isinstance(path, str) and _SCHEME.search(path) is not None and _LOCAL.match(path) is None
+
+
+def local_name(path: str) -> str:
+    """Return the path of a file of this machine that has one; others as they are.
+
+    >>> from mycel.base.remote import local_name
+    >>> local_name("file:///data/a.tar"), local_name("memory://a.tar")
+    ('/data/a.tar', 'memory://a.tar')
+    """
+    found = _LOCAL.match(path)
+    return path if found is None else path[found.end() :]
+
+
+@contextlib.contextmanager
+def _asking(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"there is no file {path!r}") from error
+    except Exception as error:
+        raise OSError(f"{path!r} cannot be read: {type(error).__name__}: {str(error)[:300]}") from error
+
+
+def _place(path: str) -> tuple[Any, str]:
+    """Return the file system of fsspec for a path, and what it calls the file."""
+    try:
+        url_to_fs = importlib.import_module("fsspec.core").url_to_fs
+    except ImportError as error:
+        raise ImportError(f"{path!r}: reading it needs fsspec; pip install 'mycel[remote]'") from error
+    try:
+        with _asking(path):
+            system, inner = url_to_fs(path)
+            return system, str(inner)
+    except ImportError as error:
+        raise ImportError(f"{path!r}: a package that fsspec needs for it is missing: {error}") from error
+
+
+def _renamed(path: str, inner: str) -> str:
+    """Return the path of another file of the same file system."""
+    first, chained, rest = path.partition("::")
+    if "://" not in first:
+        # As in `simplecache::s3://bucket/a`: the last one has the name.
+        head, _, last = path.rpartition("::")
+        return f"{head}::{_renamed(last, inner)}"
+    scheme = first.partition("://")[0]
+    return f"{scheme}://{inner}{chained}{rest}"
+
+
+def files_at(path: str, endings: Sequence[str]) -> list[str]:
+    """Return the files that a path names: itself, those in a folder, or those of a pattern.
+
+    `endings` are those of the files of a folder, in small letters. Raises OSError, and
+    FileNotFoundError where there is none.
+    """
+    system, inner = _place(path)
+    with _asking(path):
+        if any(letter in inner for letter in "*?["):
+            found = [name for name, facts in system.glob(inner, detail=True).items() if facts["type"] == "file"]
+        elif system.isdir(inner):
+            found = [name for name in system.find(inner) if name.lower().endswith(tuple(endings))]
+        else:
+            return [path] if system.isfile(inner) else _none(path)
+    return [_renamed(path, name) for name in sorted(found)] or _none(path)
+
+
+def _none(path: str) -> list[str]:
+    raise FileNotFoundError(path)
+
+
+def stamp(path: str) -> tuple[int, str]:
+    """Return the size of a file, and text that changes when the file does."""
+    system, inner = _place(path)
+    with _asking(path):
+        facts = system.info(inner)
+        size, packed = facts.get("size"), facts.get("compress_size")
+        if not isinstance(size, int):
+            raise OSError("its size is not known, so it cannot be read by place; keep a copy of it")
+        if packed is not None and size > limit(int(packed)):
+            raise ValueError(f"it becomes {size >> 20} MiB when it is decompressed; MYCEL_INFLATE limits that")
+        return size, str(system.ukey(inner))
+
+
+def read(path: str, start: int, size: int) -> bytes:
+    """Return the `size` bytes from `start` on; fewer at the end of the file."""
+    if size <= 0:
+        return b""
+    system, inner = _place(path)
+    with _asking(path):
+        return bytes(system.cat_file(inner, start=start, end=start + size))
+
+
+class _Opened(io.RawIOBase):
+    """A file of a store, which has a position of its own: one that the store opened, or ranges."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path, self.length, self.at = path, stamp(path)[0], 0
+        # An archive is closed with the last one who knows its file system.
+        self.system, self.inner = _place(path)
+        # Files in memory have one position for all who open them.
+        ranges = getattr(self.system, "protocol", None) == "memory"
+        with _asking(path):
+            self.file = None if ranges else self.system.open(self.inner, "rb")
+
+    def close(self) -> None:
+        if not self.closed and self.file is not None:
+            self.file.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self.at = max(0, offset + (0, self.at, self.length)[whence])
+        return self.at
+
+    def readinto(self, target: Any) -> int:
+        wanted = max(0, min(len(target), self.length - self.at))
+        if self.file is None:
+            content = read(self.path, self.at, wanted)
+        else:
+            with _asking(self.path):
+                if self.file.tell() != self.at:
+                    self.file.seek(self.at)
+                content = self.file.read(wanted)
+        target[: len(content)] = content
+        self.at += len(content)
+        return len(content)
+
+
+def opened(path: str) -> IO[bytes]:
+    """Return an open file, of this machine or not, which can be sought in.
+
+    >>> import os, tempfile
+    >>> from mycel.base import remote
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.txt")
+    ...     with open(name, "w") as file:
+    ...         _ = file.write("some text")
+    ...     with remote.opened(name) as file:
+    ...         file.seek(5), file.read()
+    (5, b'text')
+    """
+    return io.BufferedReader(_Opened(path), _BUFFER) if is_remote(path) else open(path, "rb")
+
+
+def size_of(path: str) -> int:
+    """Return the size of a file, of this machine or not."""
+    return stamp(path)[0] if is_remote(path) else os.path.getsize(path)
+
+
+def copied(path: str, beside: Optional[str] = None) -> str:
+    """Return the path of a copy of a file, which is made unless the file is there already.
+
+    Copies lie in the folder `copies` of the cache, and stay there until somebody removes them.
+    With `beside`, the path of another file of the same folder, the copy lies beside that one's.
+    """
+    size, mark = stamp(path)
+    name = re.split(r"[/\\]", path.partition("::")[0])[-1]
+    key = hashlib.sha256(f"{beside or path}\0{stamp(beside)[1] if beside else mark}".encode()).hexdigest()[:32]
+    place = os.path.join(config.cache_directory(), "copies", key)
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    made = os.path.join(place, name or "file")
+    # The copy of a file beside may be of an earlier one.
+    note = f"{made}.of-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
+    if os.path.isfile(made) and os.path.getsize(made) == size and os.path.exists(note):
+        return made
+    with opened(path) as source, atomic_files.replacing(made, "copy", durable=False) as target:
+        with open(target, "wb") as file:
+            while piece := source.read(_PIECE):
+                file.write(piece)
+            if file.tell() != size:
+                raise OSError(f"{path!r} gave {file.tell()} bytes, where {size} were promised")
+    with open(note, "wb"):
+        pass
+    return made
