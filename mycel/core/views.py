@@ -25,7 +25,7 @@ from mycel.base import locks
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.tensor import Tensor, as_tensor, make, scalar
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, is_one, product, same
 from mycel.ir.types import TensorType
 from mycel.prims import block as B
 from mycel.prims import elementwise as E
@@ -369,7 +369,7 @@ def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
     """Return `x` with another shape, as a view, or as a copy where the elements of a strided array
     would have to move.
     """
-    if x.shape == shape:
+    if same(x.shape, shape):
         return x
     step: Step = (S.RESHAPE, {"shape": shape}, ())
     if type(x._view) is View and not _keeps_places(x._view, shape):
@@ -386,7 +386,7 @@ def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def broadcast(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
     """Return a view of `x` broadcast to `shape`."""
-    return x if x.shape == shape else through(x, (S.BROADCAST_TO, {"shape": shape}, ()))
+    return x if same(x.shape, shape) else through(x, (S.BROADCAST_TO, {"shape": shape}, ()))
 
 
 def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Optional[Step]:
@@ -463,12 +463,12 @@ def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, 
     """
     if any(d == 0 for d in sizes):
         return _row_major(shape)
-    old = [(d, t) for d, t in zip(sizes, strides) if d != 1]
+    old = [(d, t) for d, t in zip(sizes, strides) if not is_one(d)]
     result: list[DimLike] = []
     at = 0
     i = 0
     while i < len(shape):
-        if shape[i] == 1:
+        if is_one(shape[i]):
             result.append(0)
             i += 1
             continue
@@ -476,7 +476,7 @@ def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, 
             return None
         have, want = old[at][0], shape[i]
         first_old, first_new = at, i
-        while have != want:
+        while not same(have, want):
             # Shapes of another number of elements come to the end of one of them; the operation
             # itself says so.
             if have < want:
@@ -490,7 +490,7 @@ def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, 
                     return None
                 want = want * shape[i]
         for k in range(first_old, at):
-            if old[k][1] != old[k + 1][1] * old[k + 1][0]:
+            if not same(old[k][1], old[k + 1][1] * old[k + 1][0]):
                 return None
         step = old[at][1]
         part: list[DimLike] = []

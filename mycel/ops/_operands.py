@@ -24,7 +24,7 @@ from mycel.core.operators import pair as _pair
 from mycel.core.operators import promoted
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.engines.select import engine
-from mycel.ir.dims import Dim, InconclusiveDimension, product
+from mycel.ir.dims import Dim, InconclusiveDimension, product, same
 from mycel.ir.types import MOST_BYTES, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -332,7 +332,7 @@ def certainly(condition: Callable[[], Any]) -> bool:
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
     """Reshape `x` to a shape without -1."""
-    return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
+    return x if same(x.shape, shape) else apply(S.RESHAPE, x, shape=shape)
 
 
 def flat(x: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from mycel.base.dtype import DType
-from mycel.ir.dims import DimLike, is_zero
+from mycel.ir.dims import DimLike, is_zero, same
 
 __all__ = [
     "FAR",
@@ -76,7 +76,8 @@ class Affine:
         return 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Affine) and self.terms == other.terms and self.const == other.const
+        """Return whether two positions are the same for all sizes; hints are not consulted."""
+        return isinstance(other, Affine) and same(self.const, other.const) and same(self.terms, other.terms)
 
     def __hash__(self) -> int:
         return hash((self.terms, self.const))
