@@ -11,6 +11,7 @@ million ticks a second: 40 instructions each, which is how exact the counts are.
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
 
 __all__ = ["BOARDS", "Board", "BoardError", "Run", "missing_tools", "run"]
@@ -136,15 +138,17 @@ def _main(library: Library, calls: Sequence[Arrays]) -> str:
     lines = ["#define GUARD 64\n"]
     for k, arrays in enumerate(calls):
         lines += [constant(f"given_{k}_{j}", a) for j, a in enumerate(arrays)]
-    sizes = [int(a.type.nbytes) for a in library.outputs] + [library.arena_bytes]
-    for j, size in enumerate(sizes):
+    largest = [a.nbytes for a in library.outputs] + [library.arena_bytes]
+    for j, size in enumerate(largest):
         rounded = -(-size // 4) * 4
         lines.append(f"static uint8_t m{j}[GUARD + {rounded} + GUARD] __attribute__((aligned(16)));\n")
     lines.append("int main(void) {\n")
     for k, arrays in enumerate(calls):
+        taken, results = library.shapes(*[a.shape for a in arrays])
+        sizes = [_bytes(a, shape) for a, shape in zip(library.outputs, results)] + [library.arena_bytes]
         for j in range(len(sizes)):
             lines.append(f"  memset(m{j}, 0xAB, sizeof m{j});\n")
-        given = [f"(const void *)given_{k}_{j}" for j in range(len(arrays))]
+        given = [*map(str, taken.values()), *[f"(const void *)given_{k}_{j}" for j in range(len(arrays))]]
         given += [f"(void *)(m{j} + GUARD)" for j in range(len(sizes))]
         lines.append("  { uint64_t before = ticks();\n")
         lines.append(f"  int status = {library.name}({', '.join(given)}); uint64_t after = ticks();\n")
@@ -201,15 +205,20 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
             if status:
                 raise IndexError(status)
             instructions.append(count * TICK)
-            results.append(parts(library, content))
+            results.append(parts(library, content, calls[len(results)]))
     size = subprocess.run(["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True)
     return Run(results, instructions, stack, int(size.stdout.splitlines()[1].split()[0]))
 
 
-def parts(library: Library, content: list[int]) -> list[np.ndarray[Any, Any]]:
+def parts(library: Library, content: list[int], arrays: Arrays) -> list[np.ndarray[Any, Any]]:
+    """Return the results of a call with `arrays` from the words that a board has printed."""
     raw, found, at = np.array(content, "<u4").tobytes(), [], 0
-    for argument in library.outputs:
-        size = int(argument.type.nbytes)
-        found.append(np.frombuffer(raw[at : at + size], argument.type.dtype.numpy).reshape(argument.type.shape))
+    for argument, shape in zip(library.outputs, library.shapes(*[a.shape for a in arrays])[1]):
+        size = _bytes(argument, shape)
+        found.append(np.frombuffer(raw[at : at + size], argument.type.dtype.numpy).reshape(shape))
         at += -(-size // 4) * 4
     return found
+
+
+def _bytes(argument: Argument, shape: Sequence[int]) -> int:
+    return math.prod(shape) * argument.type.dtype.itemsize

@@ -11,7 +11,9 @@ from mycel.base.errors import Unsupported
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
 from mycel.engines.aot.plan import ALIGN
+from mycel.engines.aot.sizes import formula
 from mycel.engines.aot.wasm import linked
+from mycel.ir.dim_values import evaluate
 
 __all__ = ["WebModule", "web"]
 
@@ -49,7 +51,8 @@ def web(library: Library) -> WebModule:
     """Return the modules of a library that was built for the target `wasm32`.
 
     The module of JavaScript has a function `load`, which takes the bytes of the other module, a
-    `Response` or an address, and resolves to a model: `model.inputs` and `model.outputs` are arrays
+    `Response` or an address, and resolves to a model: ``model.resize({batch: 3})`` sets sizes that
+    vary, which are the largest before, `model.inputs` and `model.outputs` are arrays
     in the module's memory by name, `model.call()` computes the outputs of the inputs, and
     `model.run(...)` does so with copies. `model.state` is what the program keeps from call to call:
     its bytes can be saved and set. A model needs no other file and no network.
@@ -73,7 +76,7 @@ def web(library: Library) -> WebModule:
     places, room = [], 0
     for argument in (*library.inputs, *library.outputs):
         places.append(room)
-        room += -(-int(argument.type.nbytes) // ALIGN) * ALIGN
+        room += -(-argument.nbytes // ALIGN) * ALIGN
     found = linked(library.object, [library.name], room + library.arena_bytes)
     tables = []
     for arguments, starts in (
@@ -81,7 +84,7 @@ def web(library: Library) -> WebModule:
         (library.outputs, places[len(library.inputs) :]),
     ):
         entries = [
-            {"name": a.name, "array": _array(a), "shape": list(a.type.shape), "at": found.free + start}
+            {"name": a.name, "array": _array(a), "shape": _largest(a), "at": found.free + start}
             for a, start in zip(arguments, starts)
         ]
         tables.append("[\n" + "".join(f"  {json.dumps(e)},\n" for e in entries) + "]")
@@ -91,10 +94,38 @@ def web(library: Library) -> WebModule:
         "INPUTS": tables[0],
         "OUTPUTS": tables[1],
         "ARENA": str(found.free + room),
+        "SIZES": _sizes(library),
+        "SHAPES": _shapes(library),
         "STATE": f"{found.state}, {found.free - found.state}",
     }.items():
         text = text.replace(f"@{word}@", value)
     return WebModule(library.name, found.module, text, _types(library), found.free + room + library.arena_bytes)
+
+
+def _largest(argument: Argument) -> list[int]:
+    """Return the shape of an argument where sizes are the largest."""
+    return [evaluate(d, {s.symbol: s.high for s in argument.sizes}) for d in argument.type.shape]
+
+
+def _sizes(library: Library) -> str:
+    """Return the table of sizes that the function takes."""
+    facts = [{"name": s.name, "least": s.least, "most": s.most, "step": s.divisor} for s in library.sizes]
+    return "[" + "".join(f"\n  {json.dumps(f)}," for f in facts) + ("\n]" if facts else "]")
+
+
+def _shapes(library: Library) -> str:
+    """Return the function from sizes to the shapes of inputs and results."""
+    names = {s.symbol: f"n{k}" for k, s in enumerate(library.sizes)}
+    lines = []
+    for k, s in enumerate(library.sizes):
+        given = f"sizes.{s.name}"
+        value = given if s.divisor == 1 else f"({given} - {s.remainder}) / {s.divisor}"
+        lines.append(f"  const n{k} = {value};\n")
+    rows = []
+    for argument in (*library.inputs, *library.outputs):
+        dims = [formula(d, names, "Math.max", "quotient", "rest") for d in argument.type.shape]
+        rows.append(f"    [{', '.join(dims)}],\n")
+    return "(sizes) => {\n" + "".join(lines) + "  return [\n" + "".join(rows) + "  ];\n}"
 
 
 def _array(argument: Argument) -> str:
@@ -111,13 +142,22 @@ def _types(library: Library) -> str:
     results = [_array(a) for a in library.outputs]
     returned = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
     return _TYPES.format(
-        name=library.name, inputs=group(library.inputs), outputs=group(library.outputs), given=given, returned=returned
+        name=library.name,
+        sizes="{ " + " ".join(f"{s.name}: number;" for s in library.sizes) + " }",
+        inputs=group(library.inputs),
+        outputs=group(library.outputs),
+        given=given,
+        returned=returned,
     )
 
 
 _SCRIPT = """// @NAME@: a program as a module of WebAssembly, which @NAME@.wasm holds.
 export const inputs = @INPUTS@;
 export const outputs = @OUTPUTS@;
+// The sizes that may differ from call to call, and the shapes that inputs and then outputs have with them.
+export const sizes = @SIZES@;
+const quotient = (a, b) => Math.floor(a / b), rest = (a, b) => a - b * Math.floor(a / b);
+export const shapes = @SHAPES@;
 
 async function instance(source) {
   if (typeof source === "string" || source instanceof URL) source = await fetch(source);
@@ -131,36 +171,52 @@ async function instance(source) {
 // Returns a model of its own memory; `source` is an address, a Response, or the bytes of @NAME@.wasm.
 export async function load(source) {
   const made = (await instance(source)).exports;
-  const view = (entry) => {
-    const size = entry.shape.reduce((a, b) => a * b, 1);
-    return [entry.name, new globalThis[entry.array](made.memory.buffer, entry.at, size)];
-  };
-  const given = Object.fromEntries(inputs.map(view));
-  const results = Object.fromEntries(outputs.map(view));
   const places = [...inputs, ...outputs].map((entry) => entry.at);
   const model = {
-    inputs: given,
-    outputs: results,
     state: new Uint8Array(made.memory.buffer, @STATE@),
+    // Makes arrays for other sizes, of which those that are left out are as they were.
+    resize(wanted) {
+      const all = { ...model.sizes, ...wanted };
+      for (const name of Object.keys(all)) {
+        const size = sizes.find((one) => one.name === name), value = all[name];
+        if (!size) throw new TypeError(`@NAME@ has no size ${name}`);
+        const within = Number.isInteger(value) && value >= size.least && value <= size.most;
+        if (!within || (value - size.least) % size.step) {
+          const steps = size.step > 1 ? ` in steps of ${size.step}` : "";
+          throw new RangeError(`@NAME@: ${name} is from ${size.least} to ${size.most}${steps}, not ${value}`);
+        }
+      }
+      const found = shapes(all);
+      const view = (entry, k) => {
+        const size = found[k].reduce((a, b) => a * b, 1);
+        return [entry.name, new globalThis[entry.array](made.memory.buffer, entry.at, size)];
+      };
+      model.sizes = all;
+      model.shapes = Object.fromEntries([...inputs, ...outputs].map(({ name }, k) => [name, found[k]]));
+      model.inputs = Object.fromEntries(inputs.map(view));
+      model.outputs = Object.fromEntries(outputs.map((entry, k) => view(entry, inputs.length + k)));
+    },
     call() {
-      if (made.@NAME@(...places, @ARENA@) !== 0) throw new RangeError("@NAME@: an index was out of range");
+      const numbers = sizes.map(({ name }) => model.sizes[name]);
+      if (made.@NAME@(...numbers, ...places, @ARENA@) !== 0) throw new RangeError("@NAME@: an index was out of range");
     },
     run(...values) {
       if (values.length !== inputs.length) {
         throw new TypeError(`@NAME@ takes ${inputs.length} arrays, not ${values.length}`);
       }
-      inputs.forEach(({ name, shape }, k) => {
-        if (values[k].length !== given[name].length) {
-          const wanted = `${given[name].length} numbers, of shape [${shape}]`;
+      inputs.forEach(({ name }, k) => {
+        if (values[k].length !== model.inputs[name].length) {
+          const wanted = `${model.inputs[name].length} numbers, of shape [${model.shapes[name]}]`;
           throw new RangeError(`@NAME@: ${name} has ${wanted}, not ${values[k].length}`);
         }
       });
-      inputs.forEach(({ name }, k) => given[name].set(values[k]));
+      inputs.forEach(({ name }, k) => model.inputs[name].set(values[k]));
       model.call();
-      const copies = outputs.map(({ name }) => results[name].slice());
+      const copies = outputs.map(({ name }) => model.outputs[name].slice());
       return copies.length === 1 ? copies[0] : copies;
     },
   };
+  model.resize(Object.fromEntries(sizes.map(({ name, most }) => [name, most])));
   return model;
 }
 """
@@ -174,10 +230,20 @@ export interface Argument {{
 }}
 export const inputs: Argument[];
 export const outputs: Argument[];
+export interface Size {{
+  name: string;
+  least: number;
+  most: number;
+  step: number;
+}}
+export const sizes: Size[];
 export interface Model {{
   readonly inputs: {inputs};
   readonly outputs: {outputs};
+  readonly shapes: Record<string, number[]>;
+  readonly sizes: {sizes};
   readonly state: Uint8Array;
+  resize(sizes: Partial<{sizes}>): void;
   call(): void;
   run({given}): {returned};
 }}

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.errors import Unsupported
 from mycel.cells.cell import Cell
 from mycel.common.generator import default_generator
+from mycel.core.tensor import Tensor
+from mycel.deploy.bounds import sizes_of
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.aot.module import Value
+from mycel.engines.aot.sizes import Decided, Size
 from mycel.ir.graph import Graph
+from mycel.ir.symbols import Symbol
+from mycel.ir.types import TensorType
 from mycel.train.graph_file import Model, State
 from mycel.train.mindir import model_of
 from mycel.transforms.quantise.folding import fold_normalisations
@@ -29,6 +36,7 @@ def build(
     stripes: Optional[bool] = None,
     state: str = "library",
     parallel: bool = False,
+    sizes: Optional[Mapping[str, Symbol]] = None,
 ) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
@@ -50,10 +58,16 @@ def build(
     With `parallel` the function takes one more argument, with which the caller divides the work of
     large steps among threads of its own; the header has its form.
 
+    Sizes that are a `Symbol` with a `max` are arguments of the function, which checks them: batches
+    of 1 to 64 are ``Tensor(shape=[Symbol(max=64), 784], dtype=float32)``. `sizes` gives symbols,
+    which are ``unique=True`` then, the names of these arguments; others are called as the tensor
+    and the axis. `arena_bytes` is enough for the largest, and `account` is of it. The network is
+    staged anew for sizes that it treats in another way.
+
     The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
-    and arithmetic that the processor lacks. Raises Unsupported for sizes that are not known and for
+    and arithmetic that the processor lacks. Raises Unsupported for sizes without a bound and for
     what needs a runtime, and for `parallel` on a target of one thread, CompileError where the
-    function is not one graph.
+    function is not one graph, ValueError for `sizes` that the inputs do not have.
 
     >>> import mycel as ms
     >>> from mycel.deploy import build
@@ -67,7 +81,15 @@ def build(
     arguments.flag("build", "parallel", parallel)
     if stripes is not None:
         arguments.flag("build", "stripes", stripes)
-    return of_model(model_of(net, inputs), _names(net), target, name, stripes, state == "caller", parallel)
+    kinds = _types(inputs)
+    known = _names(net)
+    found = sizes_of(kinds, known if len(known) == len(kinds) else [], sizes or {})
+
+    def staged(hints: Mapping[str, int]) -> Model:
+        return model_of(net, inputs, hints)
+
+    model = model_of(net, inputs, {s.symbol: s.high for s in found})
+    return of_model(model, known, target, name, stripes, state == "caller", parallel, found, staged)
 
 
 def of_model(
@@ -78,27 +100,48 @@ def of_model(
     stripes: Optional[bool] = None,
     lends: bool = False,
     parallel: bool = False,
+    sizes: Sequence[Size] = (),
+    anew: Optional[Callable[[Mapping[str, int]], Model]] = None,
 ) -> Library:
     """Return the library of a staged network, the `model`.
 
     `known` are names of its arguments; `target`, `name` and `stripes` are as for `build`, and with
     `lends` the caller gives the memory of its state, and with `parallel` what divides the work.
+    `sizes` are its symbols, and `anew` stages the network for other ones.
     """
-    graph, count = model.graph, len(model.graph.inputs) - len(model.states)
+    count = len(model.graph.inputs) - len(model.states)
     kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
     place = {output: k for k, output in enumerate(kept)}
-    graph = Graph(graph.inputs, [graph.outputs[k] for k in kept], graph.name)
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
     written = {state for state, _ in model.writes}
-    states = model.states
-    # What is only read is known: weights are packed, and what depends on them alone is computed.
-    known_values = {graph.inputs[count + k]: _value(s) for k, s in enumerate(states) if k not in written}
-    graph = fold_normalisations(frozen(graph, known_values))
-    values = [Value(s.name, _value(s), True) for k, s in enumerate(states) if k in written]
+    values = [Value(s.name, _value(s), True) for k, s in enumerate(model.states) if k in written]
     places = {s: k for k, s in enumerate(sorted(written))}
-    return library_of(
-        graph, names, values, {place[o]: places[s] for s, o in model.writes}, target, name, stripes, lends, parallel
-    )
+    writes = {place[o]: places[s] for s, o in model.writes}
+
+    def staged(hints: Mapping[str, int]) -> tuple[Graph, Decided]:
+        other = model if anew is None or dict(hints) == model.sizes else anew(hints)
+        forms = [
+            (m.result, m.writes, [(s.name, s.kind, s.value.shape, s.value.dtype) for s in m.states])
+            for m in (model, other)
+        ]
+        if forms[0] != forms[1]:
+            raise Unsupported(f"build: for {dict(hints)} the program gives or keeps other things; give narrower bounds")
+        return _known(other, kept), other.conditions
+
+    graph = _known(model, kept)
+    return library_of(graph, names, values, writes, target, name, stripes, lends, parallel, sizes, staged)
+
+
+def _known(model: Model, kept: Sequence[int]) -> Graph:
+    """Return the graph of a model with the outputs `kept`, and with the values that it only reads.
+
+    Weights are packed, and what depends on them alone is computed.
+    """
+    graph, count = model.graph, len(model.graph.inputs) - len(model.states)
+    written = {state for state, _ in model.writes}
+    graph = Graph(graph.inputs, [graph.outputs[k] for k in kept], graph.name)
+    known = {graph.inputs[count + k]: _value(s) for k, s in enumerate(model.states) if k not in written}
+    return fold_normalisations(frozen(graph, known))
 
 
 def _outputs(form: Any) -> set[int]:
@@ -112,6 +155,14 @@ def _outputs(form: Any) -> set[int]:
 def _value(state: State) -> np.ndarray[Any, Any]:
     """Return the value that a state of a network begins with."""
     return default_generator.state.asnumpy() if state.kind == "generator" else np.asarray(state.value)
+
+
+def _types(value: Any) -> list[TensorType]:
+    """Return the types of the tensors in arguments, in the order in which a model has them."""
+    if isinstance(value, Tensor):
+        return [value._type]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [t for v in inner for t in _types(v)]
 
 
 def _names(net: Any) -> list[str]:

@@ -64,6 +64,8 @@ def cpp(library: Library, folder: str | os.PathLike[str]) -> None:
         raise Unsupported(f"cpp: the caller keeps the state of {library.name}; build it with state='library'")
     if library.divides:
         raise Unsupported(f"cpp: the caller divides the work of {library.name}; build it with parallel=False")
+    if library.sizes:
+        raise Unsupported(f"cpp: {library.name} takes {library.sizes[0].text}; build it for known sizes")
     library.write(folder)
     every = (*library.inputs, *library.outputs)
     text = _TEXT.format(

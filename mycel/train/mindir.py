@@ -204,8 +204,12 @@ def _named(file_name: Any, suffix: str, function: str) -> str:
 # From a network to a model.
 
 
-def model_of(net: Any, inputs: Sequence[Any]) -> Model:
-    """Return the staged network with its states and forms."""
+def model_of(net: Any, inputs: Sequence[Any], sizes: Optional[Mapping[str, int]] = None) -> Model:
+    """Return the staged network with its states and forms.
+
+    What the network decides by sizes that are open is decided as for `sizes`, by symbol (None:
+    sizes that nobody asks for by name, and a warning where something was decided).
+    """
     arguments.function("export", "net", net, "a Cell or a function")
     function = net.__wrapped__ if isinstance(net, Jit) else net
     tensors: list[Tensor] = []
@@ -214,7 +218,8 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
     plan = None
     symbols = symbols_in(*[t.shape for t in types])
     if symbols:
-        plan = Plan(types, {name: _hint(i, atom) for i, (name, atom) in enumerate(symbols.items())})
+        hints = {name: _hint(i, atom) for i, (name, atom) in enumerate(symbols.items())}
+        plan = Plan(types, hints if sizes is None else {name: sizes[name] for name in symbols})
     try:
         version = Jit(function, fullgraph=True)._stage(tuple(inputs), {}, plan)
     except REFUSALS as error:
@@ -234,14 +239,14 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
         raise Unsupported("export: the network writes into its arguments; return the new values instead")
     states = [_state(t, number) for number, t in enumerate(version.tensors)]
     decisions = {} if plan is None else dict(plan.decisions.guards)
-    if plan is not None and decisions:
+    if plan is not None and decisions and sizes is None:
         logger.warning(
             "export: the network decides by sizes that were left open; the file is good for %s",
             "; ".join(plan.decisions.describe()),
         )
-    sizes = {} if plan is None else dict(plan.sizes)
+    taken = {} if plan is None else dict(plan.sizes)
     model = Model(
-        unmarked(version.graph), states, form, _result_form(version, tensors), list(version.writes), decisions, sizes
+        unmarked(version.graph), states, form, _result_form(version, tensors), list(version.writes), decisions, taken
     )
     model.producer = f"mycel {_version()}"
     return model

@@ -34,17 +34,21 @@ class Loaded:
             self.begin = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.keeping.pop(0))
             self.state = _guarded(library.state_bytes)
             self.begin(self.state[1])
-        self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(address)
+        self.function = ctypes.CFUNCTYPE(
+            ctypes.c_int, *[ctypes.c_int32] * len(library.sizes), *[ctypes.c_void_p] * count
+        )(address)
 
     def __call__(self, *tensors: Any) -> Any:
         given = [np.asarray(t.asnumpy() if isinstance(t, ms.Tensor) else t, order="C") for t in tensors]
         for argument, array in zip(self.library.inputs, given):
-            assert array.shape == argument.type.shape and array.dtype == argument.type.dtype.numpy
+            assert array.dtype == argument.type.dtype.numpy
+        sizes, shapes = self.library.shapes(*[a.shape for a in given])
+        results = [np.empty(s, a.type.dtype.numpy) for s, a in zip(shapes, self.library.outputs)]
         before = [a.copy() for a in given]
-        memory = [_guarded(int(a.type.nbytes)) for a in self.library.outputs] + [_guarded(self.library.arena_bytes)]
+        memory = [_guarded(a.nbytes) for a in results] + [_guarded(self.library.arena_bytes)]
         memory += [self.state] if self.library.lends else []
         last = [None if self.parallel is None else ctypes.byref(self.parallel)] if self.library.divides else []
-        status = self.function(*[a.ctypes.data for a in given], *[start for _, start in memory], *last)
+        status = self.function(*sizes.values(), *[a.ctypes.data for a in given], *[start for _, start in memory], *last)
         for block, start in memory:
             offset = start - block.ctypes.data
             assert (block[offset - CANARY : offset] == 171).all(), "something was written before the memory given"
@@ -53,11 +57,9 @@ class Loaded:
             assert array.tobytes() == old.tobytes(), "an input was written"
         if status:
             raise IndexError(status)
-        results = []
-        for argument, (block, start) in zip(self.library.outputs, memory):
-            offset, size = start - block.ctypes.data, int(argument.type.nbytes)
-            raw = block[offset : offset + size].view(argument.type.dtype.numpy)
-            results.append(raw.reshape(argument.type.shape).copy())
+        for k, (block, start) in enumerate(memory[: len(results)]):
+            offset, made = start - block.ctypes.data, results[k]
+            results[k] = block[offset : offset + made.nbytes].view(made.dtype).reshape(made.shape).copy()
         return results[0] if len(results) == 1 else tuple(results)
 
 

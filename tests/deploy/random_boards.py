@@ -78,7 +78,7 @@ def run_together(libraries: Sequence[Library], inputs: Sequence[Arrays], folder:
     for line in said:
         if line.startswith("C "):
             k, status, *content = [int(w, 16) for w in line.split()[1:]]
-            found[k] = f"status {status}" if status else parts(libraries[k], content)
+            found[k] = f"status {status}" if status else parts(libraries[k], content, inputs[k])
         elif line.startswith("O ") and k >= 0:
             found[k] = "wrote outside of what it was given"
     if not any(line.startswith("E ") for line in said):

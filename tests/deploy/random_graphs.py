@@ -10,6 +10,8 @@ many in one program. What a library refuses is counted.
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 import subprocess
 import sys
@@ -26,7 +28,6 @@ from mycel.base.errors import Unsupported
 from mycel.deploy import web
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.types import TensorType
 from tests.deploy.boards import BOARDS
 from tests.deploy.loaded import Loaded
 from tests.deploy.random_boards import run_together
@@ -66,6 +67,7 @@ _SCRIPT = """
 import { readFileSync, writeFileSync } from "node:fs";
 import { load, inputs, outputs } from "./f.mjs";
 const model = await load(readFileSync("f.wasm")), given = readFileSync("given");
+model.resize(JSON.parse(readFileSync("sizes", "utf8")));
 let at = 0;
 const raw = (a) => new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
 for (const { name } of inputs) {
@@ -103,12 +105,13 @@ def runner(target: str, folder: Path) -> Run:
     def in_node(library: Library, arrays: Arrays) -> list[Any]:
         web(library).write(folder)
         (folder / "main.mjs").write_text(_SCRIPT)
+        (folder / "sizes").write_text(json.dumps(library.shapes(*[a.shape for a in arrays])[0]))
         return _ran(["node", "main.mjs"], library, arrays, folder)
 
     def emulated(library: Library, arrays: Arrays) -> list[Any]:
         compiler, emulator = EMULATED[target]
         library.write(folder)
-        (folder / "main.c").write_text(_program(library))
+        (folder / "main.c").write_text(_program(library, arrays))
         subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o", "-lm"], cwd=folder, check=True)
         return _ran([emulator, "./f"], library, arrays, folder)
 
@@ -125,30 +128,30 @@ def _ran(command: Sequence[str], library: Library, arrays: Arrays, folder: Path)
     if done.returncode:
         raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-300:]}")
     raw, at, results = (folder / "made").read_bytes(), 0, []
-    for argument in library.outputs:
-        size = int(argument.type.nbytes)
-        results.append(np.frombuffer(raw[at : at + size], argument.type.dtype.numpy).reshape(argument.type.shape))
+    for argument, shape in zip(library.outputs, library.shapes(*[a.shape for a in arrays])[1]):
+        size = math.prod(shape) * argument.type.dtype.itemsize
+        results.append(np.frombuffer(raw[at : at + size], argument.type.dtype.numpy).reshape(shape))
         at += size
     assert at == len(raw)
     return results
 
 
-def _program(library: Library) -> str:
-    """A program of C around a library, with canaries behind the arena."""
-
-    def size(kind: TensorType) -> int:
-        return max(int(np.prod(kind.shape)), 1)
-
+def _program(library: Library, arrays: Arrays) -> str:
+    """A program of C that calls a library, with canaries behind the arena."""
+    taken, results = library.shapes(*[a.shape for a in arrays])
+    counts = [math.prod(shape) for shape in [*[a.shape for a in arrays], *results]]
     every = (*library.inputs, *library.outputs)
+    sizes = [count * a.type.dtype.itemsize for a, count in zip(every, counts)]
     read = ['    FILE *file = fopen("given", "rb");']
     write = ['    file = fopen("made", "wb");']
-    for a in library.inputs:
-        read.append(f"    if (fread({a.name}, 1, {int(a.type.nbytes)}, file) != {int(a.type.nbytes)}) return 97;")
-    write += [f"    fwrite({a.name}, 1, {int(a.type.nbytes)}, file);" for a in library.outputs]
+    for a, size in zip(library.inputs, sizes):
+        read.append(f"    if (fread({a.name}, 1, {size}, file) != {size}) return 97;")
+    given = len(library.inputs)
+    write += [f"    fwrite({a.name}, 1, {size}, file);" for a, size in zip(library.outputs, sizes[given:])]
     parts = {
-        "BUFFERS": "\n".join(f"static {a.c_type} {a.name}[{size(a.type)}];" for a in every),
+        "BUFFERS": "\n".join(f"static {a.c_type} {a.name}[{max(n, 1)}];" for a, n in zip(every, counts)),
         "READ": "\n".join(read),
-        "ARGUMENTS": ", ".join(a.name for a in every),
+        "ARGUMENTS": ", ".join([*map(str, taken.values()), *[a.name for a in every]]),
         "WRITE": "\n".join([*write, "    fclose(file);"]),
     }
     text = _MAIN

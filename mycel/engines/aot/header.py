@@ -8,6 +8,8 @@ from typing import NamedTuple
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import Unsupported
+from mycel.engines.aot.sizes import Size, renamed
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.types import TensorType
 
 __all__ = ["Argument", "check_name", "header"]
@@ -28,10 +30,25 @@ _KEYWORDS = frozenset(
 
 
 class Argument(NamedTuple):
-    """A tensor that the function of a library reads or writes."""
+    """A tensor that the function of a library reads or writes.
+
+    `sizes` are those that its shape may have.
+    """
 
     name: str
     type: TensorType
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def shape(self) -> tuple[DimLike, ...]:
+        """The shape, by the names of sizes."""
+        return tuple([renamed(d, self.sizes) for d in self.type.shape])
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it takes, at most."""
+        count = self.type.nbytes
+        return int(count.bounds()[1]) if isinstance(count, Dim) else int(count)
 
     @property
     def c_type(self) -> str:
@@ -42,7 +59,7 @@ class Argument(NamedTuple):
 
     @property
     def text(self) -> str:
-        sizes = "".join(f"[{d}]" for d in self.type.shape)
+        sizes = "".join(f"[{d}]" for d in self.shape)
         plain = "" if self.c_type.startswith(("float", "double")) else f", elements of {self.type.dtype}"
         return f"{self.name}{sizes}{plain}"
 
@@ -104,27 +121,35 @@ def header(
     slot: int = 0,
     state: int = 0,
     parallel: bool = False,
+    sizes: Sequence[Size] = (),
 ) -> str:
     """Return the text of the header of a library.
 
     `name` is that of its function, `target` that of the machine, which the text says. The function
     takes `inputs`, `outputs`, and `arena` bytes at a multiple of `align`; its state takes `slot`
     bytes of a store (0: it has none), and `state` bytes of memory that the caller gives (0: none).
-    With `parallel` it takes what divides the work.
+    With `parallel` it takes what divides the work, and `sizes` before all else.
     """
     guard = name.upper()
-    parameters = [f"const {a.c_type} *{a.name}" for a in inputs]
+    parameters = [f"int32_t {s.name}" for s in sizes]
+    parameters += [f"const {a.c_type} *{a.name}" for a in inputs]
     parameters += [f"{a.c_type} *{a.name}" for a in outputs] + ["void *arena"]
     parameters += ["void *state"] if state else []
     parameters += ["const struct mycel_parallel *parallel"] if parallel else []
     lines = [f"/* {name} for {target}. */", f"#ifndef {guard}_H", f"#define {guard}_H", "", "#include <stdint.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += [f"#define {guard}_ARENA_BYTES {arena}", f"#define {guard}_ARENA_ALIGN {align}", ""]
+    for s in sizes:
+        lines += [f"#define {guard}_{s.name.upper()}_MIN {s.least}", f"#define {guard}_{s.name.upper()}_MAX {s.most}"]
+    lines += ["/* The arena is enough for all sizes within these bounds. */", ""] if sizes else []
     lines += [*_PARALLEL.strip().splitlines(), ""] if parallel else []
     lines += ["/* Reads " + (", ".join(a.text for a in inputs) or "nothing") + ";"]
     lines += ["   writes " + (", ".join(a.text for a in outputs) or "nothing") + ", in row-major order."]
     lines += ["   No two of them may overlap. The arena holds nothing between calls.", "   Returns 0, or 1 where an "]
     lines[-1] += "index was out of range, and results are not to be used."
+    if sizes:
+        steps = [f"{s.name} has steps of {s.divisor} from its least" for s in sizes if s.divisor > 1]
+        lines += ["   Returns 2, and writes nothing, where a size is out of its bounds" + "; ".join(["", *steps]) + "."]
     lines[-1] += " With no `parallel` (0), all runs in the calling thread. */" if parallel else " */"
     lines.append(f"int {name}({', '.join(parameters)});")
     if slot:

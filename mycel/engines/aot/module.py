@@ -7,11 +7,14 @@ instead, which takes what differs between them (`sharing`).
 
 Where the caller divides the work, a step with much of it is a function of a part of the kernel's
 range, which finds the addresses that the library was given in a block on the caller's stack.
+
+Sizes that are arguments are checked before anything else. What depends on them is computed where
+the function begins. Where there are several forms of the program (`plan.forms_for`), each is a
+function, of which the first that serves the sizes is called.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,13 +22,19 @@ from typing import Any
 import numpy as np
 
 from mycel.engines.aot.keeping import MOST, TRAILER, identity_of, keeping_text
-from mycel.engines.aot.plan import ALIGN, Plan
+from mycel.engines.aot.plan import ALIGN, Form
 from mycel.engines.aot.sharing import Shared, shared_kernels
+from mycel.engines.aot.sizes import Counts, Size
 from mycel.engines.native.kernels.codegen import NAME, PLACE, Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest, Site
+from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.steps import Copy, Nested, Step
+from mycel.ir.dims import Dim, DimLike, product
 
-__all__ = ["Module", "Value", "write"]
+__all__ = ["OUT_OF_BOUNDS", "Module", "Value", "write"]
+
+# What the function returns where a size is out of its bounds.
+OUT_OF_BOUNDS = 2
 
 # The work of a step, in operations, that is worth the start of several threads.
 DIVIDED = 1 << 15
@@ -60,13 +69,28 @@ class Module:
 
 
 class _Writer:
-    def __init__(self, plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool, divided: bool) -> None:
-        """Begin the text of a function `name` for `plan`, whose inputs are `given` arguments and
-        then `values`; with `lent`, those that it writes lie in memory of the caller's, and with
-        `divided` the caller divides the work.
+    def __init__(
+        self,
+        forms: Sequence[Form],
+        given: int,
+        values: Sequence[Value],
+        name: str,
+        lent: bool,
+        divided: bool,
+        sizes: Sequence[Size],
+    ) -> None:
+        """Begin the text of a function `name`.
+
+        * `forms`: what it does, for all sizes or some.
+        * `given`: how many inputs are arguments; the others are `values`.
+        * `lent`: those that it writes lie in memory of the caller's.
+        * `divided`: the caller divides the work.
+        * `sizes`: those that are arguments.
         """
-        self.plan, self.given, self.values, self.name, self.lent = plan, given, values, name, lent
-        self.divided = divided
+        self.forms, self.given, self.values, self.name, self.lent = forms, given, values, name, lent
+        self.divided, self.sizes = divided, sizes
+        self.plan = plan = forms[0].plan
+        self.counts = self.new_counts()
         outputs = [k for k in range(len(plan.outputs)) if k not in plan.template.aliases]
         self.inputs = [f"%in{k}" for k in range(given)]
         self.others = [f"%out{k}" for k in outputs] + ["%arena"] + (["%state"] if lent else [])
@@ -75,7 +99,7 @@ class _Writer:
         self.slots: list[str] = []
         self.body: list[str] = []
         self.kernels: dict[str, str] = {}
-        self.shared = shared_kernels(plan)
+        self.shared: dict[int, Shared] = {}
         self.functions: list[str] = []
         self.constants: dict[int, str] = {}
         self.sites: list[Site] = []
@@ -87,6 +111,13 @@ class _Writer:
     def fresh(self) -> str:
         self.count += 1
         return f"%v{self.count}"
+
+    def new_counts(self, mark: str = "%count") -> Counts:
+        return Counts({s.symbol: f"%size{k}" for k, s in enumerate(self.sizes)}, mark)
+
+    def number(self, value: DimLike) -> str:
+        """Return the operand of 64 bits that has a size."""
+        return self.counts.number(value)
 
     def data(self, name: str, array: np.ndarray, constant: bool) -> str:
         raw = np.ascontiguousarray(array).tobytes() or b"\0"
@@ -114,7 +145,7 @@ class _Writer:
         output = number - inputs
         return self.base(aliases[output]) if output in aliases else f"%out{output}"
 
-    def address(self, buffer: Buffer, offset: int = 0) -> str:
+    def address(self, buffer: Buffer, offset: DimLike = 0) -> str:
         """Write the address of a byte of a buffer."""
         kind, where = buffer.place or ("arena", self.plan.places[id(buffer)])
         if kind == "constant":
@@ -123,10 +154,10 @@ class _Writer:
             start, offset = "%arena", offset + where
         else:
             start = self.base(where if kind == "input" else len(self.plan.lowered.inputs) + where)
-        if not offset:
+        if type(offset) is int and not offset:
             return start
         place = self.fresh()
-        self.body.append(f"  {place} = getelementptr i8, ptr {start}, i64 {offset}")
+        self.body.append(f"  {place} = getelementptr i8, ptr {start}, i64 {self.number(offset)}")
         return place
 
     # Steps.
@@ -144,9 +175,9 @@ class _Writer:
                 raise AssertionError(f"no plan has a step of the kind {step.kind}")
 
     def copy(self, copy: Copy) -> None:
-        size = math.prod(self.plan.shape(copy.source)) * copy.source.buffer.dtype.itemsize
+        size = self.number(product(copy.source.shape) * copy.source.buffer.dtype.itemsize)
         target = self.address(copy.target.buffer)
-        source = self.address(copy.source.buffer, self.plan.offset(copy.source))
+        source = self.address(copy.source.buffer, _offset(copy.source))
         self.body.append(f"  call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def kernel(self, kernel: Kernel) -> None:
@@ -158,7 +189,7 @@ class _Writer:
             self.call_by_row(shared, kernel)
             return
         contents = [self.content(kind, value) for kind, value in kernel.words]
-        extent = self.plan.number(kernel.extent)
+        extent = self.number(kernel.extent)
         if shared is None:
             self.slots, self.body = self.call(kernel, contents, f"i64 {extent}", self.slots, self.body)
             return
@@ -170,16 +201,20 @@ class _Writer:
 
     def divide(self, kernel: Kernel) -> None:
         """Write a function of a part of a kernel's range, and the call that lets it be divided."""
-        kept, self.body = self.body, []
+        kept, self.body, outside, self.counts = self.body, [], self.counts, self.new_counts()
         contents = [self.content(kind, value) for kind, value in kernel.words]
         slots, body = self.call(kernel, contents, "i64 %end", [], self.body, "i64 %begin")
-        self.body = kept
+        slots = [*slots, *self.counts.lines]
+        self.body, self.counts = kept, outside
         name, known = f"{self.name}_part_{len(self.functions)}", []
-        for k, given in enumerate([*self.inputs, *self.others]):
+        for k, given in enumerate(self.names):
             known += [f"  {given}_at = getelementptr ptr, ptr %given, i64 {k}", f"  {given} = load ptr, ptr {given}_at"]
+        for k in range(len(self.sizes)):
+            known += [f"  %size{k}_at = getelementptr i64, ptr %sizes, i64 {k}"]
+            known += [f"  %size{k} = load i64, ptr %size{k}_at"]
         head = f"define internal void @{name}(ptr %given, i64 %begin, i64 %end) nounwind {{"
         self.functions.append("\n".join([head, "entry:", *known, *self.head, *slots, *body, "  ret void", "}"]))
-        extent = self.plan.number(kernel.extent)
+        extent = self.number(kernel.extent)
         self.body.append(f"  call void @{self.name}_divide(ptr %parallel, ptr @{name}, ptr %given, i64 {extent})")
 
     def call_by_row(self, shared: Shared, kernel: Kernel) -> None:
@@ -197,6 +232,8 @@ class _Writer:
             kind, value = ("int", kernel.extent) if k < 0 else kernel.words[k]
             if form == "argument":
                 given.append(self.content(kind, value))
+            elif form == "count":
+                given.append(f"i64 {self.number(value)}")
             elif form == "ptr":
                 entries.append(f"ptr {self.constants[id(value)]}")
             else:
@@ -213,7 +250,7 @@ class _Writer:
     def entry(self, kind: str, value: Any) -> int:
         """Return a number of a row: a size, or where a buffer or view begins in the arena."""
         if kind == PLACE:
-            return self.plan.places[id(value.buffer)] + self.plan.offset(value)
+            return self.plan.places[id(value.buffer)] + int(_offset(value))
         return self.plan.places[id(value)] if kind == "pointer" else int(self.plan.number(value))
 
     def row_of(self, shared: Shared) -> tuple[tuple[int, str], ...]:
@@ -228,6 +265,9 @@ class _Writer:
             kind = words[0][0]
             buffers = [v.buffer if kind == PLACE else v for _, v in words] if kind in ("pointer", PLACE) else []
             places = {(b.place or ("arena",))[0] for b in buffers}
+            if any(isinstance(v if kind == "int" else _offset(v) if kind == PLACE else 0, Dim) for _, v in words):
+                forms.append((k, "count" if kind == "int" else "argument"))
+                continue
             if kind == "int" or places == {"arena"}:
                 numbers = [self.entry(*word) for word in words]
                 low, high = min(numbers), max(numbers)
@@ -245,14 +285,16 @@ class _Writer:
         known = dict(shared.row)
         for k, (kind, value) in enumerate(kernel.words):
             mine.append("" if k in known else self.content(kind, value))
-        kinds = "{ " + ", ".join("ptr" if f == "ptr" else f.split()[1] for _, f in shared.row if f != "argument") + " }"
+        rows = [f for _, f in shared.row if f not in ("argument", "count")]
+        kinds = "{ " + ", ".join("ptr" if f == "ptr" else f.split()[1] for f in rows) + " }"
         body, parameters, place = [], ["ptr %row", "ptr %arena"], 0
-        extent = f"i64 {self.plan.number(kernel.extent)}"
+        extent = "i64 %given_extent" if shared.extent else f"i64 {self.number(kernel.extent)}"
         for k, form in shared.row:
             found = f"%given{k}".replace("-1", "_extent")
-            if form == "argument":
-                parameters.append(f"ptr {found}")
-                mine[k] = f"ptr {found}"
+            if form in ("argument", "count"):
+                parameters.append(f"{'ptr' if form == 'argument' else 'i64'} {found}")
+                if k >= 0:
+                    mine[k] = parameters[-1]
                 continue
             at, value = self.fresh(), self.fresh()
             kind = form.split()[-1]
@@ -268,8 +310,8 @@ class _Writer:
                 else f"  {found} = add i64 {value}, 0"
             )
             if k < 0:
-                extent = f"i64 {found}"
-            elif kernel.words[k][0] in ("pointer", PLACE):
+                continue
+            if kernel.words[k][0] in ("pointer", PLACE):
                 moved = self.fresh()
                 body.append(f"  {moved} = getelementptr i8, ptr %arena, i64 {found}")
                 mine[k] = f"ptr {moved}"
@@ -284,12 +326,12 @@ class _Writer:
         if kind == "pointer":
             return f"ptr {self.address(value)}"
         if kind == PLACE:
-            return f"ptr {self.address(value.buffer, self.plan.offset(value))}"
+            return f"ptr {self.address(value.buffer, _offset(value))}"
         if kind == "site":
             return f"ptr {self.site(value)}"
         if kind in ("status", "listen"):
             return f"ptr @{self.name}_{kind}"
-        return f"i64 {value if type(value) is int else self.plan.number(value)}"
+        return f"i64 {self.number(value)}"
 
     def call(
         self,
@@ -313,7 +355,7 @@ class _Writer:
         body.append(f"  call void @{name}(ptr {words}, {begin}, {extent})")
         return slots, body
 
-    def function(self, shared: Shared, kernel: Kernel, contents: Sequence[str], extent: int) -> str:
+    def function(self, shared: Shared, kernel: Kernel, contents: Sequence[str], extent: str) -> str:
         """Return the function that steps with one kernel call.
 
         * `shared`: its name and what differs from step to step; `kernel`: the kernel.
@@ -357,7 +399,7 @@ class _Writer:
 
     def decide(self, nested: Nested, yes: str, no: str) -> None:
         view, value, test = nested.predicate, self.fresh(), self.fresh()
-        place = self.address(view.buffer, self.plan.offset(view))
+        place = self.address(view.buffer, _offset(view))
         self.body += [
             f"  {value} = load i8, ptr {place}",
             f"  {test} = icmp ne i8 {value}, 0",
@@ -381,18 +423,80 @@ class _Writer:
             elif size:
                 body.append(f"  call void @llvm.memset.p0.i64(ptr %state{k}, i8 0, i64 {size}, i1 false)")
             at += -(-size // ALIGN) * ALIGN
-        self.slots, self.head, self.state_bytes = list(head), head, at
+        self.head, self.state_bytes = head, at
         declared = ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
         declared.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         start = f"define void @{self.name}_begin(ptr %state) nounwind {{"
         return [*declared, start, "entry:", *head, *body, "  ret void", "}"]
 
+    @property
+    def names(self) -> list[str]:
+        """The addresses that parts of the work need, as a block has them: `%sizes` is the last."""
+        return [*self.inputs, *self.others, *(["%sizes"] if self.sizes else [])]
+
     def block(self) -> list[str]:
         """Return the instructions that write the addresses that were given into a block."""
-        names = [*self.inputs, *self.others]
-        lines = [f"  %given = alloca [{len(names)} x ptr], align 8"]
-        for k, name in enumerate(names):
+        lines = [f"  %sizes = alloca [{len(self.sizes)} x i64], align 8"] if self.sizes else []
+        for k in range(len(self.sizes)):
+            lines += [f"  %size{k}_to = getelementptr i64, ptr %sizes, i64 {k}"]
+            lines += [f"  store i64 %size{k}, ptr %size{k}_to"]
+        lines.append(f"  %given = alloca [{len(self.names)} x ptr], align 8")
+        for k, name in enumerate(self.names):
             lines += [f"  {name}_to = getelementptr ptr, ptr %given, i64 {k}", f"  store ptr {name}, ptr {name}_to"]
+        return lines
+
+    def parameters(self) -> list[str]:
+        """Return the function's parameters, but for sizes."""
+        parameters = [f"ptr noalias readonly {name}" for name in self.inputs]
+        parameters += [f"ptr noalias {name}" for name in self.others]
+        return parameters + (["ptr readonly %parallel"] if self.divided else [])
+
+    def instructions(self, form: Form) -> list[str]:
+        """Return what runs a form: first what takes memory on the stack."""
+        self.plan, self.counts, self.shared = form.plan, self.new_counts(), shared_kernels(form.plan)
+        self.slots, self.body = list(self.head), []
+        for identity, (_, array) in form.plan.lowered.constants.items():
+            self.constants[identity] = self.data(f"{self.name}_constant_{len(self.constants)}", array, True)
+        self.steps(form.plan.template.steps)
+        block = self.block() if self.divided else []
+        return [*block, *self.slots, *self.counts.lines, *self.body]
+
+    def checks(self) -> list[str]:
+        """Return what takes sizes, and leaves where one is out of its bounds."""
+        lines, within = [], Counts({}, "%check")
+        bits = []
+        for k, size in enumerate(self.sizes):
+            given = within.put(f"sub i32 %given_size{k}, {size.remainder}")
+            if size.divisor > 1:
+                rest = within.put(f"srem i32 {given}, {size.divisor}")
+                bits.append(within.put(f"icmp eq i32 {rest}, 0"))
+                given = within.put(f"sdiv i32 {given}, {size.divisor}")
+            above = within.put(f"sub i32 {given}, {size.low}")
+            bits.append(within.put(f"icmp ule i32 {above}, {size.high - size.low}"))
+            lines.append(f"  %size{k} = zext i32 {given} to i64")
+        good = bits[0]
+        for bit in bits[1:]:
+            good = within.put(f"and i1 {good}, {bit}")
+        leave = [f"  br i1 {good}, label %run, label %bounds", "bounds:", f"  ret i32 {OUT_OF_BOUNDS}", "run:"]
+        return [*within.lines, *leave, *lines]
+
+    def several(self) -> list[str]:
+        """Return what calls the first form that serves the sizes, and write the forms."""
+        counts, lines = self.new_counts(), list[str]()
+        sizes = [f"i64 %size{k}" for k in range(len(self.sizes))]
+        given = [p.rsplit(" ", 1)[1] for p in self.parameters()]
+        for k, form in enumerate(self.forms):
+            head = f"define internal void @{self.name}_form_{k}({', '.join([*sizes, *self.parameters()])})"
+            text = [head + " noinline nounwind {", "entry:", *self.instructions(form), "  ret void", "}"]
+            self.functions.append("\n".join(text))
+            call = f"  call void @{self.name}_form_{k}({', '.join([*sizes, *[f'ptr {v}' for v in given]])})"
+            if form.decided:
+                counts.lines = []
+                serves = counts.hold(form.decided)
+                lines += [*counts.lines, f"  br i1 {serves}, label %form{k}, label %not{k}", f"form{k}:"]
+                lines += [call, "  br label %done", f"not{k}:"]
+            else:
+                lines += [call, "  br label %done", "done:"]
         return lines
 
     def module(self) -> Module:
@@ -400,15 +504,17 @@ class _Writer:
         state = self.begin_state() if self.lent else []
         if not self.lent:
             self.places = [self.data(f"{self.name}_{k}", v.array, not v.is_written) for k, v in enumerate(self.values)]
-        for k, (identity, (_, array)) in enumerate(plan.lowered.constants.items()):
-            self.constants[identity] = self.data(f"{self.name}_constant_{k}", array, True)
-        self.steps(plan.template.steps)
-        parameters = [f"ptr noalias readonly {name}" for name in self.inputs]
-        parameters += [f"ptr noalias {name}" for name in self.others]
+        if not self.sizes:
+            body = self.instructions(self.forms[0])
+        elif len(self.forms) == 1:
+            body = self.instructions(self.forms[0])
+            stack = [line for line in body if " = alloca " in line]
+            body = [*stack, *self.checks(), *[line for line in body if " = alloca " not in line]]
+        else:
+            body = [*self.checks(), *self.several()]
         if self.divided:
-            parameters.append("ptr readonly %parallel")
-            self.slots = [*self.block(), *self.slots]
             self.functions.append(_DIVIDE.format(name=self.name))
+        parameters = [f"i32 %given_size{k}" for k in range(len(self.sizes))] + self.parameters()
         text = [
             f"@{self.name}_status = internal global i64 0, align 8",
             *self.globals,
@@ -419,8 +525,7 @@ class _Writer:
             *state,
             f"define i32 @{self.name}({', '.join(parameters)}) nounwind {{",
             "entry:",
-            *self.slots,
-            *self.body,
+            *body,
         ]
         if self.sites:
             text += [
@@ -467,12 +572,25 @@ there:
 
 
 def write(
-    plan: Plan, given: int, values: Sequence[Value], name: str, lent: bool = False, divided: bool = False
+    forms: Sequence[Form],
+    given: int,
+    values: Sequence[Value],
+    name: str,
+    lent: bool = False,
+    divided: bool = False,
+    sizes: Sequence[Size] = (),
 ) -> Module:
     """Return the text of a library whose function is `name`.
 
-    The inputs of `plan` are the `given` arguments and then `values`. With `lent` the values that
-    the program writes are in memory of the caller's, which a function fills with the first ones.
-    With `divided` the caller's function divides the work of large steps.
+    The inputs of the programs `forms` are the `given` arguments and then `values`. With `lent` the
+    values that the program writes are in memory of the caller's, which a function fills with the
+    first ones. With `divided` the caller's function divides the work of large steps. Without
+    `sizes` that are arguments there is one form.
     """
-    return _Writer(plan, given, values, name, lent and any(v.is_written for v in values), divided).module()
+    return _Writer(forms, given, values, name, lent and any(v.is_written for v in values), divided, sizes).module()
+
+
+def _offset(view: View) -> DimLike:
+    """Return the bytes from the start of a view's buffer to its first element."""
+    offset: DimLike = view.offset * view.buffer.dtype.itemsize
+    return offset

@@ -2,30 +2,45 @@
 
 A graph is prepared and lowered as for this machine, with the target in force, so that kernels are
 written for it. What a library without a runtime cannot have is refused with the user's line.
+
+Where sizes are arguments, a graph has symbols, and what lowering decides by the sizes at hand holds
+for some sizes only. So there are several `Form`s of a program, made one after the other for the
+largest sizes that none serves yet, until all are served. What depends on sizes alone is computed as
+the library runs; places in the arena are those of the largest values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Optional
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
 
-from mycel.base.errors import Unsupported
+import numpy as np
+
+from mycel.base.errors import ShapeError, Unsupported
+from mycel.engines.aot.sizes import Decided, Points, Size, said
 from mycel.engines.aot.striping import smallest
 from mycel.engines.native.kernels.codegen import Kernel
-from mycel.engines.native.kernels.nest import Nest
+from mycel.engines.native.kernels.nest import FAR, Nest
 from mycel.engines.native.llvm.target import Target, making_for
 from mycel.engines.native.lowering.steps import Copy, HostCall, Nested, Step
 from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.placed import Placed
 from mycel.engines.native.program.template import Making, Template
+from mycel.ir.decisions import Decisions, deciding
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 from mycel.prims.rescaled import rescaled_pool
 
-__all__ = ["ALIGN", "Plan", "plan_for"]
+__all__ = ["ALIGN", "Form", "Plan", "Staged", "forms_for", "plan_for"]
 
 # Values begin at multiples of these bytes, in the arena and elsewhere.
 ALIGN = 16
+# Each form is code of its own.
+MOST_FORMS = 8
+# From sizes by symbol to a graph, and what was decided by them while it was made.
+Staged = Callable[[Mapping[str, int]], tuple[Graph, Decided]]
 
 
 class Texts(Making):
@@ -45,11 +60,42 @@ class Plan(Placed):
     unit, tries = ALIGN, 500
     stripes = copied_bytes = 0
 
-    def __init__(self, template: Template, target: Target) -> None:
+    def __init__(
+        self,
+        template: Template,
+        target: Target,
+        sizes: Optional[Mapping[str, int]] = None,
+        most: Optional[Callable[[DimLike], int]] = None,
+    ) -> None:
+        """Place the steps of `template` for `target`.
+
+        `sizes` are those that it is reported for, by symbol, and `most` says what a value is at
+        most, where there are symbols.
+        """
         self.target = target
-        super().__init__(template, {})
+        self._most = most
+        super().__init__(template, sizes or {})
         steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
         self.code = dict(zip(map(id, steps), self.kernels))
+
+    def most(self, value: DimLike) -> int:
+        return self.number(value) if self._most is None else self._most(value)
+
+    def most_elements(self) -> int:
+        """Return the elements of the largest value, at most."""
+        buffers = {id(b): b for s in self.all_steps for b in (*s.reads, *s.writes)}
+        return max((self.most(b.size) for b in buffers.values()), default=0)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A program for the sizes for which `decided` holds, and no earlier form's does.
+
+    Of the last form it is empty.
+    """
+
+    plan: Plan
+    decided: Decided
 
 
 def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, gain: Optional[float] = None) -> Plan:
@@ -83,6 +129,59 @@ def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, gain: Opt
             if other.arena_bytes <= whole.arena_bytes * (1 - gain):
                 found = min(found, other, key=lambda plan: plan.arena_bytes)
         return found
+
+
+def forms_for(staged: Staged, aliases: Mapping[int, int], target: Target, sizes: Sequence[Size]) -> list[Form]:
+    """Return programs for a `target` that together serve all sizes within the bounds of `sizes`.
+
+    `staged` gives the graph that is made for certain sizes, `aliases` maps its outputs to the
+    inputs that they replace. Raises Unsupported where many programs would be needed, with what was
+    decided, and for steps that need a runtime.
+    """
+    points = Points(sizes)
+    left = np.ones(points.count, bool)
+    found: list[Form] = []
+    while left.any():
+        hints = points.at(points.largest(left))
+        if len(found) == MOST_FORMS:
+            names = {s.symbol: f"{s.name}={hints[s.symbol] * s.divisor + s.remainder}" for s in sizes}
+            reasons = list(dict.fromkeys(said(f.decided, sizes) for f in found))
+            raise Unsupported(
+                f"build: there would be more than {MOST_FORMS} programs for different sizes; none yet serves "
+                f"{', '.join(names.values())}. Those there are serve sizes where " + "; or where ".join(reasons)
+            )
+        graph, first = staged(hints)
+        decisions = Decisions(hints)
+        with making_for(target), deciding(decisions):
+            template = Template(_ready(graph), dict(aliases), making=Texts())
+            for step in template.all_steps:
+                _check(step)
+        decided = {**first, **decisions.guards}
+        serves = points.hold(decided) & left
+        if not serves[points.largest(left)]:
+            raise AssertionError(f"the program for {hints} does not serve them: {said(decided, sizes)}")
+
+        def most(value: DimLike, among: np.ndarray[Any, Any] = serves) -> int:
+            return points.most(value, among)
+
+        plan = Plan(template, target, hints, most)
+        if plan.most_elements() > FAR:
+            raise Unsupported(f"build: a value of more than {FAR:,} elements at the bounds; give lower ones")
+        found.append(Form(plan, {} if (serves == left).all() else decided))
+        left &= ~serves
+    return found
+
+
+def _ready(graph: Graph) -> Graph:
+    """Return a graph with symbols as it is lowered.
+
+    Passes compare sizes by their form, without decisions, unless types fit only by decisions.
+    """
+    try:
+        with deciding(None):
+            return prepared(graph)
+    except ShapeError:
+        return prepared(graph)
 
 
 def _check(step: Step) -> None:

@@ -3,7 +3,7 @@
 Kernels do not depend on sizes: layers of one structure have one text. Where their sizes agree as
 well, they call one function that takes addresses, which costs a call. Where sizes differ, a
 function takes these too, and LLVM sees fewer constants: microcontrollers, which have little memory
-for code, do so from `MANY` steps on.
+for code, do so from `MANY` steps on. Sizes that are arguments of the library are parameters, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mycel.engines.aot.plan import Plan
 from mycel.engines.native.kernels.codegen import OBJECTS, PLACE, Kernel
+from mycel.ir.dims import Dim, DimLike
 
 __all__ = ["Shared", "shared_kernels"]
 
@@ -36,9 +37,9 @@ class Shared:
 
 def shared_kernels(plan: Plan) -> dict[int, Shared]:
     """Return the functions of kernels that are shared, by the identity of the kernel."""
-    texts: dict[str, dict[tuple[int, ...], list[Kernel]]] = {}
+    texts: dict[str, dict[tuple[DimLike, ...], list[Kernel]]] = {}
     for kernel in plan.code.values():
-        texts.setdefault(kernel.text, {}).setdefault(_sizes(plan, kernel), []).append(kernel)
+        texts.setdefault(kernel.text, {}).setdefault(_sizes(kernel), []).append(kernel)
     found: dict[int, Shared] = {}
     for forms in texts.values():
         groups = list(forms.values())
@@ -46,18 +47,22 @@ def shared_kernels(plan: Plan) -> dict[int, Shared]:
             groups = [[kernel for group in groups for kernel in group]]
         for group in groups:
             if len(group) > 1:
-                found.update(dict.fromkeys(map(id, group), _shared(plan, group)))
+                found.update(dict.fromkeys(map(id, group), _shared(group)))
     return found
 
 
-def _sizes(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
+def _sizes(kernel: Kernel) -> tuple[DimLike, ...]:
     """Return the numbers among a kernel's words, and the end of its range."""
-    return (*[plan.number(value) for kind, value in kernel.words if kind == "int"], plan.number(kernel.extent))
+    return (*[value for kind, value in kernel.words if kind == "int"], kernel.extent)
 
 
-def _shared(plan: Plan, group: Sequence[Kernel]) -> Shared:
-    sizes = [[plan.number(v) if kind == "int" else 0 for kind, v in kernel.words] for kernel in group]
-    differ = [k for k, values in enumerate(zip(*sizes)) if len(set(values)) > 1]
+def _shared(group: Sequence[Kernel]) -> Shared:
+    sizes = [[v if kind == "int" else 0 for kind, v in kernel.words] for kernel in group]
+    differ = [k for k, values in enumerate(zip(*sizes)) if _vary(values)]
     objects = [k for k, (kind, _) in enumerate(group[0].words) if kind in (*OBJECTS, PLACE)]
-    extents = {plan.number(kernel.extent) for kernel in group}
-    return Shared(tuple(sorted({*differ, *objects})), len(extents) > 1, tuple(group))
+    return Shared(tuple(sorted({*differ, *objects})), _vary([kernel.extent for kernel in group]), tuple(group))
+
+
+def _vary(values: Sequence[DimLike]) -> bool:
+    """Return whether values differ between steps, or between calls."""
+    return len(set(values)) > 1 or isinstance(values[0], Dim)

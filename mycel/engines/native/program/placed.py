@@ -59,6 +59,10 @@ class Placed:
                 self._new.append(value)
         return found
 
+    def most(self, value: DimLike) -> int:
+        """Return what a dimension is at most, for which there has to be memory."""
+        return self.number(value)
+
     def shape(self, view: View) -> tuple[int, ...]:
         """Return the actual sizes of a view."""
         return tuple([self.number(d) for d in view.shape])
@@ -92,7 +96,7 @@ class Placed:
         new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
         check_needs(self.graph, new, self.sizes)
         live = Liveness(self.template.steps, self.calls, self.template.takes)
-        lives = live.lives(self.number)
+        lives = live.lives(self.most)
         if max((nbytes for _, nbytes, _, _ in lives), default=0) > MOST_BYTES:
             raise self.too_large()
         self.places, self.arena_bytes = arena.plan(lives, live.taking, self.unit, self.tries)
