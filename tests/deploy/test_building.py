@@ -262,3 +262,14 @@ def test_one_lane_of_bytes_is_written_alone() -> None:
     small, large = Loaded(library)(x)
     np.testing.assert_array_equal(small, np.maximum(values, 0))
     np.testing.assert_array_equal(large, values + 1)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_floats_are_rounded_without_a_mathematical_library(kind: Any) -> None:
+    values = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, np.inf, np.nan, 1e-40, 2**23 - 1, 8388607.5, -4194303.5])
+    with np.errstate(all="ignore"):
+        x = values.astype(kind)
+    for target in ("x86-64", HERE):
+        assert Loaded(build(ops.round, ms.Tensor(x), target=target))(x).tobytes() == np.rint(x).tobytes()
+    for target in ("cortex-m0plus", "cortex-m4", "armv7-a"):
+        assert b"rint" not in build(ops.round, ms.Tensor(x), target=target).object

@@ -18,6 +18,7 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import Unsupported
 from mycel.engines.native.llvm.narrow import ANY, COMPUTED, narrow, widen
+from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math import library as vector_math
 from mycel.ir.graph import Node
 from mycel.prims.elementwise import cast as CAST
@@ -226,6 +227,18 @@ def _neg(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) 
 
 def _unary_intrinsic(name: str) -> Rule:
     return lambda e, kind, dtype, a, types: e.intrinsic(kind, f"llvm.{name}.{suffix(kind)}", [kind], [a[0]])
+
+
+def _rint(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
+    if dtype.kind != "f" or target().rounds:
+        return e.intrinsic(kind, f"llvm.rint.{suffix(kind)}", [kind], [a[0]])
+    # The last bit of a sum with 2**23 is 1; from there on all numbers are whole.
+    wide = "double" in kind
+    large = _number(e, kind, D.float64 if wide else D.float32, 2.0 ** (52 if wide else 23))
+    size = e.intrinsic(kind, f"llvm.fabs.{suffix(kind)}", [kind], [a[0]])
+    whole = e.put(f"fsub {kind} {e.put(f'fadd {kind} {size}, {large}')}, {large}")
+    signed = e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [whole, a[0]])
+    return choose(e, kind, e.put(f"fcmp olt {kind} {size}, {large}"), signed, a[0])
 
 
 def _abs(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
@@ -446,7 +459,7 @@ RULES.update(
     floor=_unary_intrinsic("floor"),
     ceil=_unary_intrinsic("ceil"),
     trunc=_unary_intrinsic("trunc"),
-    rint=_unary_intrinsic("rint"),
+    rint=_rint,
     sqrt=_unary_intrinsic("sqrt"),
     floor_div=_floor_div,
     mod=_mod,

@@ -33,7 +33,8 @@ LEVELS = {
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
-_FORMAT = 4
+_WITHOUT_ROUNDING = ("cortex-m0plus", "cortex-m23", "cortex-m3", "cortex-m4")
+_FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ class Target:
     def layout(self) -> tuple[str, str, str]:
         """Relocation model, code model and calling convention."""
         return self.reloc, self.model, self.abi
+
+    @property
+    def rounds(self) -> bool:
+        """Whether an instruction rounds floats; on others LLVM calls the mathematical library."""
+        if self.is_family("x86_64"):
+            return "sse4.1" in self.feature_set
+        return not self.is_family("armv7") and self.cpu not in _WITHOUT_ROUNDING
 
     def is_family(self, name: str) -> bool:
         """Return whether the processor is of a family, by the beginning of its triple."""
