@@ -6,6 +6,7 @@
 #ifndef MYCEL_MODEL_HPP
 #define MYCEL_MODEL_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -30,17 +31,33 @@ struct Argument {
   const int64_t *shape;
 };
 
-// A program: `call` takes the addresses of inputs and then outputs, and the arena.
+// A size that may differ from call to call: that of an axis of an input.
+struct Size {
+  const char *name;
+  int64_t least, most, step;
+  size_t argument, axis;
+};
+
+// A program: `call` takes its sizes, the addresses of inputs and then outputs, and the arena. The
+// shapes of arguments are those of the largest sizes; `shapes` writes the sizes of all axes of all
+// arguments, one after the other, for given ones.
 struct Program {
   int version;
   const char *name;
   size_t input_count, output_count;
   const Argument *arguments;
+  size_t size_count;
+  const Size *sizes;
+  void (*shapes)(const int64_t *sizes, int64_t *axes);
   size_t arena_bytes, arena_align;
-  int (*call)(void *const *tensors, void *arena);
+  int (*call)(const int64_t *sizes, void *const *tensors, void *arena);
 };
 
-enum { kProgramVersion = 1 };
+enum { kProgramVersion = 2 };
+
+inline int64_t quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+inline int64_t rest(int64_t a, int64_t b) { return a - b * quotient(a, b); }
+inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 }  // namespace mycel
 
@@ -169,8 +186,48 @@ class Model {
     std::vector<uint8_t> memory(program.arena_bytes + program.arena_align);
     program_ = &program;
     memory_.swap(memory);
-    inputs_ = Tensors(0, program.input_count);
-    outputs_ = Tensors(program.input_count, program.output_count);
+    sizes_.clear();
+    for (size_t k = 0; k < program.size_count; k++) sizes_.push_back(program.sizes[k].most);
+    MakeTensors();
+    return kSuccess;
+  }
+
+  // Sets the shapes of all inputs, or of some; the others keep theirs. GetInputs and GetOutputs give
+  // tensors of the new shapes from then on.
+  Status Resize(const std::vector<MSTensor> &inputs, const std::vector<std::vector<int64_t>> &dims) {
+    if (!program_) return Status(kLiteNullptr, "Resize: the model is not built");
+    if (inputs.size() != dims.size())
+      return Status(kLiteInputTensorError, Said("Resize takes as many shapes as tensors"));
+    std::vector<std::vector<int64_t>> wanted;
+    for (const MSTensor &tensor : inputs_) wanted.push_back(tensor.Shape());
+    for (size_t k = 0; k < inputs.size(); k++) {
+      size_t place = 0;
+      while (place < inputs_.size() && inputs_[place].Name() != inputs[k].Name()) place++;
+      if (place == inputs_.size()) return Status(kLiteInputTensorError, Said("no input is " + inputs[k].Name()));
+      wanted[place] = dims[k];
+    }
+    std::vector<int64_t> sizes;
+    for (size_t k = 0; k < program_->size_count; k++) {
+      const mycel::Size &size = program_->sizes[k];
+      const std::vector<int64_t> &shape = wanted[size.argument];
+      int64_t value = size.axis < shape.size() ? shape[size.axis] : -1;
+      if (value < size.least || value > size.most || (value - size.least) % size.step != 0)
+        return Status(kLiteInputTensorError, Said(std::string(size.name) + " is from " + std::to_string(size.least) +
+                                                  " to " + std::to_string(size.most) + " in steps of " +
+                                                  std::to_string(size.step) + ", not ") +
+                                                 std::to_string(value));
+      sizes.push_back(value);
+    }
+    std::vector<int64_t> axes = Axes(sizes);
+    size_t at = 0;
+    for (size_t k = 0; k < wanted.size(); k++) {
+      size_t rank = program_->arguments[k].rank;
+      if (wanted[k].size() != rank || !std::equal(wanted[k].begin(), wanted[k].end(), axes.begin() + at))
+        return Status(kLiteInputTensorError, Said("the shape of input " + inputs_[k].Name() + " does not fit the others"));
+      at += rank;
+    }
+    sizes_.swap(sizes);
+    MakeTensors();
     return kSuccess;
   }
 
@@ -215,23 +272,36 @@ class Model {
     for (size_t k = 0; k < outputs_.size(); k++) places.push_back(outputs_[k].MutableData());
     uintptr_t start = reinterpret_cast<uintptr_t>(memory_.data());
     size_t skipped = (program_->arena_align - start % program_->arena_align) % program_->arena_align;
-    if (program_->call(places.data(), memory_.data() + skipped) != 0)
+    if (program_->call(sizes_.data(), places.data(), memory_.data() + skipped) != 0)
       return Status(kLiteOutOfTensorRange, Said("an index was out of range"));
     *outputs = outputs_;
     return kSuccess;
   }
 
  private:
-  std::vector<MSTensor> Tensors(size_t first, size_t count) const {
-    std::vector<MSTensor> made;
-    for (size_t k = first; k < first + count; k++) {
+  // The sizes of all axes of all arguments.
+  std::vector<int64_t> Axes(const std::vector<int64_t> &sizes) const {
+    std::vector<int64_t> axes;
+    for (size_t k = 0; k < program_->input_count + program_->output_count; k++)
+      axes.insert(axes.end(), program_->arguments[k].shape, program_->arguments[k].shape + program_->arguments[k].rank);
+    if (program_->shapes) program_->shapes(sizes.data(), axes.data());
+    return axes;
+  }
+
+  void MakeTensors() {
+    std::vector<int64_t> axes = Axes(sizes_);
+    std::vector<int64_t>::const_iterator next = axes.begin();
+    inputs_.clear();
+    outputs_.clear();
+    for (size_t k = 0; k < program_->input_count + program_->output_count; k++) {
       const mycel::Argument &a = program_->arguments[k];
-      std::vector<int64_t> shape(a.shape, a.shape + a.rank);
+      std::vector<int64_t> shape(next, next + a.rank);
+      next += a.rank;
       size_t bytes = a.element_bytes;
-      for (size_t d = 0; d < a.rank; d++) bytes *= static_cast<size_t>(a.shape[d]);
-      made.push_back(MSTensor(a.name, static_cast<enum DataType>(a.dtype), shape, bytes, nullptr));
+      for (size_t d = 0; d < a.rank; d++) bytes *= static_cast<size_t>(shape[d]);
+      (k < program_->input_count ? inputs_ : outputs_)
+          .push_back(MSTensor(a.name, static_cast<enum DataType>(a.dtype), shape, bytes, nullptr));
     }
-    return made;
   }
 
   static MSTensor Named(const std::vector<MSTensor> &tensors, const std::string &name) {
@@ -251,6 +321,7 @@ class Model {
 
   const mycel::Program *program_;
   std::vector<uint8_t> memory_;
+  std::vector<int64_t> sizes_;
   std::vector<MSTensor> inputs_, outputs_;
   void *library_;
 };

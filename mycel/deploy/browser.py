@@ -13,7 +13,6 @@ from mycel.engines.aot.library import Library
 from mycel.engines.aot.plan import ALIGN
 from mycel.engines.aot.sizes import formula
 from mycel.engines.aot.wasm import linked
-from mycel.ir.dim_values import evaluate
 
 __all__ = ["WebModule", "web"]
 
@@ -84,7 +83,7 @@ def web(library: Library) -> WebModule:
         (library.outputs, places[len(library.inputs) :]),
     ):
         entries = [
-            {"name": a.name, "array": _array(a), "shape": _largest(a), "at": found.free + start}
+            {"name": a.name, "array": _array(a), "shape": list(a.largest), "at": found.free + start}
             for a, start in zip(arguments, starts)
         ]
         tables.append("[\n" + "".join(f"  {json.dumps(e)},\n" for e in entries) + "]")
@@ -100,11 +99,6 @@ def web(library: Library) -> WebModule:
     }.items():
         text = text.replace(f"@{word}@", value)
     return WebModule(library.name, found.module, text, _types(library), found.free + room + library.arena_bytes)
-
-
-def _largest(argument: Argument) -> list[int]:
-    """Return the shape of an argument where sizes are the largest."""
-    return [evaluate(d, {s.symbol: s.high for s in argument.sizes}) for d in argument.type.shape]
 
 
 def _sizes(library: Library) -> str:

@@ -117,3 +117,35 @@ def test_a_model_is_a_shared_library(tmp_path: Path) -> None:
   {PRINT}"""
     got = np.array(_run(tmp_path, "classify", body, ("-DMYCEL_WITH_DLOPEN",)), np.float32)
     np.testing.assert_allclose(got, net(ms.Tensor(x)).asnumpy()[0], rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_within_bounds(tmp_path: Path) -> None:
+    batch, odd = ms.Symbol(max=9, unique=True), ms.Symbol(max=13, min=3, divisor=2, remainder=1, unique=True)
+    x, y = (ms.Tensor(shape=[batch, n], dtype=ms.float32) for n in (2, odd))
+    library = build(
+        lambda x, y: (x.sum(1) + y.sum(1), y[:, 1:]), x, y, target="x86-64", name="f", sizes={"n": batch, "odd": odd}
+    )
+    cpp(library, tmp_path)
+    body = f"""
+  if (!model.Build(f_program())) return 1;
+  std::vector<MSTensor> inputs = model.GetInputs(), outputs;
+  if (inputs[1].Shape() != std::vector<int64_t>({{9, 13}})) return 2;
+  if (!model.Resize(inputs, {{{{3, 2}}, {{3, 5}}}})) return 3;
+  typedef std::vector<std::vector<int64_t>> Shapes;
+  std::vector<Shapes> wrong = {{Shapes{{{{10, 2}}, {{10, 5}}}}, Shapes{{{{0, 2}}, {{0, 5}}}},
+                               Shapes{{{{3, 2}}, {{4, 5}}}}, Shapes{{{{3, 2}}, {{3, 4}}}},
+                               Shapes{{{{3, 3}}, {{3, 5}}}}, Shapes{{{{3}}, {{3, 5}}}}}};
+  for (const Shapes &one : wrong)
+    if (model.Resize(inputs, one).IsOk()) return 4;
+  if (model.Resize({{inputs[0]}}, {{{{2, 2}}}}).IsOk() || model.Resize(inputs, {{}}).IsOk()) return 5;
+  inputs = model.GetInputs();
+  if (inputs[1].Shape() != std::vector<int64_t>({{3, 5}}) || inputs[1].DataSize() != 60) return 6;
+  for (MSTensor &t : inputs)
+    for (int64_t k = 0; k < t.ElementNum(); k++) static_cast<float *>(t.MutableData())[k] = static_cast<float>(k);
+  if (model.Predict(inputs, &outputs).IsError()) return 7;
+  for (MSTensor &t : outputs) {{ {PRINT} }}
+  if (outputs[1].Shape() != std::vector<int64_t>({{3, 4}})) return 8;"""
+    got = [float(word) for word in _run(tmp_path, "f", body)]
+    given = [np.arange(n, dtype=np.float32).reshape(3, -1) for n in (6, 15)]
+    want = [*(given[0].sum(1) + given[1].sum(1)), *given[1][:, 1:].ravel()]
+    assert got == want

@@ -9,6 +9,7 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import Unsupported
 from mycel.engines.aot.sizes import Size, renamed
+from mycel.ir.dim_values import evaluate
 from mycel.ir.dims import Dim, DimLike
 from mycel.ir.types import TensorType
 
@@ -43,6 +44,11 @@ class Argument(NamedTuple):
     def shape(self) -> tuple[DimLike, ...]:
         """The shape, by the names of sizes."""
         return tuple([renamed(d, self.sizes) for d in self.type.shape])
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The shape where sizes are the largest."""
+        return tuple([evaluate(d, {s.symbol: s.high for s in self.sizes}) for d in self.type.shape])
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,7 @@ from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.emit import memory_type
 from mycel.engines.native.kernels.nest import Access, Buffer, Guard, Nest
 from mycel.engines.native.llvm.target import target
-from mycel.ir.dims import DimLike, product
+from mycel.ir.dims import DimLike, product, same
 
 __all__ = ["NEAR", "ChannelWriter", "Image", "Tile", "channel_kernel", "is_read_in_place"]
 
@@ -236,7 +236,7 @@ class ChannelWriter(SumWriter):
             return [(e.put(f"getelementptr float, ptr {self.base}, {self.ix} {o}"), 0) for o in found]
         image, bytes_of = self.image, self.unit.bytes
         width = image.count * bytes_of
-        if self.is_regular and not self.access.guards and image.taps == (1, 1) and step == image.channels:
+        if self.is_regular and not self.access.guards and image.taps == (1, 1) and same(step, image.channels):
             if width == self.row_bytes:
                 start = self.offset_at(offset, places[0])
                 source = self.byte(self.base, e.put(f"mul {self.ix} {start}, {size}") if size > 1 else start)
