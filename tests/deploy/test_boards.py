@@ -59,3 +59,17 @@ def test_training(target: str, tmp_path: Path) -> None:
     for found, (x, y) in zip(done.results, batches):
         assert abs(float(found[0]) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 1e-6
     assert library.arena_bytes < 128 * 1024 and done.stack_bytes < 2048
+
+
+@pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4"])
+def test_floats_are_rounded_without_an_instruction_for_it(target: str, tmp_path: Path) -> None:
+    ends = [0.0, 0.3, 0.5, 0.7, 1.5, 2.5, 0.49999997, 4194304.5, 8388607.5, 8388608.5, 8388609.0, 1e20, np.inf, np.nan]
+    x = np.array([*ends, *[-v for v in ends], *np.random.RandomState(0).randn(40) * 1000], "f4")
+    kinds = (ms.ops.round, ms.ops.floor, ms.ops.ceil, ms.ops.trunc)
+    done = run(
+        build(lambda x: tuple([kind(x) for kind in kinds]), ms.Tensor(x), target=target, name="nearest"),
+        [[x]],
+        tmp_path,
+    )
+    for found, wanted in zip(done.results[0], (np.rint, np.floor, np.ceil, np.trunc)):
+        assert found.tobytes() == wanted(x).tobytes()

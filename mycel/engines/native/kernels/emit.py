@@ -230,15 +230,35 @@ def _unary_intrinsic(name: str) -> Rule:
 
 
 def _rint(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
+    """Write the nearest whole numbers, halves to even.
+
+    The last bit of a sum with 2**23 is 1, in float64 with 2**52; from there on all numbers are
+    whole.
+    """
     if dtype.kind != "f" or target().rounds:
         return e.intrinsic(kind, f"llvm.rint.{suffix(kind)}", [kind], [a[0]])
-    # The last bit of a sum with 2**23 is 1; from there on all numbers are whole.
-    wide = "double" in kind
-    large = _number(e, kind, D.float64 if wide else D.float32, 2.0 ** (52 if wide else 23))
+    wide = D.float64 if dtype is D.float64 else D.float32
+    large = _number(e, kind, wide, 2.0 ** (52 if wide is D.float64 else 23))
     size = e.intrinsic(kind, f"llvm.fabs.{suffix(kind)}", [kind], [a[0]])
     whole = e.put(f"fsub {kind} {e.put(f'fadd {kind} {size}, {large}')}, {large}")
-    signed = e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [whole, a[0]])
-    return choose(e, kind, e.put(f"fcmp olt {kind} {size}, {large}"), signed, a[0])
+    found = choose(e, kind, e.put(f"fcmp olt {kind} {size}, {large}"), whole, size)
+    return e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [found, a[0]])
+
+
+def _whole(name: str) -> Rule:
+    """Return the rule of floor, ceil or trunc, by way of `_rint` where no instruction does it."""
+
+    def rule(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
+        if dtype.kind != "f" or target().rounds:
+            return e.intrinsic(kind, f"llvm.{name}.{suffix(kind)}", [kind], [a[0]])
+        x = e.intrinsic(kind, f"llvm.fabs.{suffix(kind)}", [kind], [a[0]]) if name == "trunc" else a[0]
+        near = _rint(e, kind, dtype, [x], types)
+        one = _number(e, kind, dtype, -1.0 if name == "ceil" else 1.0)
+        beyond = e.put(f"fcmp {'olt' if name == 'ceil' else 'ogt'} {kind} {near}, {x}")
+        found = choose(e, kind, beyond, e.put(f"fsub {kind} {near}, {one}"), near)
+        return e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [found, a[0]])
+
+    return rule
 
 
 def _abs(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
@@ -316,7 +336,7 @@ def _floor_div(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DT
     zero = _number(e, kind, dtype, 0)
     r = _fmod_parts(e, kind, a[0], a[1])
     q = e.put(f"fdiv {kind} {e.put(f'fsub {kind} {a[0]}, {r}')}, {a[1]}")
-    rounded = e.intrinsic(kind, f"llvm.rint.{suffix(kind)}", [kind], [q])
+    rounded = _rint(e, kind, dtype, [q], types)
     uneven = e.put(f"fcmp une {kind} {r}, {zero}")
     low_r, low_y = e.put(f"fcmp olt {kind} {r}, {zero}"), e.put(f"fcmp olt {kind} {a[1]}, {zero}")
     fix = e.put(f"and {_mask(kind)} {uneven}, {e.put(f'xor {_mask(kind)} {low_r}, {low_y}')}")
@@ -456,9 +476,9 @@ RULES.update(
     neg=_neg,
     abs=_abs,
     sign=_sign,
-    floor=_unary_intrinsic("floor"),
-    ceil=_unary_intrinsic("ceil"),
-    trunc=_unary_intrinsic("trunc"),
+    floor=_whole("floor"),
+    ceil=_whole("ceil"),
+    trunc=_whole("trunc"),
     rint=_rint,
     sqrt=_unary_intrinsic("sqrt"),
     floor_div=_floor_div,
