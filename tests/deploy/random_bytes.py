@@ -4,7 +4,8 @@
 
 A network is a chain of layers of steps over an image: convolutions of all kinds, dense layers,
 sums, averages, maxima, and views of what came before. Zero points, ends and multipliers are random,
-those at the ends of their ranges included. Boards run in qemu (`tests.deploy.boards`).
+those at the ends of their ranges included. Boards run in qemu (`tests.deploy.boards`), other
+targets as `tests.deploy.random_graphs` runs them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from mycel.prims.quantisation import int_conv, int_matmul, requantize
 from mycel.prims.reduce import reduce_sum
 from mycel.prims.window import window_max, window_sum
 from mycel.transforms.quantise.scales import multipliers
-from tests.deploy.boards import run
+from tests.deploy.boards import BOARDS, run
+from tests.deploy.random_graphs import runner
 
 __all__ = ["RandomBytes", "check_seed"]
 
@@ -176,12 +178,15 @@ class RandomBytes:
 
 
 def check_seed(seed: int, target: str, folder: Path) -> str:
-    """What is wrong with the library of a seed's graph on a board; else empty."""
+    """What is wrong with the library of a seed's graph on its target; else empty."""
     made = RandomBytes(seed)
     want = evaluate(made.graph, made.arrays)
     names = [f"x{k}" for k in range(len(made.inputs))]
     library = library_of(made.graph, names, [], {}, target, "f")
-    got = run(library, [made.arrays], folder).results[0]
+    if target in BOARDS:
+        got = run(library, [made.arrays], folder).results[0]
+    else:
+        got = runner(target, folder)(library, made.arrays)
     wrong = [k for k, (a, b) in enumerate(zip(got, want)) if not np.array_equal(a, b)]
     return f"outputs {wrong} of {made.graph.outputs}" if wrong else ""
 

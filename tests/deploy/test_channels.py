@@ -42,11 +42,14 @@ def test_floats(target: str) -> None:
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=case.name)
 
 
-@pytest.mark.skipif(not all(map(shutil.which, random_graphs.EMULATED["aarch64-dot"])), reason="no AArch64 here")
-def test_integers_and_floats_on_aarch64(tmp_path: Path) -> None:
-    run = random_graphs.runner("aarch64-dot", tmp_path)
-    for case in (*image_cases(4, 11), *matrix_cases(2)[::15], *float_cases(2, 5)):
+@pytest.mark.parametrize("target", ("aarch64", "aarch64-dot", "armv7-a", "wasm32"))
+def test_integers_and_floats_elsewhere(target: str, tmp_path: Path) -> None:
+    needed = random_graphs.EMULATED.get(target, ("node",))
+    if not all(map(shutil.which, needed)):
+        pytest.skip(f"there is no {' or '.join(needed)} here")
+    run = random_graphs.runner(target, tmp_path)
+    for case in (*image_cases(7, 11), *matrix_cases(2)[::15], *float_cases(2, 5)):
         names = [f"x{k}" for k in range(len(case.values))]
-        library = library_of(case.graph, names, [], {}, "aarch64-dot", "f")
+        library = library_of(case.graph, names, [], {}, target, "f")
         for found, wanted in zip(run(library, case.values), evaluate(case.graph, case.values)):
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=case.name)

@@ -51,12 +51,12 @@ _TARGETS: dict[str, Target] = {
     "x86-64-v4-vnni": _x86("x86-64-v4", 64, more="avx512vnni"),
     "aarch64": _other(f"aarch64-{_LINUX}", "cortex-a53", "+neon", 16, stack=64 << 10),
     "aarch64-dot": _other(f"aarch64-{_LINUX}", "cortex-a76", "+neon,+dotprod", 16, stack=64 << 10),
-    "android-arm64": _other("aarch64-linux-android24", "cortex-a53", "+neon", 16),
-    "ios-arm64": _other("arm64-apple-ios14", "apple-a12", "+neon", 16),
-    "macos-arm64": _other("arm64-apple-macosx11", "apple-m1", "+neon", 16),
-    "windows-arm64": _other("aarch64-pc-windows-msvc", "generic", "+neon", 16),
+    "android-arm64": _other("aarch64-linux-android24", "cortex-a53", "+neon", 16, stack=64 << 10),
+    "ios-arm64": _other("arm64-apple-ios14", "apple-a12", "+neon", 16, stack=64 << 10),
+    "macos-arm64": _other("arm64-apple-macosx11", "apple-m1", "+neon", 16, stack=64 << 10),
+    "windows-arm64": _other("aarch64-pc-windows-msvc", "generic", "+neon", 16, stack=64 << 10),
     "windows-x86-64": _x86("x86-64-v2", 16, "pc-windows-msvc"),
-    "armv7-a": _other(f"armv7-{_LINUX}eabihf", "cortex-a7", "+neon,+vfp4", 16),
+    "armv7-a": _other(f"armv7-{_LINUX}eabihf", "cortex-a7", "+neon,+vfp4", 16, stack=64 << 10),
     "cortex-m0plus": _cortex_m("thumbv6m", "cortex-m0plus", 8, hard=False),
     "cortex-m23": _cortex_m("thumbv8m.base", "cortex-m23", 8, hard=False),
     "cortex-m3": _cortex_m("thumbv7m", "cortex-m3", 8, hard=False),
@@ -69,7 +69,7 @@ _TARGETS: dict[str, Target] = {
         "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, False, 1024, reloc="static", abi="ilp32f"
     ),
     "riscv64": _other(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c", 8, model="medium", abi="lp64d"),
-    "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory", 16, reloc="static"),
+    "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory", 16, stack=32 << 10, reloc="static"),
 }
 
 

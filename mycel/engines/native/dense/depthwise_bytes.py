@@ -23,7 +23,7 @@ from typing import Optional
 from mycel.engines.native.dense.channels import Image
 from mycel.engines.native.dense.depthwise_channels import Line, stretches_of
 from mycel.engines.native.dense.sums import SumWriter
-from mycel.engines.native.dense.words import Unit
+from mycel.engines.native.dense.words import Unit, long_product
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Access, Buffer, Guard, Nest
 from mycel.engines.native.kernels.rescaling import high_steps, narrowed
@@ -72,9 +72,10 @@ def depthwise_bytes_kernel(
     """Return the kernel of a nest whose stores use a depthwise convolution of bytes.
 
     * `nest`, `access`, `rows`, `image`, `line`: as for `depthwise_channel_kernel`.
-    * `how`: blocks and tiles; `weights`: the words of each channel; `first`: what sums begin with.
+    * `how`: blocks and tiles; `first`: what sums begin with.
+    * `weights`: the words of each channel, or by taps (block, column, row, channel).
     """
-    writer = _Writer(nest, how)
+    writer = (_ByTaps if how.unit.halved else _Writer)(nest, how)
     writer.access, writer.rows_guard, writer.image, writer.of = access, rows, image, line
     writer.weights_in, writer.first_in = weights, first
     return writer.run()
@@ -195,7 +196,7 @@ class _Writer(SumWriter):
                         factor = self.unit.factor(
                             self, self.byte(weights, str(((g * taps + t) * count + v) * lanes * 4))
                         )
-                        sums[m][v] = self.unit.added(self, sums[m][v], words[v], factor)
+                        sums[m][v] = self.unit.added(self, sums[m][v], (words[v],), factor)
         places = [place if not m else e.put(f"add {ix} {place}, {m}") for m in range(self.how.height)]
         if self.how.ordered:
             self.finish_steps(channel, places, sums, mask)
@@ -211,25 +212,31 @@ class _Writer(SumWriter):
         `mask` are the channels that there are (None: all), and `inside` says whether the column
         lies in the image.
         """
-        e, n, unit = self.e, self.how.block, self.unit
-        values = []
-        for read in reads:
-            at = self.byte(read, str(column * self.image.steps[1]))
-            if not inside:
-                value = "<" + ", ".join([f"i8 {self.image.zero}"] * n) + ">"
-            elif mask is None:
-                value = e.put(f"load {self.bytes}, ptr {at}, align 1")
-            else:
-                kinds = ["ptr", "i32", f"<{n} x i1>", self.bytes]
-                name = f"llvm.masked.load.v{n}i8.p0"
-                value = e.intrinsic(self.bytes, name, kinds, [at, "1", mask, "zeroinitializer"])
-            values.append(unit.entered(self, value, n, self.access.buffer.dtype))
+        unit = self.unit
+        values = [self.values_of(read, column, mask, inside) for read in reads]
         # Weights of rows that there are not are 0.
         values += [values[-1]] * (unit.elements - len(values))
         if unit.elements == 2:
             return self.interleaved(values[0], values[1], 16, 16)
         near, far = (self.interleaved(values[k], values[k + 1], 8, 8) for k in (0, 2))
         return [w for a, b in zip(near, far) for w in self.interleaved(a, b, 8, 16)]
+
+    def values_of(self, read: str, column: int, mask: Optional[str], inside: bool) -> str:
+        """Return the vector of a column of a kernel row that begins at `read`.
+
+        `column`, `mask` and `inside` are as for `words_of`.
+        """
+        e, n = self.e, self.how.block
+        at = self.byte(read, str(column * self.image.steps[1]))
+        if not inside:
+            value = "<" + ", ".join([f"i8 {self.image.zero}"] * n) + ">"
+        elif mask is None:
+            value = e.put(f"load {self.bytes}, ptr {at}, align 1")
+        else:
+            kinds = ["ptr", "i32", f"<{n} x i1>", self.bytes]
+            name = f"llvm.masked.load.v{n}i8.p0"
+            value = e.intrinsic(self.bytes, name, kinds, [at, "1", mask, "zeroinitializer"])
+        return self.unit.entered(self, value, n, self.access.buffer.dtype)
 
     def interleaved(self, a: str, b: str, given: int, bits: int) -> list[str]:
         """Return elements of two vectors in turns, of the lower and upper halves of each 128 bits.
@@ -302,3 +309,84 @@ class _Writer(SumWriter):
                         continue
                     left = str(mask.count("true"))
                     self.store_masked(self.bytes, value, at, 1, mask, left)
+
+
+class _ByTaps(_Writer):
+    """A writer for processors that add products of neighbours only (`Unit.halved`).
+
+    Nothing is interleaved: the products of eight channels with a tap have 16 bits, those of the
+    next tap are added, and both are added to the sums of 32 bits, unless weights are `careful`.
+    """
+
+    def tile_at(
+        self, place: str, channel: str, sources: list[str], pairs: frozenset[tuple[int, int]], rest: int
+    ) -> None:
+        """Write one tile; the arguments are those of `_Writer.tile_at`."""
+        e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.vector
+        rows, taps, block, height = *image.taps, self.how.block, self.how.height
+        moved = e.put(f"add {ix} {e.put(f'mul {ix} {place}, {line.stride * image.steps[1]}')}, {channel}")
+        reads = [self.byte(s, moved) for s in sources]
+        weights = self.byte(self.weights, e.put(f"mul {ix} {channel}, {rows * taps}"))
+        at = e.put(f"getelementptr i32, ptr {self.starts}, {ix} {channel}")
+        begins = [e.put(f"load {vector}, ptr {self.byte(at, str(v * 16))}, align 4") for v in range(block // 4)]
+        mask = None
+        if rest:
+            mask = "<" + ", ".join(f"i1 {'true' if k < rest else 'false'}" for k in range(block)) + ">"
+        sums = [list(begins) for _ in range(height)]
+        waiting: list[list[str]] = [[] for _ in sums]
+        uses = [(m * line.stride + t * line.dilation, m, t) for m in range(height) for t in range(taps)]
+        for column in sorted({c for c, _, _ in uses}):
+            here = [(m, t) for c, m, t in uses if c == column]
+            for row in range(rows):
+                values = self.eights(self.values_of(reads[row], column, mask, here[0] in pairs))
+                for m, t in here:
+                    near = self.byte(weights, str((t * rows + row) * block))
+                    self.multiply(values, near, sums[m], waiting[m])
+        for total, products in zip(sums, waiting):
+            self.add(total, products)
+        places = [place if not m else e.put(f"add {ix} {place}, {m}") for m in range(height)]
+        if self.how.ordered:
+            self.finish_steps(channel, places, sums, mask)
+            return
+        self.copies = -(-(rest or block) // 4)
+        self.mask_last(rest % 4)
+        self.finish_tile(channel, places, [s[: self.copies] for s in sums])
+        self.mask_last(0)
+
+    def eights(self, value: str) -> list[str]:
+        """Return the vectors of eight channels of a block."""
+        n = self.how.block
+        if n == 8:
+            return [value]
+        orders = [", ".join(f"i32 {k}" for k in range(start, start + 8)) for start in range(0, n, 8)]
+        kind = self.bytes
+        return [self.e.put(f"shufflevector {kind} {value}, {kind} poison, <8 x i32> <{o}>") for o in orders]
+
+    def multiply(self, values: list[str], near: str, total: list[str], waiting: list[str]) -> None:
+        """Multiply the `values` of a tap with the weights at `near`.
+
+        The products are added to those that are `waiting`, and with them to the `total`, or wait.
+        """
+        e, kind, products = self.e, "<8 x i8>", "<8 x i16>"
+        factors = [self.byte(near, str(8 * k)) for k in range(len(values))]
+        factors = [e.put(f"load {kind}, ptr {f}, align 8") for f in factors]
+        name = long_product()
+        made = [e.intrinsic(products, name, [kind] * 2, [a, b]) for a, b in zip(values, factors)]
+        if waiting:
+            made = [e.put(f"add {products} {a}, {b}") for a, b in zip(waiting, made)]
+        elif not self.unit.careful:
+            waiting[:] = made
+            return
+        self.add(total, made)
+        waiting.clear()
+
+    def add(self, total: list[str], products: list[str]) -> None:
+        """Add vectors of eight `products` of 16 bits, or none, to the vectors of a `total`."""
+        e, v = self.e, 0
+        for value in products:
+            for start in (0, 4):
+                order = ", ".join(f"i32 {start + k}" for k in range(4))
+                half = e.put(f"shufflevector <8 x i16> {value}, <8 x i16> poison, <4 x i32> <{order}>")
+                wide = e.put(f"sext <4 x i16> {half} to <4 x i32>")
+                total[v] = e.put(f"add <4 x i32> {total[v]}, {wide}")
+                v += 1

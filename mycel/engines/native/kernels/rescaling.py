@@ -14,6 +14,8 @@ The operands are x, m, s, Z and the ends of the steps.
 
 from __future__ import annotations
 
+from typing import Optional
+
 from mycel.base.dtype import DType, int16, int32
 from mycel.engines.native.kernels.emit import RULES, Emitter, choose
 from mycel.engines.native.llvm.target import target
@@ -84,6 +86,9 @@ def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
     `e` writes them, `kind` is the type of a vector, `m` and `s` are multipliers and shifts, `zero`
     zero points.
     """
+    if kind == "<4 x i32>" and (names := _doubling()):
+        upper = e.intrinsic(kind, names[0], [kind] * 2, [x, m])
+        return e.put(f"add {kind} {e.intrinsic(kind, names[1], [kind] * 2, [upper, s])}, {zero}")
     halves = _Halves(e, kind)
     products = [e.put(f"mul {halves.wide} {p}, {q}") for p, q in zip(halves.of(x), halves.of(m))]
     found = halves.joined(products, True)
@@ -91,6 +96,19 @@ def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
     half = e.put(f"shl {kind} {_splat(kind, 1)}, {e.put(f'sub {kind} {places}, {_splat(kind, 1)}')}")
     more = e.put(f"add {kind} {half}, {e.put(f'shl {kind} {zero}, {places}')}")
     return e.put(f"ashr {kind} {e.put(f'add {kind} {found}, {more}')}, {places}")
+
+
+def _doubling() -> Optional[tuple[str, str]]:
+    """Return NEON's upper half of a doubled product, and its shift that rounds.
+
+    Returns None where the processor has none. The half of such a product is that of the
+    product with one bit more, and rounding shifts by negative numbers go to the right.
+    """
+    if target().is_family("armv7"):
+        return "llvm.arm.neon.vqdmulh.v4i32", "llvm.arm.neon.vrshifts.v4i32"
+    if target().is_family("aarch64") or target().is_family("arm64"):
+        return "llvm.aarch64.neon.sqdmulh.v4i32", "llvm.aarch64.neon.srshl.v4i32"
+    return None
 
 
 def narrowed(e: Emitter, values: list[str], dtype: DType, ends: tuple[int, int]) -> str:

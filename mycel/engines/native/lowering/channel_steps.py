@@ -123,6 +123,8 @@ def channel_step(
         read = _with_padding(steps, node, domain, unit)
     nest, access = nest_of(domain, stores, read.access, name)
     weights = _weights(node)
+    if unit.careful:
+        unit = replace(unit, careful=bool(weights.min() == -128))
     tile = _tile(nest, weights.shape[1], read, unit)
     panels = constant(steps, _panels(weights, tile, unit), D.float32 if unit.is_plain else D.int8)
     first = _first(steps, node, weights, tile, unit)
@@ -141,8 +143,10 @@ def depthwise_bytes_step(
     node = domain.node
     assert node is not None
     x, weights = node.inputs[0], node.inputs[1].value[:, 0]
-    channels, (rows, taps) = weights.shape[0], weights.shape[1:]
+    channels = weights.shape[0]
     unit, lanes = _block(x.dtype, channels)
+    if unit.careful:
+        unit = replace(unit, careful=bool(weights.min() == -128))
     block = lanes * unit.elements
     places = np.array(order(lanes, unit.elements))
     # Each place of each block has a channel, or none.
@@ -150,27 +154,45 @@ def depthwise_bytes_step(
     known = at < channels
     ordered = _ordered(steps, domain, stores, at)
     nest, access, guards, line = _lines(domain, ordered or stores, read, name)
-    groups = -(-rows // unit.elements)
-    padded = np.zeros((at.size, groups * unit.elements, taps), unit.weights)
-    padded[known, :rows] = weights[at[known]]
-    # (block, group, tap, vector and lane, element).
-    words = padded.reshape(-1, block, groups, unit.elements, taps).transpose(0, 2, 4, 1, 3)
+    words = _taps(weights, at, block, 1 if unit.halved else unit.elements, unit)
     packed = constant(steps, np.ascontiguousarray(words).reshape(-1).view(np.int8), D.int8)
     zero = node.params["zero"]
     begins = np.zeros(at.size, np.int64)
     begins[known] = -(zero + unit.moved(x.dtype)) * weights[at[known]].astype(np.int64).sum((1, 2))
     first = constant(steps, begins.astype(np.int32), D.int32)
-    height = -(-line.count // -(-line.count // DEPTHWISE))
+    most = DEPTHWISE if not unit.halved else 3
+    height = -(-line.count // -(-line.count // most))
     how = Bytes(unit, lanes, height, ordered is not None)
     image = replace(read.image, zero=zero)
     kernel = depthwise_bytes_kernel(nest, access, guards.get(0), image, line, how, packed, first)
     kernel_step(steps, kernel, nest, [access.buffer, packed, first], members)
 
 
+def _taps(weights: Array, at: Array, block: int, together: int, unit: Unit) -> Array:
+    """Return weights (channel, row, tap) by blocks of channels in the order `at`.
+
+    Each block has so many channels, and words have the elements of so many rows `together`; the
+    axes are (block, words of rows, tap, channel, element), or with `unit.halved` (block, tap, row,
+    channel, 1).
+    """
+    (_, rows, taps), known = weights.shape, at < len(weights)
+    groups = -(-rows // together)
+    kind = np.int8 if unit.halved else unit.weights
+    padded = np.zeros((at.size, groups * together, taps), kind)
+    padded[known, :rows] = weights[at[known]]
+    words = padded.reshape(-1, block, groups, together, taps)
+    return np.asarray(words.transpose((0, 4, 2, 1, 3) if unit.halved else (0, 2, 4, 1, 3)))
+
+
 def _block(dtype: DType, channels: int) -> tuple[Unit, int]:
     """Return the products and the lanes with which a number of channels takes the fewest blocks."""
     found = []
     wide = target().vector_bytes
+    unit = unit_for(dtype)
+    if unit is not None and unit.halved:
+        # Sixteen channels, or eight where that wastes fewer or there are few registers.
+        few = 1 <= channels % 16 <= 8 or target().is_family("armv7")
+        return replace(unit, elements=2 if few else 4), 4
     while wide >= 16:
         unit = unit_for(dtype, wide)
         if unit is not None:
@@ -409,13 +431,21 @@ def _weights(node: Node) -> Array:
 def _tile(nest: Nest, channels: int, read: Read, unit: Unit) -> Tile:
     """Return the tile for a nest: as much as registers hold, and the stack what it copies."""
     lanes = target().vector_bytes // 4
-    registers = 32 if target().vector_bytes == 64 or not target().is_family("x86_64") else 16
+    many = target().vector_bytes == 64 or target().is_family("aarch64") or target().is_family("arm64")
+    registers = 32 if many else 16
     vectors = -(-channels // lanes)
     line = max(hint(nest.loops[-2].extent), 1)
     wide = 1 if vectors == 1 else 2
     if line <= 4:
         wide = min(vectors, 4)
     most = min((registers - 2 - wide) // wide, MOST_HEIGHT)
+    if target().is_family("armv7"):
+        # Numbers that all lanes share take registers.
+        most = min(most, 3)
+    if unit.halved:
+        # Positions' words and what is multiplied are in registers as well.
+        wide = min(vectors, 4 if many else 2)
+        most = 3 if wide > 2 else 4
     height = -(-line // -(-line // most))
     if not is_read_in_place(read.image, unit, bool(read.guards), height):
         height = max(min(height, (target().stack - SPARE) // (read.image.count * unit.bytes + 4)), 1)
@@ -429,7 +459,7 @@ def _panels(weights: Array, tile: Tile, unit: Unit) -> Array:
     steps, wide = -(-count // unit.elements), tile.vectors * lanes
     padded = np.zeros((steps * unit.elements, -(-channels // lanes) * lanes), unit.weights)
     padded[:count, :channels] = weights
-    words = padded.reshape(steps, unit.elements, -1).transpose(0, 2, 1)
+    words = unit.placed(padded.reshape(steps, unit.elements, -1).transpose(0, 2, 1))
     parts = [words[:, k : k + wide].reshape(-1) for k in range(0, words.shape[1], wide)]
     made = np.concatenate(parts)
     return made if unit.is_plain else made.view(np.int8)

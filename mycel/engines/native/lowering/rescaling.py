@@ -7,6 +7,7 @@ from typing import Optional
 import numpy as np
 
 from mycel.base import dtype as D
+from mycel.engines.native.dense.words import FAMILIES
 from mycel.engines.native.kernels.nest import Builder, Expr
 from mycel.engines.native.kernels.rescaling import HIGH, WHOLE
 from mycel.engines.native.llvm.target import target
@@ -25,7 +26,7 @@ def is_rescaled(node: Node) -> bool:
     """Return whether kernels compute a node, steps of another scale, without its definition."""
     if node.prim is not requantize or target().scalar:
         return False
-    family = any(map(target().is_family, ("x86_64", "aarch64", "arm64")))
+    family = any(map(target().is_family, FAMILIES))
     return family and node.params["rounding"] == "single" and _operation(node) is not None
 
 
