@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import llvmlite.binding as llvm
 
+from mycel.base.errors import CompileError
 from mycel.engines.aot.module import Module
 from mycel.engines.native.llvm.generation import LOOPS_MARK
 from mycel.engines.native.llvm.target import Target
@@ -47,5 +50,37 @@ def object_code(module: Module, target: Target, assembly: bool = False) -> bytes
     first.add_lower_atomic_pass()
     first.run(whole, builder)
     builder.getModulePassManager().run(whole, builder)
+    if "mve" in target.features:
+        return _apart(whole.as_bitcode(), target, assembly)
     code: bytes = machine.emit_assembly(whole).encode() if assembly else machine.emit_object(whole)
     return code
+
+
+# A module of bitcode on the standard input becomes code on the standard output.
+_EMIT = """
+import sys
+import llvmlite.binding as llvm
+triple, cpu, features, reloc, model, assembly = sys.argv[1:]
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+machine = llvm.Target.from_triple(triple).create_target_machine(
+    cpu=cpu, features=features, opt=2, reloc=reloc, codemodel=model)
+module = llvm.parse_bitcode(sys.stdin.buffer.read())
+code = machine.emit_assembly(module).encode() if assembly == "True" else machine.emit_object(module)
+sys.stdout.buffer.write(code)
+"""
+
+
+def _apart(module: bytes, target: Target, assembly: bool) -> bytes:
+    """Return the code of a module of bitcode, made in a process of its own.
+
+    LLVM's pass for loops of Helium stops the process for some loops with predicates ("Assertion
+    `!empty()'"). Then loops are branches, which that pass leaves alone.
+    """
+    for features in (target.features, f"{target.features},-lob"):
+        words = (target.triple, target.cpu, features, target.reloc, target.model, str(assembly))
+        done = subprocess.run([sys.executable, "-c", _EMIT, *words], input=module, capture_output=True, check=False)
+        if not done.returncode:
+            return done.stdout
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    raise CompileError(f"build: LLVM made no code for {target.cpu}: {said[-1] if said else done.returncode}")
