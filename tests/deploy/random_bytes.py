@@ -107,22 +107,28 @@ class RandomBytes:
         fits = [min(most, d + sum(e)) for d, e in zip(x.shape[2:], p["padding"])]
         return tuple(int(self.rng.integers(1, f + 1)) for f in fits), p
 
+    def dilated(self, x: Node, kernel: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
+        """Return distances of the taps with which a kernel fits."""
+        sizes = [d + sum(e) for d, e in zip(x.shape[2:], p["padding"])]
+        return tuple(self.pick(*[d for d in (1, 1, 2, 3) if (k - 1) * d < size]) for k, size in zip(kernel, sizes))
+
     def convolution(self, x: Node) -> Node:
-        groups = self.pick(*[g for g in (1, 1, 1, 2, 3) if x.shape[1] % g == 0])
+        groups = self.pick(*[g for g in (1, 1, 1, 2, 3, 4) if x.shape[1] % g == 0])
         kernel, p = self.window(x, 4)
         if self.pick(0, 1, 1):
             kernel, p = (1, 1), {"strides": (1, 1), "padding": ((0, 0), (0, 0))}
-        p["dilation"] = (self.pick(1, 1, 2) if kernel[0] == 1 else 1, 1)
+        p["dilation"] = self.dilated(x, kernel, p)
         outputs = groups * self.pick(*CHANNELS)
         w = self.bytes_of((outputs, x.shape[1] // groups, *kernel), -127)
         total = int_conv(x, constant(w), groups=groups, zero=self.zero(), **p)
         return self.rescaled(self.biased(total, outputs, 1), w[0].size, outputs, 1)
 
     def depthwise(self, x: Node) -> Node:
-        kernel, p = self.window(x, 4)
-        w = self.bytes_of((x.shape[1], 1, *kernel), -127)
-        total = int_conv(x, constant(w), groups=x.shape[1], zero=self.zero(), dilation=(1, 1), **p)
-        return self.rescaled(self.biased(total, x.shape[1], 1), w[0].size, x.shape[1], 1)
+        kernel, p = self.window(x, self.pick(4, 4, 7))
+        p["dilation"], outputs = self.dilated(x, kernel, p), x.shape[1] * self.pick(1, 1, 1, 2, 3)
+        w = self.bytes_of((outputs, 1, *kernel), self.pick(-127, -127, -128))
+        total = int_conv(x, constant(w), groups=x.shape[1], zero=self.zero(), **p)
+        return self.rescaled(self.biased(total, outputs, 1), w[0].size, outputs, 1)
 
     def dense(self, x: Node) -> Node:
         inputs, outputs = int(np.prod(x.shape[1:])), self.pick(*CHANNELS)

@@ -47,7 +47,7 @@ def rescaled(total: Node, channels: int, rounding: str = "single", zero: int = -
     return requantize(total, constant(whole), constant(shift), **ends)
 
 
-# Image, outputs, kernel, strides, padding, groups, zero point.
+# Image, outputs, kernel, strides, padding, groups, zero point, dilation.
 LAYERS: tuple[tuple[Any, ...], ...] = (
     ((1, 8, 5, 5), 12, (1, 1), (1, 1), ((0, 0), (0, 0)), 1, -128),
     ((1, 6, 5, 3), 7, (1, 1), (1, 1), ((0, 0), (0, 0)), 1, 127),
@@ -59,16 +59,24 @@ LAYERS: tuple[tuple[Any, ...], ...] = (
     ((2, 7, 7, 6), 7, (3, 3), (2, 2), ((0, 1), (1, 1)), 7, -17),
     ((1, 4, 5, 9), 4, (1, 5), (1, 3), ((0, 0), (2, 4)), 4, 0),
     ((1, 20, 4, 4), 33, (2, 2), (2, 2), ((0, 0), (0, 0)), 1, 0),
+    ((1, 5, 9, 8), 6, (3, 3), (1, 2), ((2, 1), (2, 3)), 1, 7, (2, 2)),
+    ((2, 8, 6, 6), 10, (3, 2), (1, 1), ((1, 1), (0, 1)), 2, -5),
+    ((1, 12, 7, 6), 6, (1, 1), (1, 1), ((0, 0), (0, 0)), 3, 127),
+    ((1, 6, 9, 9), 6, (3, 3), (1, 1), ((2, 2), (3, 1)), 6, -4, (2, 3)),
+    ((1, 3, 6, 6), 6, (2, 3), (2, 1), ((0, 1), (1, 1)), 3, 9),
+    ((1, 4, 9, 8), 4, (7, 7), (1, 1), ((3, 3), (3, 3)), 4, 2),
 )
 
 
 def layers(rounding: str) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """All layers as one graph, each of an input of its own, and a dense layer."""
     inputs, outputs, arrays = [], [], []
-    for shape, count, kernel, strides, padding, groups, zero in LAYERS:
+    for shape, count, kernel, strides, padding, groups, zero, *more in LAYERS:
         x = input_node(tensor_type(shape, int8), f"x{len(inputs)}")
         w = constant(bytes_of(count, shape[1] // groups, *kernel))
-        total = int_conv(x, w, strides=strides, padding=padding, dilation=(1, 1), groups=groups, zero=zero)
+        total = int_conv(
+            x, w, strides=strides, padding=padding, groups=groups, zero=zero, dilation=(more or [(1, 1)])[0]
+        )
         inputs.append(x)
         arrays.append(bytes_of(*shape))
         outputs.append(rescaled(total, count, rounding, zero))
@@ -109,11 +117,11 @@ def test_other_targets_have_nests() -> None:
 
 def test_what_has_no_kernel_of_bytes() -> None:
     x = input_node(tensor_type((1, 4, 5, 5), int8), "x")
-    w = constant(bytes_of(4, 2, 3, 3))
     plain: dict[str, Any] = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "zero": 0}
-    grouped = rescaled(int_conv(x, w, groups=2, **plain), 4)
+    wide = input_node(tensor_type((1, 4, 9, 9), int8), "x")
+    many = rescaled(int_conv(wide, constant(bytes_of(4, 1, 8, 8)), groups=4, **plain), 4)
     with making_for(named("cortex-m4")):
-        assert not any(n.prim is rescaled_conv for n in prepared(Graph([x], [grouped])).nodes)
+        assert not any(n.prim is rescaled_conv for n in prepared(Graph([wide], [many])).nodes)
         # A sum that is read elsewhere too has to be in memory.
         total = int_conv(x, constant(bytes_of(4, 4, 3, 3)), groups=1, **plain)
         both = Graph([x], [rescaled(total, 4), total])

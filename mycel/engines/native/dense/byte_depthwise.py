@@ -1,6 +1,6 @@
 """Depthwise convolutions of bytes for small processors, as kernels in LLVM IR that write bytes.
 
-The image has its channels last. As many of its rows as the kernel has are kept in scratch memory,
+The image has its channels last. As many of its rows as the kernel spans are kept in scratch memory,
 with the zero point around them, and a line of the result comes of these rows alone: so every place
 is computed alike, each byte is copied once, and the result may take the image's memory as far as
 its lines are already copied. Row r of the padded image is in slot r modulo the number of slots.
@@ -25,6 +25,7 @@ __all__ = ["NUMBERS", "DepthwiseForm", "depthwise_text"]
 
 # The words before the addresses of the image, the weights, the table, scratch and the result.
 # `x_...` and `ring_row` count bytes; `width` are those of a row of the image, `left` those before.
+# `rows` is the number of slots, `skip_...` are the distances of the taps in rows and in bytes.
 NUMBERS = (
     "lines",
     "columns",
@@ -39,6 +40,8 @@ NUMBERS = (
     "height",
     "width",
     "rows",
+    "skip_y",
+    "skip_x",
     "ring_row",
     "zero",
     "result_zero",
@@ -108,7 +111,8 @@ class _Depthwise(ByteWriter):
                 with c.loop(self.most(c.load("i32", known), first), last) as row:
                     self.fetch(base, row, fill)
                 c.store("i32", last, known)
-                slots = [self.slot(c.op("add i32", first, str(k))) for k in range(self.form.rows)]
+                taps = [c.op("mul i32", n["skip_y"], str(k)) for k in range(self.form.rows)]
+                slots = [self.slot(c.op("add i32", first, tap)) for tap in taps]
                 self.line(slots, self.moved(goal, (line, line_bytes)))
 
     def slot(self, row: str) -> str:
@@ -135,9 +139,7 @@ class _Depthwise(ByteWriter):
             at, offset = self.moved(goal, (column, n["channels"])), c.op("mul i32", column, step)
             with c.loop("0", n["channels"], form.count) as channel:
                 place = c.op("add i32", offset, channel)
-                reads = [
-                    self.moved(s, (place, "1"), (str(k), n["channels"])) for s in slots for k in range(form.columns)
-                ]
+                reads = [self.moved(s, (place, "1"), (str(k), n["skip_x"])) for s in slots for k in range(form.columns)]
                 weights = self.moved(self.base["weights"], (channel, str(taps * form.weight_bytes // 4)))
                 table = self.moved(self.base["table"], (channel, str(4 * form.fields)))
                 if form.count == 8:

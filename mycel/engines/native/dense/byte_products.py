@@ -14,8 +14,11 @@ with the bias less the zero point times the weights, so bytes are multiplied as 
     plain      bytes one by one
 
 What is summed over has a fixed order in memory: runs of contiguous bytes of the image, one for each
-row of the kernel (and channel, where the image has its channels first). Positions beyond the last
-are computed again from the last one.
+row of the kernel (and channel, where the image has its channels first; and column, where columns of
+the kernel are apart). Positions beyond the last are computed again from the last one.
+
+Groups of channels are computed one after the other: tiles of all places for each of them, whose
+runs begin at the group's channels.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ from mycel.engines.native.llvm.target import RememberedByTarget
 __all__ = ["NUMBERS", "ByteForm", "products_text"]
 
 # The words before the addresses of the image, the weights, the table, scratch and the result.
-# `depth` counts the bytes of a patch, `x_...` and `run` bytes of the image.
+# `depth` counts the bytes of a patch, `x_...`, `skip_x` and `run` bytes of the image. `planes` are
+# its channels or, where columns of the kernel are apart by `skip_x`, these. A group of `channels`
+# has `tiles`; its weights, and its part of the table, begin so many bytes behind those before.
 NUMBERS = (
     "total",
     "lines",
@@ -47,6 +52,7 @@ NUMBERS = (
     "step_y",
     "step_x",
     "skip_y",
+    "skip_x",
     "above",
     "left",
     "height",
@@ -58,6 +64,11 @@ NUMBERS = (
     "result_zero",
     "low",
     "high",
+    "all_channels",
+    "tiles",
+    "x_group",
+    "weights_group",
+    "table_group",
 )
 POINTERS = ("x", "weights", "table", "scratch", "y")
 
@@ -69,7 +80,8 @@ class ByteForm:
     `machine` is how bytes are multiplied; a tile has `places` by `channels`. `gathers` says whether
     patches are gathered, `ragged` whether the last tile has fewer channels, `whole` whether a patch
     is whole units of four bytes (of sixteen for vectors), `quads` whether the runs are, and `long`
-    whether these have sixteen bytes. `way` and `moves` say how sums are rescaled.
+    whether these have sixteen bytes. `way` and `moves` say how sums are rescaled. `apart` says
+    whether planes are columns of the kernel, `grouped` whether there are groups.
     """
 
     machine: str
@@ -82,6 +94,8 @@ class ByteForm:
     long: bool
     way: str
     moves: bool
+    apart: bool = False
+    grouped: bool = False
 
     @property
     def direct(self) -> bool:
@@ -116,6 +130,7 @@ class _Products(ByteWriter):
     def __init__(self, form: ByteForm) -> None:
         self.form = form
         super().__init__(NUMBERS, POINTERS, form.quads, form.machine == VECTORS and form.long)
+        self.left = self.number["left"]
 
     # Tiles of places.
 
@@ -123,13 +138,21 @@ class _Products(ByteWriter):
         c, n, form = self.code, self.number, self.form
         begin, end = self.ends()
         last = c.op("sub i32", n["total"], "1")
+        weights, table = self.base["weights"], self.base["table"]
         with c.loop(begin, end) as tile:
+            result = self.base["y"]
+            if form.grouped:
+                group, tile = c.op("udiv i32", tile, n["tiles"]), c.op("urem i32", tile, n["tiles"])
+                self.base["weights"] = self.moved(weights, (group, n["weights_group"]))
+                self.base["table"] = self.moved(table, (group, n["table_group"]))
+                self.left = c.op("sub i32", n["left"], c.op("mul i32", group, n["x_group"]))
+                result = self.moved(result, (group, n["channels"]))
             first = c.op("mul i32", tile, str(form.places))
             with self.each_place() as k:
                 self.patch(self.least(c.op("add i32", first, k), last), k)
             places = [self.least(c.op("add i32", first, str(k)), last) for k in range(form.places)]
             patches = [self.patch_of(p, k) for k, p in enumerate(places)]
-            goals = [self.moved(self.base["y"], (p, n["channels"])) for p in places]
+            goals = [self.moved(result, (p, n["all_channels"])) for p in places]
             self.channels(patches, goals)
 
     @contextmanager
@@ -197,10 +220,10 @@ class _Products(ByteWriter):
 
     def gather(self, place: str, goal: str) -> None:
         """Copy what a place meets of the image to `goal`, run by run."""
-        c, n = self.code, self.number
+        c, n, form = self.code, self.number, self.form
         line, column = c.op("udiv i32", place, n["columns"]), c.op("urem i32", place, n["columns"])
         image, line = c.op("udiv i32", line, n["lines"]), c.op("urem i32", line, n["lines"])
-        start = c.op("sub i32", c.op("mul i32", column, n["step_x"]), n["left"])
+        start = c.op("sub i32", c.op("mul i32", column, n["step_x"]), self.left)
         top = c.op("sub i32", c.op("mul i32", line, n["step_y"]), n["above"])
         base = self.moved(self.base["x"], (image, n["x_image"]), (start, "1"))
         inside = [c.op("icmp sge i32", v, "0") for v in (start, top)]
@@ -208,12 +231,14 @@ class _Products(ByteWriter):
         inside.append(c.op("icmp slt i32", last, n["height"]))
         # A run is copied in whole words, and may not end behind the row.
         end = c.op("and i32", c.op("add i32", n["run"], "3"), "-4")
+        if form.apart:
+            end = c.op("add i32", end, c.op("mul i32", c.op("sub i32", n["planes"], "1"), n["skip_x"]))
         inside.append(c.op("icmp sle i32", c.op("add i32", start, end), n["width"]))
         whole = inside[0]
         for test in inside[1:]:
             whole = c.op("and i1", whole, test)
         with c.when(whole):
-            with self.runs(base, top, goal) as (source, here, _):
+            with self.runs(base, top, goal) as (source, here, *_):
                 if self.vectors:
                     self.span("0", n["run"], here, source)
                 else:
@@ -223,11 +248,12 @@ class _Products(ByteWriter):
             self.gather_cut(base, start, top, goal)
 
     @contextmanager
-    def runs(self, base: str, top: str, goal: str) -> Iterator[tuple[str, str, str]]:
+    def runs(self, base: str, top: str, goal: str) -> Iterator[tuple[str, str, str, str]]:
         """Write the block once for each run of a patch.
 
-        It gets the run's address in the image, that in the patch, and the row of the image. `base`
-        is the patch's first column in the image and `top` its first row, `goal` is the patch.
+        It gets the run's address in the image, that in the patch, the row of the image, and the
+        number of the plane. `base` is the patch's first column in the image and `top` its first
+        row, `goal` is the patch.
         """
         c, n = self.code, self.number
         at = c.variable("ptr", goal)
@@ -236,7 +262,7 @@ class _Products(ByteWriter):
             with c.loop("0", n["rows"]) as row:
                 y = c.op("add i32", top, c.op("mul i32", row, n["skip_y"]))
                 here = c.load("ptr", at)
-                yield self.moved(plane_base, (y, n["x_row"])), here, y
+                yield self.moved(plane_base, (y, n["x_row"])), here, y, plane
                 c.store("ptr", c.at("i8", here, n["run"]), at)
 
     def gather_cut(self, base: str, start: str, top: str, goal: str) -> None:
@@ -245,15 +271,22 @@ class _Products(ByteWriter):
         `base`, `top` and `goal` are as for `runs`, `start` is the number of the first column.
         """
         c, n = self.code, self.number
-        before = self.least(self.most(c.op("sub i32", "0", start), "0"), n["run"])
-        behind = self.most(self.least(c.op("sub i32", n["width"], start), n["run"]), before)
         fill = self.filling()
-        with self.runs(base, top, goal) as (source, here, y):
+        cut = self.cut_of(start)
+        with self.runs(base, top, goal) as (source, here, y, plane):
+            if self.form.apart:
+                cut = self.cut_of(c.op("add i32", start, c.op("mul i32", plane, n["skip_x"])))
             inside = c.op("icmp ult i32", y, n["height"])
-            low, high = (c.put(f"select i1 {inside}, i32 {v}, i32 {n['run']}") for v in (before, behind))
+            low, high = (c.put(f"select i1 {inside}, i32 {v}, i32 {n['run']}") for v in cut)
             self.span("0", low, here, source, fill)
             self.span(low, high, here, source)
             self.span(high, n["run"], here, source, fill)
+
+    def cut_of(self, start: str) -> tuple[str, str]:
+        """Return which bytes of a run that begins at byte `start` of a row lie in the image."""
+        c, n = self.code, self.number
+        before = self.least(self.most(c.op("sub i32", "0", start), "0"), n["run"])
+        return before, self.most(self.least(c.op("sub i32", n["width"], start), n["run"]), before)
 
     # Tiles of channels.
 

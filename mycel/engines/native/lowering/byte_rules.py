@@ -11,7 +11,7 @@ from mycel.transforms.quantise.freezing import array_of
 __all__ = ["has_byte_kernel", "is_depthwise"]
 
 # Depthwise kernels of so many places are written out.
-MOST_TAPS = 25
+MOST_TAPS = 49
 
 
 def has_byte_kernel(node: Node) -> bool:
@@ -35,8 +35,8 @@ def has_byte_kernel(node: Node) -> bool:
     if not all(array_of(n) is not None for n in (w, *numbers)) or min(sizes[8:]) < 0:
         return False
     if is_depthwise(node):
-        return bool(p["dilation"] == (1, 1) and w.shape[2] * w.shape[3] <= MOST_TAPS)
-    return bool(p["groups"] == 1 and p["dilation"][1] == 1)
+        return bool(w.shape[2] * w.shape[3] <= MOST_TAPS)
+    return True
 
 
 def _has_pool(node: Node) -> bool:
@@ -50,6 +50,5 @@ def _has_pool(node: Node) -> bool:
 
 
 def is_depthwise(node: Node) -> bool:
-    """Return whether a layer has a kernel of its own for each of several channels."""
-    outputs, channels = node.inputs[1].shape[:2]
-    return bool(outputs == node.params["groups"] > 1 and channels == 1)
+    """Return whether a layer has kernels of their own for each of several channels."""
+    return bool(node.params["groups"] > 1 and node.inputs[1].shape[1] == 1)

@@ -108,61 +108,77 @@ def _add(
 
 
 def _product_step(steps: StepBuilder, node: Node) -> None:
-    x, last = _readable(steps, steps.view(node.inputs[0]))
     weights, p, machine = _held(node.inputs[1]), node.params, byte_machine()
+    x, last, groups = steps.view(node.inputs[0]), True, p["groups"]
+    # Columns of the kernel are runs of their own where they are apart, or have a group's channels.
+    apart = groups > 1 or p["dilation"][1] > 1
+    x, last = (_with_channels_last(steps, x), True) if apart else _readable(steps, x)
     n, channels, height, width = x.shape
-    outputs, _, rows, columns = weights.shape
+    outputs, depth_channels, rows, columns = weights.shape
     unit = channels if last else 1
     strides = dict(zip(("image", "plane", "row", "column"), x.strides))
     total = int(np.prod((n, *node.shape[2:])))
-    depth, run = channels * rows * columns, columns * unit
+    depth, run = depth_channels * rows * columns, depth_channels if apart else columns * unit
     # A patch that is one run, and those of all places one behind the other.
     plain = (rows, columns, *p["strides"]) == (1, 1, 1, 1) and not any(map(any, p["padding"])) and last
-    flat = plain and (height == 1 or strides["row"] == width * unit)
+    flat = plain and groups == 1 and (height == 1 or strides["row"] == width * unit)
     flat = flat and (n == 1 or strides["image"] == height * width * unit)
     tall, wide = TILES[machine][total == 1]
     # (outputs, what is summed over in the order of the image)
-    matrix = (weights.transpose(0, 2, 3, 1) if last else weights).reshape(outputs, depth)
-    scales = _rescaling(node, matrix)
+    turned = (0, 3, 2, 1) if apart else (0, 2, 3, 1)
+    matrix = (weights.transpose(turned) if last else weights).reshape(outputs, depth)
+    scales, each = _rescaling(node, matrix), outputs // groups
     form = ByteForm(
         machine,
         tall,
         wide,
         not flat,
-        outputs % wide != 0,
+        each % wide != 0,
         depth % (16 if machine == VECTORS else 4) == 0,
         run % 4 == 0 and unit % 4 == 0,
         run >= 16,
         scales.way,
         scales.moves,
+        apart,
+        groups > 1,
     )
-    packed = _constant(steps, _packed(matrix, form), D.int8)
-    table = _constant(steps, _table(scales, form.lanes, wide), D.int32)
+    parts = [slice(k, k + each) for k in range(0, outputs, each)]
+    blocks = [_packed(matrix[part], form) for part in parts]
+    tables = [_table(scales._replace(table=scales.table[part]), form.lanes, wide) for part in parts]
+    packed = _constant(steps, np.concatenate(blocks), D.int8)
+    table = _constant(steps, np.concatenate(tables), D.int32)
+    tiles = -(-total // tall)
     numbers = {
         "total": total,
         "lines": node.shape[2],
         "columns": node.shape[3],
-        "channels": outputs,
+        "channels": each,
         "depth": depth,
         "x_first": x.offset,
         "x_image": strides["image"],
-        "x_plane": strides["plane"],
+        "x_plane": p["dilation"][1] * unit if apart else strides["plane"],
         "x_row": strides["row"],
         "step_y": p["strides"][0],
         "step_x": p["strides"][1] * unit,
         "skip_y": p["dilation"][0],
+        "skip_x": p["dilation"][1] * unit if apart else 0,
         "above": p["padding"][0][0],
         "left": p["padding"][1][0] * unit,
         "height": height,
         "width": width * unit,
-        "planes": 1 if last else channels,
+        "planes": columns if apart else 1 if last else channels,
         "rows": rows,
         "run": run,
         **_ends(node),
+        "all_channels": outputs,
+        "tiles": tiles,
+        "x_group": depth_channels,
+        "weights_group": blocks[0].size,
+        "table_group": tables[0].size * 4,
     }
     words: list[Word] = [("int", numbers[name]) for name in PRODUCT_NUMBERS]
     work = math.prod(node.shape) * depth
-    kernel = Kernel(products_text(form), words, -(-total // tall), work, f"tiles of {tall} x {wide} bytes")
+    kernel = Kernel(products_text(form), words, tiles * groups, work, f"tiles of {tall} x {wide} bytes")
     padded = -(-depth // 16) * 16
     # Pairs take two bytes each, and what is gathered lies behind them.
     size = tall * padded * (2 if machine == PAIRS else 0) + (0 if flat else (1 if machine == PAIRS else tall) * padded)
@@ -174,9 +190,23 @@ def _ends(node: Node) -> dict[str, int]:
     return {name: node.params[name] for name in ("zero", "result_zero", "low", "high")}
 
 
+def _repeated(steps: StepBuilder, x: View, times: int) -> View:
+    """Return an image with its channels last, each channel so many times."""
+    if times == 1:
+        return _with_channels_last(steps, x)
+    n, channels, height, width = x.shape
+    wide = channels * times
+    buffer = Buffer(D.int8, math.prod(x.shape) * times, "repeated")
+    image, plane, *lines = x.strides
+    source = View(x.buffer, (n, channels, times, height, width), (image, plane, 0, *lines), x.offset)
+    strides = (height * width * wide, times, 1, width * wide, wide)
+    steps.copy(source, View(buffer, source.shape, strides))
+    return View(buffer, (n, wide, height, width), (strides[0], *strides[2:]))
+
+
 def _depthwise_step(steps: StepBuilder, node: Node) -> None:
-    x = _with_channels_last(steps, steps.view(node.inputs[0]))
     weights, p, machine = _held(node.inputs[1]), node.params, byte_machine()
+    x = _repeated(steps, steps.view(node.inputs[0]), len(weights) // p["groups"])
     n, channels, _, width = x.shape
     _, _, rows, columns = weights.shape
     matrix = weights.reshape(channels, rows * columns)
@@ -185,12 +215,15 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     form = DepthwiseForm(machine, rows, columns, count, channels % 4 != 0, scales.way, scales.moves)
     lines, line = node.shape[2:]
     left = p["padding"][1][0]
-    row = max(left + width, (line - 1) * p["strides"][1] + columns) * channels
+    slots, across = ((k - 1) * d + 1 for k, d in zip((rows, columns), p["dilation"]))
+    row = max(left + width, (line - 1) * p["strides"][1] + across) * channels
     numbers = {
         **_windows(node, x),
         "left": left * channels,
         "width": width * channels,
-        "rows": rows,
+        "rows": slots,
+        "skip_y": p["dilation"][0],
+        "skip_x": p["dilation"][1] * channels,
         "ring_row": row,
         **_ends(node),
     }
@@ -208,7 +241,7 @@ def _depthwise_step(steps: StepBuilder, node: Node) -> None:
     table = _constant(steps, _table(scales, machine == VECTORS, 4), D.int32)
     said = f"{count} channels of {rows} x {columns} places"
     kernel = Kernel(depthwise_text(form), words, n, math.prod(node.shape) * rows * columns, said)
-    scratch = Buffer(D.int8, rows * row + 4, "scratch")
+    scratch = Buffer(D.int8, slots * row + 4, "scratch")
     _add(steps, node, kernel, x.buffer, [packed, table], scratch)
 
 
