@@ -17,9 +17,11 @@ from mycel.deploy.bounds import sizes_of
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.aot.module import Value
 from mycel.engines.aot.sizes import Decided, Size
+from mycel.engines.aot.targets import named
 from mycel.ir.graph import Graph
 from mycel.ir.symbols import Symbol
 from mycel.ir.types import TensorType
+from mycel.prims.quantisation import dequantize
 from mycel.train.graph_file import Model, State
 from mycel.train.mindir import model_of
 from mycel.transforms.quantise.folding import fold_normalisations
@@ -126,22 +128,23 @@ def of_model(
         ]
         if forms[0] != forms[1]:
             raise Unsupported(f"build: for {dict(hints)} the program gives or keeps other things; give narrower bounds")
-        return _known(other, kept), other.conditions
+        return _known(other, kept, target), other.conditions
 
-    graph = _known(model, kept)
+    graph = _known(model, kept, target)
     return library_of(graph, names, values, writes, target, name, stripes, lends, parallel, sizes, staged)
 
 
-def _known(model: Model, kept: Sequence[int]) -> Graph:
+def _known(model: Model, kept: Sequence[int], target: Any) -> Graph:
     """Return the graph of a model with the outputs `kept`, and with the values that it only reads.
 
-    Weights are packed, and what depends on them alone is computed.
+    Weights are packed, and what depends on them alone is computed. Where the memory of `target` is
+    scarce constants of few bits stay so, and become floats where they are read.
     """
     graph, count = model.graph, len(model.graph.inputs) - len(model.states)
     written = {state for state, _ in model.writes}
     graph = Graph(graph.inputs, [graph.outputs[k] for k in kept], graph.name)
     known = {graph.inputs[count + k]: _value(s) for k, s in enumerate(model.states) if k not in written}
-    return fold_normalisations(frozen(graph, known))
+    return fold_normalisations(frozen(graph, known, () if named(target).copies else (dequantize,)))
 
 
 def _outputs(form: Any) -> set[int]:

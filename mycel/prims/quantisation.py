@@ -15,7 +15,8 @@ Sums of products of integers are exact in 32 bits; `requantize` takes such sums 
 a multiplier of 31 bits and a shift, which stand for the real number multiplier * 2**(shift - 31).
 Its `rounding` is "single" (a half is rounded up, once) or "double": bit for bit that of TFLite's
 kernels, which round the product to 32 bits and then the shift. Operations of integers have no
-derivative.
+derivative: `straight_through` gives a value that was computed with integers that of the same
+computation in floats, which is never run for its value.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base.dtype import DType, float32, int8, int16, int32, int64, uint8
 from mycel.ir.dims import DimLike
+from mycel.ir.dims import same as same_shape
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType
 from mycel.prims import conv as C
@@ -47,7 +49,7 @@ from mycel.prims.conv_factors import conv_factors
 from mycel.prims.elementwise_records import unbroadcast
 from mycel.prims.factors import Factor, elementwise_factors, named
 
-__all__ = ["STEPS", "dequantize", "fake_quant", "int_conv", "int_matmul", "quantize", "requantize"]
+__all__ = ["STEPS", "dequantize", "fake_quant", "int_conv", "int_matmul", "quantize", "requantize", "straight_through"]
 
 # The types that steps have; sums of them have int32.
 STEPS = (int8, uint8, int16)
@@ -440,5 +442,41 @@ requantize: Primitive = register(
         elementwise=True,
         factors=elementwise_factors,
         doc="Sums as steps of another scale, by a multiplier of 31 bits and a shift.",
+    )
+)
+
+
+# Values of integers with derivatives of floats.
+
+
+def _through_infer(value: TensorType, stand_in: TensorType) -> TensorType:
+    need_kind("straight_through", "f", value)
+    same_dtype("straight_through", value, stand_in)
+    if not same_shape(value.shape, stand_in.shape):
+        raise TypeError(f"straight_through: the operands must have one shape, not {value} and {stand_in}")
+    return value
+
+
+def _through_batch(size: Any, values: Any, axes: Any) -> Any:
+    both = [
+        S.broadcast_to(v, (size, *v.shape)) if axis is None else S.move_axis(v, axis, 0)
+        for v, axis in zip(values, axes)
+    ]
+    return straight_through(*both), 0
+
+
+straight_through: Primitive = register(
+    Primitive(
+        "straight_through",
+        _through_infer,
+        lambda value, stand_in: value,
+        lambda ct, out, value, stand_in: (None, ct),
+        _through_batch,
+        lambda value, stand_in: value,
+        samples=(Sample(((2, 3), (2, 3)), differentiable=False), Sample(((0, 2), (0, 2)), differentiable=False)),
+        dtypes=_FLOATS,
+        elementwise=True,
+        factors=elementwise_factors,
+        doc="A value whose cotangent goes to another one, its stand-in, and not to itself.",
     )
 )

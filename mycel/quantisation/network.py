@@ -113,12 +113,15 @@ def _ends(scale: Scale) -> tuple[Node, Node]:
     return literal(np.asarray(scale.size, np.float32)), constant(float(scale.zero), float32)
 
 
-def float_model(net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = ()) -> Model:
+def float_model(
+    net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = (), trained: frozenset[str] = frozenset()
+) -> Model:
     """Return a network outside of training as a graph whose parameters are constants.
 
-    What applies primitives in `kept` to constants is not computed. Sizes of batches stay open: the
-    first axis of each tensor in `inputs`, if all have the same. Raises CompileError where the
-    network is not one graph, Unsupported where it changes state.
+    What applies primitives in `kept` to constants is not computed. Parameters whose names are in
+    `trained` stay states of the model. Sizes of batches stay open: the first axis of each tensor in
+    `inputs`, if all have the same. Raises CompileError where the network is not one graph,
+    Unsupported where it changes state.
     """
     from mycel.base.errors import Unsupported
 
@@ -130,8 +133,9 @@ def float_model(net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = (
     if any(s.kind == "generator" for s in model.states):
         raise Unsupported("quantise: the network draws random numbers outside of training; take that out")
     count = len(model.graph.inputs) - len(model.states)
-    values = {i: s.value for i, s in zip(model.graph.inputs[count:], model.states)}
-    return replace(model, graph=frozen(model.graph, values, kept), states=[], writes=[])
+    values = {i: s.value for i, s in zip(model.graph.inputs[count:], model.states) if s.name not in trained}
+    states = [s for s in model.states if s.name in trained]
+    return replace(model, graph=frozen(model.graph, values, kept), states=states, writes=[])
 
 
 def run(model: Model, outputs: Sequence[Node]) -> LoadedGraph:

@@ -11,7 +11,7 @@ from mycel import nn
 from mycel.demo.data import bundled
 from mycel.demo.lenet import LeNet5
 
-__all__ = ["IMAGES", "accuracy", "trained", "training"]
+__all__ = ["HELD_OUT", "HELD_OUT_LABELS", "IMAGES", "LABELS", "accuracy", "trained", "training"]
 
 _DATA = bundled()
 
@@ -20,13 +20,14 @@ def _floats(images: np.ndarray) -> np.ndarray:
     return (images[:, None] / 255.0).astype(np.float32)
 
 
-IMAGES = _floats(_DATA.train_images)
+IMAGES, LABELS = _floats(_DATA.train_images), _DATA.train_labels
+HELD_OUT, HELD_OUT_LABELS = _floats(_DATA.held_out_images), _DATA.held_out_labels
 
 
 def accuracy(net: Any) -> float:
     """The share of held-out digits that a network tells."""
-    found = net(ms.Tensor(_floats(_DATA.held_out_images))).asnumpy()
-    return float((found.argmax(1) == _DATA.held_out_labels).mean())
+    found = net(ms.Tensor(HELD_OUT)).asnumpy()
+    return float((found.argmax(1) == HELD_OUT_LABELS).mean())
 
 
 def training(net: Any, epochs: int, rate: float = 1e-3) -> None:
@@ -39,7 +40,7 @@ def training(net: Any, epochs: int, rate: float = 1e-3) -> None:
         order = rng.permutation(len(IMAGES))
         for i in range(0, len(IMAGES) - 63, 64):
             rows = order[i : i + 64]
-            step(ms.Tensor(IMAGES[rows]), ms.Tensor(_DATA.train_labels[rows]))
+            step(ms.Tensor(IMAGES[rows]), ms.Tensor(LABELS[rows]))
 
 
 def trained(net: Any = None, epochs: int = 6) -> Any:

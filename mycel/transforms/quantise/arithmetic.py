@@ -29,6 +29,7 @@ __all__ = [
     "Steps",
     "Total",
     "averaged",
+    "cut",
     "joined",
     "product_of",
     "rescaled",
@@ -118,7 +119,7 @@ def rescaled(total: Total, scale: Scale, rounding: str, ends: Range = ANY) -> No
     `rounding` is that of `requantize`.
     """
     whole, shift = multipliers(total.size / float(scale.size))
-    low, high = _cut(scale, ends)
+    low, high = cut(scale, ends)
     return requantize(
         total.node,
         literal(whole),
@@ -131,7 +132,9 @@ def rescaled(total: Total, scale: Scale, rounding: str, ends: Range = ANY) -> No
     )
 
 
-def _cut(scale: Scale, ends: Range) -> tuple[int, int]:
+def cut(scale: Scale, ends: Range) -> tuple[int, int]:
+    """Return the lowest and the highest step of a clamp."""
+
     def step(value: float, otherwise: int) -> int:
         if math.isinf(value):
             return otherwise

@@ -14,25 +14,28 @@ import numpy as np
 
 from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, at
+from mycel.prims import elementwise as E
 from mycel.prims.base import constant
 from mycel.prims.conv import conv
 from mycel.prims.quantisation import fake_quant
+from mycel.prims.reduce import reduce_max
 from mycel.transforms.quantise.freezing import array_of, is_fixed, literal
 from mycel.transforms.quantise.regions import Linear, Regions
-from mycel.transforms.quantise.scales import Scale, weight_scale
+from mycel.transforms.quantise.scales import LEAST, Scale, weight_scale
 
-__all__ = ["WeightScale", "inserted", "points", "rounded", "weights_of"]
+__all__ = ["WeightScale", "inserted", "points", "rounded", "rounded_now", "weights_of"]
 
 Array = np.ndarray[Any, Any]
 WeightScale = Callable[[Node, Array], Optional[tuple[Array, Scale]]]
 
 
-def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
+def points(graph: Graph, skipped: frozenset[Node] = frozenset(), trained: frozenset[Node] = frozenset()) -> list[Node]:
     """Return the values of a graph of floats that get a scale, in their order.
 
-    Anchors in `skipped` stay operations of floats.
+    Anchors in `skipped` stay operations of floats. `trained` are inputs that are weights: what is
+    computed with them gets a scale only where other operations read it as steps.
     """
-    regions = Regions(graph)
+    regions = Regions(graph, trained)
     chosen: dict[Node, None] = {}
 
     def is_rounded(node: Node) -> bool:
@@ -45,8 +48,13 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
 
     def need(node: Node) -> None:
         source = regions.source(node)
-        if source.dtype is float32 and not is_fixed(source) and not is_rounded(source):
+        if source.dtype is float32 and not is_fixed(source) and source not in regions.own and not is_rounded(source):
             chosen[source] = None
+
+    def is_met(node: Node) -> bool:
+        """Whether trained numbers are in what an anchor computes, or meet its result next."""
+        users = regions.users.get(node, ())
+        return regions.has_own_weight(node) or any(regions.own.intersection(u.inputs) for u in users)
 
     for node in graph.nodes:
         operands = () if node in skipped else regions.operands(node)
@@ -54,7 +62,7 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset()) -> list[Node]:
             for i in operands:
                 need(i)
             end = regions.fused_end(node) if node in regions.anchors else node
-            if not is_rounded(end):
+            if not is_rounded(end) and not is_met(node):
                 chosen[end] = None
     # Maps of values that have steps by now, in their order, which is that of the graph.
     for node in graph.nodes:
@@ -81,9 +89,11 @@ def _is_inner(regions: Regions, node: Node) -> bool:
     )
 
 
-def weights_of(graph: Graph) -> list[Node]:
-    """Return the convolutions and products of a graph with constant weights, in their order."""
-    anchors = Regions(graph).anchors
+def weights_of(graph: Graph, trained: frozenset[Node] = frozenset()) -> list[Node]:
+    """Return the convolutions and products of a graph with constant or `trained` weights, in their
+    order.
+    """
+    anchors = Regions(graph, trained).anchors
     return [n for n, found in anchors.items() if isinstance(found, Linear) and found.base is n]
 
 
@@ -94,17 +104,37 @@ def rounded(node: Node, scale: Scale, ties: str = "even") -> Node:
         return fake_quant(node, size, zero, low=scale.low, high=scale.high, ties=ties)
 
 
+def rounded_now(node: Node, axis: int | None, bits: int = 8) -> Node:
+    """Return trained weights rounded by the magnitudes that they have when the graph runs.
+
+    Each channel along `axis` has a scale, or (None) all have one, in `bits` bits. The derivative
+    takes scales for constants.
+    """
+    last = (1 << (bits - 1)) - 1
+    axes = tuple(k for k in range(node.type.rank) if axis is None or k != axis % node.type.rank)
+    with at(node.where):
+        largest = reduce_max(E.abs_(E.stop_gradient(node)), axes=axes, keepdims=True)
+        size = E.maximum(E.div(largest, float(last)), LEAST)
+        return fake_quant(node, size, constant(0.0, float32), low=-last, high=last, ties="even")
+
+
 def inserted(
-    graph: Graph, scales: Mapping[Node, Scale], weight: WeightScale | None = None, ties: str = "even"
+    graph: Graph,
+    scales: Mapping[Node, Scale],
+    weight: WeightScale | None = None,
+    ties: str = "even",
+    trained: frozenset[Node] = frozenset(),
+    own_weight: Callable[[Node], Node] = lambda node: node.inputs[1],
 ) -> Graph:
     """Return `graph` with the values in `scales` rounded, and the weights of what reads these.
 
     `weight` gives, for a convolution or product and the array of its weights, the weights to round
     and their scale, or None where they stay; without it each channel is symmetric in 8 bits. `ties`
-    is as for `fake_quant`.
+    is as for `fake_quant`. `trained` are inputs that are weights, and `own_weight` gives what
+    stands for such weights of a convolution or product.
     """
     weight = weight or (lambda node, array: (array, weight_scale(array, 0 if node.prim is conv else -1)))
-    linear = set(weights_of(graph))
+    linear = set(weights_of(graph, trained))
     image: dict[Node, Node] = {}
 
     def enter(node: Node, made: Node) -> None:
@@ -119,6 +149,8 @@ def inserted(
             found = None if array is None else weight(node, array)
             if found is not None:
                 given[1] = rounded(literal(found[0], node.inputs[1]), found[1])
+            elif array is None and trained:
+                given[1] = own_weight(node)
         same = all(a is b for a, b in zip(given, node.inputs))
         enter(node, node if same else Node(node.prim, tuple(given), node.params, node.type, node.where))
     return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)

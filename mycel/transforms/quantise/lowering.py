@@ -30,7 +30,7 @@ from mycel.transforms.quantise.freezing import array_of, literal
 from mycel.transforms.quantise.regions import Average, Linear, Range, Regions, Sum, evaluated
 from mycel.transforms.quantise.scales import Scale, steps_of
 
-__all__ = ["Ends", "Lowered", "lowered"]
+__all__ = ["Ends", "Lowered", "Lowering", "lowered", "scale_of"]
 
 Array = np.ndarray[Any, Any]
 # The numbers of inputs and of outputs that are steps.
@@ -62,13 +62,18 @@ def lowered(graph: Graph, rounding: str = "single", integer_ends: Union[bool, En
     if isinstance(integer_ends, bool):
         several = (graph.inputs, graph.outputs) if integer_ends else ((), ())
         integer_ends = (frozenset(range(len(several[0]))), frozenset(range(len(several[1]))))
-    return _Lowering(graph, rounding, integer_ends).made()
+    return Lowering(graph, rounding, integer_ends).made()
 
 
-class _Lowering:
-    def __init__(self, graph: Graph, rounding: str, ends: Ends) -> None:
+class Lowering:
+    """The change of a graph of rounded values into one of integers.
+
+    `rounding` and `ends` are as for `lowered`; `trained` are inputs that are weights.
+    """
+
+    def __init__(self, graph: Graph, rounding: str, ends: Ends, trained: frozenset[Node] = frozenset()) -> None:
         self.graph, self.rounding = graph, rounding
-        self.regions = Regions(graph)
+        self.regions = Regions(graph, trained)
         self.known: dict[Node, Optional[Steps]] = {}
         self.real: dict[Node, Node] = {}
         self.result = Lowered(graph)
@@ -77,11 +82,11 @@ class _Lowering:
         for k, node in enumerate(graph.inputs):
             if k in ends[0]:
                 users = self.regions.users.get(node, [])
-                if len(users) == 1 and node not in self.regions.results and _scale_of(users[0]) is not None:
+                if len(users) == 1 and node not in self.regions.results and scale_of(users[0]) is not None:
                     self._open(k, node, users[0])
 
     def _open(self, number: int, node: Node, user: Node) -> None:
-        scale = _scale_of(user)
+        scale = scale_of(user)
         assert scale is not None
         self.inputs[number] = input_node(node.type.with_dtype(scale.dtype), node.params["name"])
         self.known[user] = Steps(self.inputs[number], scale)
@@ -102,7 +107,7 @@ class _Lowering:
             else:
                 outputs.append(self.value(node))
         self.result.graph = Graph(self.inputs, outputs, self.graph.name)
-        for node in self.result.graph.nodes:
+        for node in self.run(self.result.graph).nodes:
             types = node.type if isinstance(node.type, tuple) else (node.type,)
             if node.prim is None or not any(isinstance(t, TensorType) and t.dtype.is_floating for t in types):
                 continue
@@ -115,32 +120,38 @@ class _Lowering:
                 self.result.floats.append((node, "no arithmetic of steps"))
         return self.result
 
+    def run(self, graph: Graph) -> Graph:
+        """Return what of a graph is computed when it runs: all of it."""
+        return graph
+
     def value(self, node: Node) -> Node:
         """Return a value in floats; operations of floats are asked for only here."""
         pending = [node]
         while pending:
             last = pending[-1]
-            missing = [] if last in self.real else [i for i in self._needs(last) if i not in self.real]
+            missing = [] if last in self.real else [i for i in self.needs(last) if i not in self.real]
             if missing:
                 pending += missing
                 continue
             pending.pop()
             if last not in self.real:
                 with at(last.where):
-                    self.real[last] = self._value(last)
+                    self.real[last] = self.value_from(last)
         return self.real[node]
 
-    def _needs(self, node: Node) -> tuple[Node, ...]:
-        if self.known.get(node) is not None or self._total(node) is not None:
+    def needs(self, node: Node) -> tuple[Node, ...]:
+        """Return the nodes whose values in floats the value of a node is computed from."""
+        if self.known.get(node) is not None or self.total(node) is not None:
             return ()
         return node.inputs
 
-    def _value(self, node: Node) -> Node:
+    def value_from(self, node: Node) -> Node:
+        """Return a value in floats, given those of what it `needs`."""
         found = self.known.get(node)
         if found is not None:
             size, zero = literal(np.asarray(found.scale.size, np.float32)), constant(float(found.scale.zero), float32)
             return dequantize(found.node, size, zero)
-        total = self._total(node)
+        total = self.total(node)
         if total is not None:
             return dequantize(total.node, literal(total.size.astype(np.float32)), constant(0.0, float32))
         given = tuple([self.real[i] for i in node.inputs])
@@ -158,7 +169,7 @@ class _Lowering:
         return self.known[node]
 
     def _steps(self, node: Node) -> Optional[Steps]:
-        scale = _scale_of(node)
+        scale = scale_of(node)
         if scale is None:
             return self._moved(node) if self.regions.is_move(node) else None
         inner = node.inputs[0]
@@ -236,15 +247,15 @@ class _Lowering:
                 return None
             prim, params = total.prim, total.params
             return A.averaged(x, lambda whole: prim(whole, **params), found.factor, scale, self.rounding, ends)
-        made = self._total(node)
+        made = self.total(node)
         return None if made is None else A.rescaled(made, scale, self.rounding, ends)
 
-    def _total(self, node: Node) -> Optional[Total]:
+    def total(self, node: Node) -> Optional[Total]:
         """Return a convolution or product of steps as a sum; None for other nodes."""
         found = self.regions.anchors.get(node)
         if isinstance(found, Linear):
             x, weight = self.steps(found.base.inputs[0]), found.base.inputs[1]
-            scale, array = _scale_of(weight), array_of(weight.inputs[0]) if weight.prim is fake_quant else None
+            scale, array = scale_of(weight), array_of(weight.inputs[0]) if weight.prim is fake_quant else None
             if x is None or scale is None or array is None or x.scale.size.size != 1:
                 return None
             bias = None
@@ -261,7 +272,7 @@ class _Lowering:
         return None
 
 
-def _scale_of(node: Node) -> Optional[Scale]:
+def scale_of(node: Node) -> Optional[Scale]:
     """Return the scale to which a node rounds, if it is constant."""
     if node.prim is not fake_quant or node.dtype is not float32:
         return None

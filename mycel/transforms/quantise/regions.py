@@ -85,10 +85,15 @@ def number_of(node: Node) -> Optional[float]:
 
 
 class Regions:
-    """The maps, anchors and moves of a graph of floats."""
+    """The maps, anchors and moves of a graph of floats.
 
-    def __init__(self, graph: Graph) -> None:
+    `trained` are inputs that are weights. What depends on them and on constants alone, `own`, is no
+    value: it has no steps, and is no term of a sum of two values.
+    """
+
+    def __init__(self, graph: Graph, trained: frozenset[Node] = frozenset()) -> None:
         self.graph = graph
+        self.own = _own(graph, trained)
         self.uses = use_counts(graph)
         self.anchors: dict[Node, Linear | Sum | Average] = {}
         self.roots: dict[Node, Node] = {}
@@ -111,7 +116,7 @@ class Regions:
     def _anchor(self, node: Node) -> Linear | Sum | Average | None:
         if node.dtype is not float32:
             return None
-        if weight_of(node) is not None:
+        if weight_of(node) is not None or self.has_own_weight(node):
             return Linear(node, None)
         if node.prim in SUMS:
             return Average(node, 1.0)
@@ -122,13 +127,21 @@ class Regions:
                 value = array_of(right)
                 if value is not None and channels_of(value, found.base) is not None and node.type is left.type:
                     return Linear(found.base, right)
-            if not is_fixed(left) and not is_fixed(right) and self._origin(left) is not self._origin(right):
+            apart = self._origin(left) is not self._origin(right) and not self.own.intersection((left, right))
+            if not is_fixed(left) and not is_fixed(right) and apart:
                 return Sum(left, right, 1 if node.prim is E.add else -1)
         if node.prim in (E.mul, E.div):
             found, factor = self.anchors.get(node.inputs[0]), number_of(node.inputs[1])
             if isinstance(found, Average) and found.factor == 1.0 and self.uses[node.inputs[0]] == 1 and factor:
                 return Average(found.total, factor if node.prim is E.mul else 1.0 / factor)
         return None
+
+    def has_own_weight(self, node: Node) -> bool:
+        """Return whether a node is a convolution or product of a value with trained weights."""
+        if node.prim not in (conv, matmul) or node.dtype is not float32 or node.inputs[0] in self.own:
+            return False
+        weight = node.inputs[1]
+        return weight in self.own and (node.prim is conv or weight.type.rank == 2)
 
     def _origin(self, node: Node) -> Node:
         return self.roots.get(node, node)
@@ -195,7 +208,7 @@ class Regions:
 
     def is_move(self, node: Node) -> bool:
         """Return whether a node gives elements of its first operand at other places."""
-        if node.prim not in MOVES or node.dtype is not float32 or is_fixed(node.inputs[0]):
+        if node.prim not in MOVES or node.dtype is not float32 or is_fixed(node.inputs[0]) or node in self.own:
             return False
         return node.prim is not S.PAD or number_of(node.inputs[1]) is not None
 
@@ -208,6 +221,8 @@ class Regions:
     def operands(self, node: Node) -> tuple[Node, ...]:
         """Return the values whose steps the arithmetic of a node takes; none where it has none."""
         found = self.anchors.get(node)
+        if node in self.own:
+            return ()
         if isinstance(found, Linear):
             return (found.base.inputs[0],)
         if isinstance(found, Sum):
@@ -215,12 +230,23 @@ class Regions:
         if isinstance(found, Average):
             return (found.total.inputs[0],)
         if node.prim is matmul and node.dtype is float32:
-            return tuple(i for i in node.inputs if not is_fixed(i))
+            return tuple(i for i in node.inputs if not is_fixed(i) and i not in self.own)
         if node.prim is softmax and node.dtype is float32:
             return node.inputs
         if node.prim is S.CONCAT and node.dtype is float32 and not any(is_fixed(i) for i in node.inputs):
-            return node.inputs
+            return () if self.own.intersection(node.inputs) else node.inputs
         return ()
+
+
+def _own(graph: Graph, trained: frozenset[Node]) -> frozenset[Node]:
+    """Return what depends on `trained` inputs and constants alone."""
+    found = set(trained)
+    if trained:
+        for node in graph.nodes:
+            weights = [i for i in node.inputs if array_of(i) is None]
+            if weights and all(i in found for i in weights) and node.prim is not None and not node.prim.effect:
+                found.add(node)
+    return frozenset(found)
 
 
 def evaluated(end: Node, root: Node, values: Array) -> Array:

@@ -28,6 +28,7 @@ from mycel.prims.window import lowest
 __all__ = [
     "FULL_RULES",
     "GROUP_RULES",
+    "SUMS_OF_PRODUCTS",
     "Domain",
     "Members",
     "has_full_rule",
@@ -48,6 +49,7 @@ _REDUCES = {
 }
 CONVOLUTIONS = frozenset(("conv", "conv_grad_input", "conv_grad_weight", "int_conv"))
 _INTEGER_SUMS = ("int_matmul", "int_conv")
+SUMS_OF_PRODUCTS = frozenset(("matmul", *CONVOLUTIONS, *_INTEGER_SUMS))
 _WINDOWS = {"window_max": "max", "window_sum": "sum", "window_argmax": "argmax"}
 UNROLL = 32
 

@@ -13,7 +13,9 @@ So the deviations and the normalised values of a batch normalisation, which its 
 are computed from the input, which is in memory anyway. Leaves are values in memory, or small ones
 (a row's statistics), or ones of at most half the bytes (the 8 bits of what is widened for a sum),
 which are then stored. Only cheap arithmetic is done twice, at most `MOST` operations for a value.
-Windows that do not overlap read each value once, so they may compute it as well. Values are
+Windows that do not overlap read each value once, so they may compute it as well. Where memory is
+scarce (not `Target.copies`) products and convolutions widen the integers of their second operand as
+they read them. Values are
 considered in order, so that later values know which earlier ones are recomputed, and a second time
 where that changed their readers.
 """
@@ -22,8 +24,10 @@ from __future__ import annotations
 
 from typing import Optional
 
+from mycel.engines.native.llvm.target import target
+from mycel.engines.native.lowering.channel_rules import is_channelled
 from mycel.engines.native.lowering.fusion import Fusion, Unit
-from mycel.engines.native.lowering.group_rules import is_reduction, reads_apart
+from mycel.engines.native.lowering.group_rules import SUMS_OF_PRODUCTS, is_reduction, reads_apart
 from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
 from mycel.ir.dim_values import hint
 from mycel.ir.graph import Node
@@ -32,6 +36,8 @@ from mycel.prims.base import Cost
 __all__ = ["choose"]
 
 MOST = 12
+# Operations from an integer to the float that it stands for.
+WIDENING = 3
 ROUNDS = 3
 _SMALL = 16
 
@@ -61,6 +67,22 @@ def _reads_in_place(node: Node) -> bool:
     return (node.prim is not None and node.prim.elementwise) or is_reduction(node) or reads_apart(node)
 
 
+def _is_widened_by(node: Node, operand: Node) -> bool:
+    """Return whether a product or convolution may widen the integers behind its operand."""
+    if target().copies or node.op not in SUMS_OF_PRODUCTS or is_channelled(node):
+        return False
+    for _ in range(WIDENING):
+        if not _is_cheap(operand):
+            return False
+        same_size = [root_of(i) for i in operand.inputs if hint(i.type.size) == hint(operand.type.size)]
+        if len(same_size) != 1:
+            return False
+        operand = same_size[0]
+        if operand.dtype.kind in "iu" and operand.dtype.itemsize <= 2:
+            return True
+    return False
+
+
 def _bytes(node: Node) -> int:
     return int(hint(node.type.size)) * int(node.dtype.itemsize)
 
@@ -85,7 +107,7 @@ class _Plan:
             while pending:
                 node = pending.pop()
                 direct = _reads_in_place(node)
-                for i in node.inputs:
+                for k, i in enumerate(node.inputs):
                     root = root_of(i)
                     if root in unit.members:
                         continue
@@ -93,7 +115,7 @@ class _Plan:
                         pending.append(root)
                         continue
                     found.add(root)
-                    if not direct or not resolves(i):
+                    if not (direct or (k == 1 and _is_widened_by(node, root))) or not resolves(i):
                         pinned.add(root)
         for unit in fusion.units:
             for root in self.reads.get(unit.number, ()):

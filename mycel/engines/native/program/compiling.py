@@ -20,6 +20,7 @@ from mycel.prims.linalg import matmul
 from mycel.transforms.attention import with_attention
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
+from mycel.transforms.quantise.learning import without_stand_ins
 from mycel.transforms.reductions import split_reductions
 from mycel.transforms.rescaled import with_rescaled
 from mycel.transforms.specialize import inner_sizes
@@ -73,7 +74,7 @@ def prepared(graph: Graph, averages: bool = True) -> Graph:
     `averages` says whether those of bytes are one node each, where there is a kernel for them.
     """
     if byte_machine():
-        graph = with_rescaled(graph, averages)
+        graph = with_rescaled(without_stand_ins(graph), averages)
     opened = complex_pairs(expand(with_attention(graph)))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)
