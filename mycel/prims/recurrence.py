@@ -68,6 +68,7 @@ __all__ = [
     "over_time",
     "recurrence",
     "recurrence_grad",
+    "steps_of",
 ]
 
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
@@ -386,24 +387,40 @@ def over_time(
 def _expand(
     p: Node, w: Node, b: Node, h: Node, *rest: Node, mode: str, reverse: bool, masked: bool
 ) -> tuple[Node, ...]:
-    (time, batch, _), hidden = p.shape, w.shape[1]
-    lstm = mode == "lstm"
+    return steps_of(p, swap_last(w), b, h, *rest, mode=mode, reverse=reverse, masked=masked)
+
+
+def steps_of(
+    p: Node, w: Any, b: Node, h: Node, *rest: Node, mode: str, reverse: bool, masked: bool
+) -> tuple[Node, ...]:
+    """Return the results of a recurrence by its definition, a loop over the times.
+
+    * `p`, `b`, `h`, `rest`, `mode`, `reverse`, `masked`: as for `recurrence`.
+    * `w`: the transposed weights; or a function that gives, of the state h, its product with them,
+      and then there are no results that only the derivative reads.
+    """
+    (time, batch, _), hidden = p.shape, h.shape[1]
+    lstm, given_product = mode == "lstm", not isinstance(w, Node)
     states = S.full((time, batch, hidden), 0, p.dtype)
     kept = [] if mode in ("tanh", "relu") else [S.full((time, batch, 4 * hidden), 0, p.dtype)]
+    algebra = _NODES._replace(matmul=lambda h, _: w(h)) if given_product else _NODES
 
     def step(k: Any, t: Any, now: list[Node], given: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-        new, *more = _step(_NODES, mode, entry_at(given[0], t), given[1], given[2], now[0], now[-1])
+        weights = None if given_product else given[2]
+        new, *more = _step(algebra, mode, entry_at(given[0], t), weights, given[1], now[0], now[-1])
         after = [new, more[0]] if lstm else [new]
         if masked:
             shown = _column(entry_at(given[-1], t))
             after = [E.select(shown, a, b) for a, b in zip(after, now)]
-        return after, [*after, *more[-1:]]
+        return after, after[:1] if given_product else [*after, *more[-1:]]
 
     first = [h, rest[0]] if lstm else [h]
     row = S.reshape(b, (1, b.shape[0]))
-    fixed = [p, swap_last(w), row, *rest[lstm:]]
-    empty = [states, states, *kept] if lstm else [states, *kept]
+    fixed = [p, row, *([] if given_product else [w]), *rest[lstm:]]
+    empty = [states] if given_product else [states, states, *kept] if lstm else [states, *kept]
     found = over_time(time, reverse, first, fixed, empty, step)
+    if given_product:
+        return (found[-1], *found[:-1])
     if lstm:
         last, c, outputs, cells, gates = found
         return outputs, last, c, cells, gates

@@ -11,6 +11,7 @@ import numpy as np
 from mycel.base.dtype import float32
 from mycel.cells.modes import outside_of_training
 from mycel.ir.graph import Graph, Node, input_node, substitute
+from mycel.ir.printer import graphs_in
 from mycel.prims.base import CONSTANT, Primitive, constant
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
 from mycel.train.graph_file import Model
@@ -145,5 +146,13 @@ def run(model: Model, outputs: Sequence[Node]) -> LoadedGraph:
 
 
 def constant_bytes(graph: Graph) -> int:
-    """Return how many bytes the constants of a graph have."""
-    return sum(n.value.nbytes for n in graph.nodes if n.prim is CONSTANT)
+    """Return how many bytes the constants of a graph have, and of the graphs in it."""
+    found: dict[int, int] = {}
+    pending = [graph]
+    while pending:
+        for node in pending.pop().nodes:
+            if node.prim is CONSTANT:
+                found[id(node)] = node.value.nbytes
+            for value in (node.params or {}).values():
+                pending += graphs_in(value)
+    return sum(found.values())

@@ -31,7 +31,7 @@ from mycel.train.mindir import LoadedGraph
 from mycel.transforms.quantise.equalisation import equalised
 from mycel.transforms.quantise.folding import fold_normalisations
 from mycel.transforms.quantise.freezing import array_of
-from mycel.transforms.quantise.insertion import inserted, points, weights_of
+from mycel.transforms.quantise.insertion import inserted, points, recurrences_of, weights_of
 from mycel.transforms.quantise.lowering import Ends, lowered
 from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
 
@@ -78,7 +78,7 @@ def quantise(
     * `net`: a Cell or function of tensors, which stays as it is.
     * `data`: batches like those of use, on which ranges of values are observed: a tensor or array,
       a list of batches, or a dataset. A batch is a tensor, or a tuple of all arguments. Sizes of
-      batches stay open.
+      batches stay open, but for batches of one row where the network decides by that.
     * `bits`: those of values, from 2 to 8; `weight_bits`: those of weights (None: the same;
       several: those of each layer, as `mixed_bits` gives).
     * `method`: how a range follows from what is observed: "minmax", "percentile" (`percentile` is
@@ -95,6 +95,9 @@ def quantise(
       `at_least` what is asked of it.
     * `faster_than`: how many times as fast as `net` the result must be on the first batch, when
       both are compiled.
+
+    Recurrent layers have products of integers, of weights in 8 bits or fewer with states in 8 bits,
+    and gates in floats. Those by ReLU, or whose first states are given, stay in floats.
 
     Raises Refused, with what was measured, where the result is worse or slower than asked for;
     Unsupported and CompileError for networks that are no graph; ValueError for other arguments.
@@ -116,6 +119,9 @@ def quantise(
         raise ValueError("quantise: at_least asks for a measure; give the function that measures")
     batches = Batches(data)
     model = float_model(net, batches.examples())
+    if model.conditions and any(t.ndim and t.shape[0] == 1 for row in batches for t in row):
+        # It was decided by open sizes, which are not 1, as recurrent layers do.
+        model = float_model(net, list(batches.rows[0]))
     graph = fold_normalisations(model.graph)
     model.graph = equalised(graph) if equalise else graph
     made = finished(model, batches, given)
@@ -227,6 +233,7 @@ def finished(model: Model, batches: Batches, given: Choice) -> Quantised:
         model.graph, images = corrected(model, chosen, batches)
         chosen = {images[n]: found for n, found in chosen.items()}
     graph: Graph = model.graph
+    chosen |= rounded_recurrences(graph, given)
     scales = observed(model, points(graph), batches, given)
     return lowered_network(model, inserted(graph, scales, lambda node, array: chosen[node]), given)
 
@@ -254,6 +261,21 @@ def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node,
                 steps, _ = gptq(matrix, known[node], bits, len(matrix), size)
                 array = from_matrix(steps * size, array, node)
         found[node] = array.astype(np.float32), scale
+    return found
+
+
+def rounded_recurrences(graph: Graph, given: Choice) -> dict[Node, tuple[Array, Scale]]:
+    """Return the weights and scales of the states of recurrences, to the nearest steps.
+
+    They have the bits of all weights, or 8 where layers have several, and are `per_channel` as
+    `given`.
+    """
+    bits = 8 if isinstance(given.weight_bits, tuple) else given.weight_bits
+    found: dict[Node, tuple[Array, Scale]] = {}
+    for node in recurrences_of(graph):
+        array = array_of(node.inputs[1])
+        if array is not None:
+            found[node] = array.astype(np.float32), weight_scale(array, 0 if given.per_channel else None, bits)
     return found
 
 

@@ -16,14 +16,14 @@ from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, at
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
-from mycel.prims.conv import conv
+from mycel.prims.linalg import matmul
 from mycel.prims.quantisation import fake_quant
 from mycel.prims.reduce import reduce_max
 from mycel.transforms.quantise.freezing import array_of, is_fixed, literal
-from mycel.transforms.quantise.regions import Linear, Regions
+from mycel.transforms.quantise.regions import Linear, Regions, state_weight_of
 from mycel.transforms.quantise.scales import LEAST, Scale, weight_scale
 
-__all__ = ["WeightScale", "inserted", "points", "rounded", "rounded_now", "weights_of"]
+__all__ = ["WeightScale", "inserted", "points", "recurrences_of", "rounded", "rounded_now", "weight_axis", "weights_of"]
 
 Array = np.ndarray[Any, Any]
 WeightScale = Callable[[Node, Array], Optional[tuple[Array, Scale]]]
@@ -62,7 +62,8 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset(), trained: frozen
             for i in operands:
                 need(i)
             end = regions.fused_end(node) if node in regions.anchors else node
-            if not is_rounded(end) and not is_met(node):
+            # Gates take sums in 32 bits.
+            if not is_rounded(end) and not is_met(node) and not regions.is_part_of_gates(end):
                 chosen[end] = None
     # Maps of values that have steps by now, in their order, which is that of the graph.
     for node in graph.nodes:
@@ -95,6 +96,16 @@ def weights_of(graph: Graph, trained: frozenset[Node] = frozenset()) -> list[Nod
     """
     anchors = Regions(graph, trained).anchors
     return [n for n, found in anchors.items() if isinstance(found, Linear) and found.base is n]
+
+
+def weight_axis(node: Node) -> int:
+    """Return the axis of the results of a layer in its weights."""
+    return -1 if node.prim is matmul else 0
+
+
+def recurrences_of(graph: Graph) -> list[Node]:
+    """Return the recurrences of a graph whose states can be steps."""
+    return [n for n in graph.nodes if state_weight_of(n) is not None]
 
 
 def rounded(node: Node, scale: Scale, ties: str = "even") -> Node:
@@ -133,8 +144,8 @@ def inserted(
     is as for `fake_quant`. `trained` are inputs that are weights, and `own_weight` gives what
     stands for such weights of a convolution or product.
     """
-    weight = weight or (lambda node, array: (array, weight_scale(array, 0 if node.prim is conv else -1)))
-    linear = set(weights_of(graph, trained))
+    weight = weight or (lambda node, array: (array, weight_scale(array, weight_axis(node))))
+    linear = {*weights_of(graph, trained), *recurrences_of(graph)}
     image: dict[Node, Node] = {}
 
     def enter(node: Node, made: Node) -> None:

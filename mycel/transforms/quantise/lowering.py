@@ -18,7 +18,7 @@ from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S
-from mycel.prims.base import constant
+from mycel.prims.base import GET_ITEM, constant
 from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import softmax
@@ -27,7 +27,8 @@ from mycel.prims.recurrence import recurrence
 from mycel.transforms.quantise import arithmetic as A
 from mycel.transforms.quantise.arithmetic import Steps, Total
 from mycel.transforms.quantise.freezing import array_of, literal
-from mycel.transforms.quantise.regions import Average, Linear, Range, Regions, Sum, evaluated
+from mycel.transforms.quantise.recurrent import recurrent
+from mycel.transforms.quantise.regions import Average, Linear, Range, Regions, Sum, evaluated, state_weight_of
 from mycel.transforms.quantise.scales import Scale, steps_of
 
 __all__ = ["Ends", "Lowered", "Lowering", "lowered", "scale_of"]
@@ -76,6 +77,7 @@ class Lowering:
         self.regions = Regions(graph, trained)
         self.known: dict[Node, Optional[Steps]] = {}
         self.real: dict[Node, Node] = {}
+        self.results_of: dict[Node, tuple[Node, ...]] = {}
         self.result = Lowered(graph)
         self.inputs = list(graph.inputs)
         self.closed = ends[1]
@@ -143,7 +145,18 @@ class Lowering:
         """Return the nodes whose values in floats the value of a node is computed from."""
         if self.known.get(node) is not None or self.total(node) is not None:
             return ()
+        if node.prim is recurrence and self._state_weight(node) is not None:
+            return (node.inputs[0], *node.inputs[2:])
         return node.inputs
+
+    def _state_weight(self, node: Node) -> Optional[tuple[Array, Scale]]:
+        """Return the weights of a recurrence in steps, and the scale; None where it has none."""
+        weight = state_weight_of(node)
+        scale = None if weight is None else scale_of(weight)
+        array = None if weight is None or scale is None else array_of(weight.inputs[0])
+        if array is None or scale is None or scale.size.size not in (1, array.shape[0]) or scale.zero:
+            return None
+        return array, scale
 
     def value_from(self, node: Node) -> Node:
         """Return a value in floats, given those of what it `needs`."""
@@ -154,6 +167,13 @@ class Lowering:
         total = self.total(node)
         if total is not None:
             return dequantize(total.node, literal(total.size.astype(np.float32)), constant(0.0, float32))
+        if node.prim is recurrence and (state := self._state_weight(node)) is not None:
+            operands = tuple([self.real[i] for i in self.needs(node)])
+            self.results_of[node] = recurrent(node, *state, operands)
+            return self.results_of[node][0]
+        if node.prim is GET_ITEM and node.inputs[0] in self.results_of:
+            number: int = node.params["index"]
+            return self.results_of[node.inputs[0]][number]
         given = tuple([self.real[i] for i in node.inputs])
         linear = node.prim in (conv, matmul)
         if not linear and self.regions.operands(node) and any(self.known.get(i) is not None for i in node.inputs):

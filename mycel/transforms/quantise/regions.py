@@ -26,13 +26,14 @@ from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import dequantize, fake_quant, quantize, requantize
+from mycel.prims.recurrence import recurrence
 from mycel.prims.reduce import reduce_max, reduce_sum
 from mycel.prims.window import window_max, window_sum
 from mycel.transforms.quantise.folding import channels_of
 from mycel.transforms.quantise.freezing import array_of, is_fixed
 from mycel.transforms.rewrite import use_counts
 
-__all__ = ["MOVES", "SUMS", "Average", "Linear", "Regions", "Sum", "evaluated", "weight_of"]
+__all__ = ["MOVES", "SUMS", "Average", "Linear", "Regions", "Sum", "evaluated", "state_weight_of", "weight_of"]
 
 Array = np.ndarray[Any, Any]
 MOVES = (S.RESHAPE, S.TRANSPOSE, S.SLICE, S.BROADCAST_TO, S.reverse, S.PAD, window_max, reduce_max, E.identity)
@@ -76,6 +77,18 @@ def weight_of(node: Node) -> Optional[Node]:
         return None
     weight = node.inputs[1]
     return weight if is_fixed(weight) and (node.prim is conv or weight.type.rank == 2) else None
+
+
+def state_weight_of(node: Node) -> Optional[Node]:
+    """Return the weights of a recurrence whose states lie between -1 and 1; None for others."""
+    if node.prim is not recurrence or node.params["mode"] == "relu":
+        return None
+    p, weight, _, state = node.inputs[:4]
+    while state.prim in (S.RESHAPE, S.TRANSPOSE, S.SLICE, S.BROADCAST_TO) and array_of(state) is None:
+        state = state.inputs[0]
+    begins = array_of(state)
+    bounded = begins is not None and (not begins.size or float(np.abs(begins).max()) <= 1.0)
+    return weight if bounded and p.dtype is float32 and is_fixed(weight) else None
 
 
 def number_of(node: Node) -> Optional[float]:
@@ -217,6 +230,16 @@ class Regions:
         while self.is_move(node):
             node = node.inputs[0]
         return node
+
+    def is_part_of_gates(self, node: Node) -> bool:
+        """Return whether a value only enters the gates of recurrences, beside their states."""
+        users = [] if node in self.results else self.users.get(node, [])
+        return bool(users) and all(
+            self.is_part_of_gates(u)
+            if self.is_move(u)
+            else state_weight_of(u) is not None and node is u.inputs[0] and node not in u.inputs[1:]
+            for u in users
+        )
 
     def operands(self, node: Node) -> tuple[Node, ...]:
         """Return the values whose steps the arithmetic of a node takes; none where it has none."""

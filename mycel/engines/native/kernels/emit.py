@@ -235,7 +235,7 @@ def _rint(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType])
     The last bit of a sum with 2**23 is 1, in float64 with 2**52; from there on all numbers are
     whole.
     """
-    if dtype.kind != "f" or target().rounds:
+    if dtype.kind != "f" or target().rounds(64 if dtype is D.float64 else 32):
         return e.intrinsic(kind, f"llvm.rint.{suffix(kind)}", [kind], [a[0]])
     wide = D.float64 if dtype is D.float64 else D.float32
     large = _number(e, kind, wide, 2.0 ** (52 if wide is D.float64 else 23))
@@ -249,7 +249,7 @@ def _whole(name: str) -> Rule:
     """Return the rule of floor, ceil or trunc, by way of `_rint` where no instruction does it."""
 
     def rule(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
-        if dtype.kind != "f" or target().rounds:
+        if dtype.kind != "f" or target().rounds(64 if dtype is D.float64 else 32):
             return e.intrinsic(kind, f"llvm.{name}.{suffix(kind)}", [kind], [a[0]])
         x = e.intrinsic(kind, f"llvm.fabs.{suffix(kind)}", [kind], [a[0]]) if name == "trunc" else a[0]
         near = _rint(e, kind, dtype, [x], types)

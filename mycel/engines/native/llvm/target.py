@@ -33,7 +33,6 @@ LEVELS = {
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
-_WITHOUT_ROUNDING = ("cortex-m0plus", "cortex-m23", "cortex-m3", "cortex-m4")
 _FORMAT = 5
 
 
@@ -85,12 +84,13 @@ class Target:
         """Relocation model, code model and calling convention."""
         return self.reloc, self.model, self.abi
 
-    @property
-    def rounds(self) -> bool:
-        """Whether an instruction rounds floats; on others LLVM calls the mathematical library."""
+    def rounds(self, bits: int) -> bool:
+        """Return whether there is an instruction that rounds floats of so many bits."""
         if self.is_family("x86_64"):
             return "sse4.1" in self.feature_set
-        return not self.is_family("armv7") and self.cpu not in _WITHOUT_ROUNDING
+        if self.is_family("thumb"):
+            return bits == 32 and self.cpu in ("cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85")
+        return not self.is_family("armv7") and not self.is_family("riscv")
 
     def is_family(self, name: str) -> bool:
         """Return whether the processor is of a family, by the beginning of its triple."""
