@@ -359,6 +359,14 @@ def gaussian_weights(size: int, sigma: float) -> Array:
     return normalised
 
 
+_exact_weights = Remembered[Any, Array]("weights of blurs", FEW).calls(gaussian_weights)
+
+
+@Remembered("weights of blurs", FEW).calls
+def _bit_weights(size: int, sigma: float) -> Array:
+    return _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
+
+
 class GaussianBlur(ImageTransform):
     """Gaussian blur over `kernel_size` (across, down) pixels with deviation `sigma`.
 
@@ -407,10 +415,7 @@ class GaussianBlur(ImageTransform):
         """Blur an image of bytes."""
         height, width = array.shape[:2]
         channels, (across, down) = channels_of(array), self.kernel_size
-        weights = [
-            _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
-            for size, sigma in zip(self.kernel_size, self.sigma)
-        ]
+        weights = [_bit_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
         columns = beyond(width, across // 2, across // 2, Border.REFLECT)
         rows = beyond(height, down // 2, down // 2, Border.REFLECT)
         line, part = np.empty(len(columns) * channels, np.uint16), np.empty(array.shape, np.uint16)
@@ -424,7 +429,7 @@ class GaussianBlur(ImageTransform):
         """Blur an image of other numbers."""
         height, width = array.shape[:2]
         channels, (across, down) = channels_of(array), self.kernel_size
-        weights = [gaussian_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
+        weights = [_exact_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
         columns = beyond(width, across // 2, across // 2, Border.REFLECT)
         rows = beyond(height, down // 2, down // 2, Border.REFLECT)
         pitch = width * channels

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
@@ -138,6 +139,7 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     _axis = 0
 
 
+@Remembered("places beyond edges", FEW).calls
 def beyond(count: int, before: int, after: int, mode: Border) -> Array:
     """Return which places of an axis stand at `before` places before it, at it and `after` it.
 
@@ -166,15 +168,25 @@ def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Bor
     left, top, right, bottom = sides
     height, width = array.shape[:2]
     result: Array = np.empty((top + height + bottom, left + width + right, *array.shape[2:]), array.dtype)
-    pixel = np.empty(channels_of(array), array.dtype)
-    pixel[:] = fill
     # Elements are moved as bytes.
-    each = pixel.nbytes
-    source, into = (a.reshape(-1).view(np.uint8) for a in (np.ascontiguousarray(array), result))
-    fixed = each if each in (1, 2, 3, 4, 8, 12) else 0
-    kind = _MODES[mode]
-    padding.pad(source, height, width, each, fixed, left, top, right, bottom, kind, pixel.view(np.uint8), into)
+    source, into = np.ascontiguousarray(array), result
+    if array.dtype != np.uint8:
+        source, into = source.view(np.uint8), result.view(np.uint8)
+    pixel, even, fixed = _pixel(array.dtype, channels_of(array), fill)
+    places = np.empty(1 if mode is Border.CONSTANT else result.shape[1], np.int64)
+    each, kind = len(pixel), _MODES[mode]
+    padding.pad(source, height, width, each, fixed, left, top, right, bottom, kind, pixel, even, places, into)
     return result
+
+
+@Remembered("pixels of padding", FEW).calls
+def _pixel(dtype: np.dtype[Any], channels: int, fill: Any) -> tuple[Array, bool, int]:
+    """Return the bytes of a pixel, whether all are the same, and how many, or 0 for many."""
+    pixel = np.empty(channels, dtype)
+    pixel[:] = fill
+    content = pixel.tobytes()
+    each = len(content)
+    return np.frombuffer(content, np.uint8), len(set(content)) == 1, each if each in (1, 2, 3, 4, 8, 12) else 0
 
 
 def pad_image(
@@ -192,10 +204,10 @@ def pad_image(
     * `mode`: the border.
     """
     left, top, right, bottom = sides
-    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     moved = not lead and array.dtype.kind in "biufc" and by_routine(array, array.dtype)
     if mode is not Border.CONSTANT and moved:
         return _padded(array, sides, 0, mode)
+    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     if mode is not Border.CONSTANT:
         padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
         return padded

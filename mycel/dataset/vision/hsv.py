@@ -51,7 +51,7 @@ class _ColourSpace(ImageTransform):
     def _apply(self, image: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define _apply")
 
-    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
+    def _loop(self, source: Array, count: int, result: Array) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _loop")
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -67,11 +67,11 @@ class _ColourSpace(ImageTransform):
                 result: Array = np.empty(array.shape)
                 source = np.ascontiguousarray(array)
                 if self.is_hwc:
-                    self._loop(source, source.size // 3, 3, 1, result)
+                    self._loop(source, source.size // 3, result)
                 else:
                     images = zip(source.reshape(-1, *array.shape[-3:]), result.reshape(-1, *array.shape[-3:]))
                     for image, into in images:
-                        self._loop(image, image.size // 3, 1, image.size // 3, into)
+                        self._loop(image, image.size // 3, into)
                 return result
         result = self._apply(np.moveaxis(array.astype(np.float64), axis, -1))
         return np.ascontiguousarray(np.moveaxis(result, -1, axis))
@@ -86,8 +86,8 @@ class RgbToHsv(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return rgb_to_hsv(image)
 
-    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
-        colouring.to_hsv(source, count, pixel, channel, result)
+    def _loop(self, source: Array, count: int, result: Array) -> None:
+        colouring.to_hsv(source, count, self.is_hwc, result)
 
 
 class HsvToRgb(_ColourSpace):
@@ -99,5 +99,5 @@ class HsvToRgb(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return hsv_to_rgb(image)
 
-    def _loop(self, source: Array, count: int, pixel: int, channel: int, result: Array) -> None:
-        colouring.from_hsv(source, count, pixel, channel, result)
+    def _loop(self, source: Array, count: int, result: Array) -> None:
+        colouring.from_hsv(source, count, self.is_hwc, result)

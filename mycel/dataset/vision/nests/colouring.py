@@ -250,11 +250,12 @@ def normalise_and_pad(
 
 
 @routine
-def to_hsv(source: Elements, count: Int, pixel: Const, channel: Int, result: Doubles) -> None:
+def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
     """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`.
 
-    `pixel` and `channel` are the steps from one to the next.
+    Channels are next to each other with `hwc`, else pixels are.
     """
+    pixel, channel = (3, 1) if hwc else (1, count)
     for i in range(count):
         red, green, blue = (
             f64(source[pixel * i]),
@@ -278,11 +279,12 @@ def _chosen(k: Double, a: Double, b: Double, c: Double, d: Double, e: Double, f:
 
 
 @routine
-def from_hsv(source: Elements, count: Int, pixel: Const, channel: Int, result: Doubles) -> None:
+def from_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
     """Write the colours of `count` hues, saturations and values of `source` to `result`.
 
-    `pixel` and `channel` are the steps from one to the next.
+    Channels are next to each other with `hwc`, else pixels are.
     """
+    pixel, channel = (3, 1) if hwc else (1, count)
     for i in range(count):
         turn, s, v = (
             f64(source[pixel * i]) * 6.0,

@@ -87,16 +87,23 @@ def blur(
             place = row % count
             if held[place] != row:
                 held[place] = row
-                for x in range(width + column_count - 1):
+                half = column_count // 2
+                for x in range(half):
+                    after = half + width + x
                     for c in range(channels):
                         line[x * channels + c] = f64(source[row * pitch + columns[x] * channels + c])
+                        line[after * channels + c] = f64(source[row * pitch + columns[after] * channels + c])
+                for i in range(pitch):
+                    line[half * channels + i] = f64(source[row * pitch + i])
                 _summed(line, channels, column_weights, column_count, pitch, lines, place * pitch)
+        top = (rows[y] % count) * pitch
         for i in range(pitch):
-            total[i] = f64(0) + weights[0] * lines[(rows[y] % count) * pitch + i]
-        for k in range(1, count):
-            at, weight = (rows[y + k] % count) * pitch, weights[k]
+            total[i] = f64(0) + weights[0] * lines[top + i]
+        for k in range(1, count, 2):
+            at, other = (rows[y + k] % count) * pitch, (rows[y + k + 1] % count) * pitch
+            weight, more = weights[k], weights[k + 1]
             for i in range(pitch):
-                total[i] = total[i] + weight * lines[at + i]
+                total[i] = (total[i] + weight * lines[at + i]) + more * lines[other + i]
         for i in range(pitch):
             result[y * pitch + i] = _brought(total[i], element)
 
