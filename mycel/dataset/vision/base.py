@@ -83,6 +83,13 @@ def by_routine(array: Array, *dtypes: Any) -> bool:
     )
 
 
+def flat_by_routine(array: Array, *dtypes: Any) -> bool:
+    """Return whether routines compute the pixels, or values, of an array of one of these types, in
+    whatever shape they are.
+    """
+    return array.dtype in dtypes and array.size > 0 and array.dtype.isnative and are_on()
+
+
 def channels_of(array: Array) -> int:
     """Return the number of channels of an image [H, W] or [H, W, C]."""
     return int(array.shape[2]) if array.ndim == 3 else 1

@@ -16,7 +16,15 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability
 from mycel.dataset.vision.enums import Border, Inter
-from mycel.dataset.vision.geometry import RandomCrop, RandomResizedCrop, crop, draw_rectangle, pad_image
+from mycel.dataset.vision.geometry import (
+    HorizontalFlip,
+    RandomCrop,
+    RandomResizedCrop,
+    VerticalFlip,
+    crop,
+    draw_rectangle,
+    pad_image,
+)
 from mycel.dataset.vision.resize import Resize, resize
 
 
@@ -72,7 +80,8 @@ class RandomHorizontalFlipWithBBox(_WithBoxes):
             return image, boxes
         start = 1 - self._axis
         boxes[:, start] = image.shape[self._axis] - boxes[:, start] - boxes[:, start + 2]
-        return np.ascontiguousarray(np.flip(image, self._axis)), boxes
+        flip = HorizontalFlip() if self._axis else VerticalFlip()
+        return flip.compute(image, 0), boxes
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):

@@ -17,7 +17,7 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
-from mycel.dataset.vision.base import MOST_CHANNELS, ImageTransform, by_routine
+from mycel.dataset.vision.base import MOST_CHANNELS, ImageTransform, by_routine, flat_by_routine
 from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.taking import Part, write
@@ -294,7 +294,7 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
     """Return the greys, float64 [..., H, W], of colours; raise ValueError for other images."""
     if array.shape[-1] != 3:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
-    if by_routine(array, np.float32, np.float64):
+    if flat_by_routine(array, np.float32, np.float64):
         greys: Array = np.empty(array.shape[:-1])
         exact.greys(np.ascontiguousarray(array), greys.size, greys)
         return greys
@@ -470,7 +470,7 @@ class AdjustSaturation(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
-            if array.shape[-1] != 3 or lead or not by_routine(array, np.float32, np.float64):
+            if array.shape[-1] != 3 or not flat_by_routine(array, np.float32, np.float64):
                 return blended(array, grey_of_floats(self, array)[..., None], self.factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)

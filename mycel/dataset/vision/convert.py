@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform, by_routine
+from mycel.dataset.vision.base import ImageTransform, flat_by_routine
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.engines.routines import are_on
 
@@ -73,7 +73,7 @@ class ConvertColor(ImageTransform):
                 colouring.weigh(np.ascontiguousarray(image), made.size, found, *weights, made)
                 return made
             red, green, blue = (image[..., c] for c in self._GREYS[mode])
-            if by_routine(image, np.float32, np.float64):
+            if flat_by_routine(image, np.float32, np.float64):
                 shades = np.empty(image.shape[:-1], array.dtype)
                 source, first = np.ascontiguousarray(image), self._GREYS[mode][0]
                 exact.weigh(source, array.dtype.name, shades.size, found, first, shades)
@@ -82,7 +82,7 @@ class ConvertColor(ImageTransform):
                 return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
             sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
             return ((sums + (1 << 14)) >> 15).astype(np.uint8)
-        if array.dtype in (np.uint8, np.float32, np.float64) and array.dtype.isnative and array.size and are_on():
+        if flat_by_routine(array, np.uint8, np.float32, np.float64):
             opacity = 255 if array.dtype == np.uint8 else 1
             order = tuple(0 if found == 1 and c < 3 else c for c in self._PLANS[mode])
             made = np.empty((*image.shape[:-1], len(order)), array.dtype)

@@ -1,8 +1,8 @@
 """Rotations, affine and perspective transforms of images.
 
 Every output pixel is read from a position in the input, as in OpenCV. Positions are rounded to 1/32
-of a pixel (nearest: to whole pixels), and weights of bilinear and bicubic interpolation to
-multiples of 2**-15; what lies outside is `fill_value`. A positive angle turns counter-clockwise.
+of a pixel (nearest: to whole pixels), and, for uint8, weights of bilinear and bicubic interpolation
+to multiples of 2**-15; what lies outside is `fill_value`. A positive angle turns counter-clockwise.
 """
 
 from __future__ import annotations
@@ -104,18 +104,19 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
         taps = table.shape[1]
         across, down = table[x & (_TABLE - 1)], table[y & (_TABLE - 1)]
         start = taps // 2 - 1
-        exact = image.dtype.kind == "f"
+        exact = image.dtype != np.uint8
         total = np.zeros((*x.shape, flat.shape[2]), np.float64 if exact else np.int64)
         for i in range(taps):
             for j in range(taps):
                 weight = down[..., i] * across[..., j]
                 weight = weight if exact else np.rint(weight * (1 << _BITS)).astype(np.int64)
                 total += at((x >> 5) + j - start, (y >> 5) + i - start) * weight[..., None]
-        if exact:
+        if image.dtype.kind == "f":
             result = total.astype(image.dtype)
         else:
             limits = np.iinfo(image.dtype)
-            result = np.clip((total + (1 << (_BITS - 1))) >> _BITS, limits.min, limits.max).astype(image.dtype)
+            rounded = np.rint(total) if exact else (total + (1 << (_BITS - 1))) >> _BITS
+            result = np.clip(rounded, limits.min, limits.max).astype(image.dtype)
     return result.reshape(*x.shape, *image.shape[2:])
 
 
@@ -151,7 +152,7 @@ def _warped(image: Array, inverse: Matrix, size: tuple[int, int], kind: Inter, f
     * `word`: the integers in which positions are counted.
     """
     result = np.empty((*size, *image.shape[2:]), image.dtype)
-    exact, channels = image.dtype.kind == "f", channels_of(image)
+    exact, channels = image.dtype != np.uint8, channels_of(image)
     weights, along, line = _table(kind, exact), np.empty(2 * size[1], word), np.empty(size[1] + 2, word)
     source, fills, element = np.ascontiguousarray(image), _fills(image, fill), image.dtype.name
     height, width = image.shape[:2]
@@ -190,7 +191,7 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
             channels_of(image),
             inverse,
             _fills(image, fill),
-            _table(kind, image.dtype.kind == "f"),
+            _table(kind, image.dtype != np.uint8),
             _taps(kind),
             image.dtype.name,
             np.empty(2 * width, np.int32),

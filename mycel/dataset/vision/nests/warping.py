@@ -2,8 +2,8 @@
 
 Positions are integers in units of 1/32 of a pixel, or of whole pixels for the nearest one. What
 lies outside of the image is `fill`, a value for each channel. Weights of a pixel's neighbours are
-in a table for each of 32 x 32 fractions: for floats in float64, in which sums are added up, for
-integers with 15 bits. `element` is the image's type, and how sums are added up.
+in a table for each of 32 x 32 fractions: for bytes with 15 bits, else in float64, in which sums are
+added up. `element` is the image's type.
 """
 
 from typing import Any
@@ -29,25 +29,23 @@ from mycel.engines.routines.words import (
 def _product(value: Any, weight: Any, element: Const) -> Any:
     if element == "uint8":
         found = value * weight
-    elif element == "float32" or element == "float64":
-        found = f64(value) * weight
     else:
-        found = i64(value) * i64(weight)
+        found = f64(value) * weight
     return found
 
 
 def _begun(element: Const) -> Any:
     """Return a sum of nothing, with what rounds it."""
-    return i32(16384) if element == "uint8" else f64(0) if element == "float32" or element == "float64" else i64(16384)
+    return i32(16384) if element == "uint8" else f64(0)
 
 
 def _ended(total: Any, element: Const) -> Any:
     if element == "uint8":
         found = within(total >> 15, 0, 255)
     elif element == "uint16":
-        found = within(total >> 15, 0, 65535)
+        found = i32(within(rint(total), 0.0, 65535.0))
     elif element == "int16":
-        found = within(total >> 15, -32768, 32767)
+        found = i32(within(rint(total), -32768.0, 32767.0))
     elif element == "float32":
         found = f32(total)
     else:
