@@ -31,7 +31,7 @@ HOME_OF_PAGE = {
 }
 
 # What the programs of a page need beside Mycel.
-NEEDS = {"sources.md": ("pyarrow", "arrow")}
+NEEDS = {"sources.md": ("pyarrow", "arrow"), "files_elsewhere.md": ("fsspec", "remote")}
 
 
 def agree(expected: str, printed: str) -> bool:

@@ -30,6 +30,7 @@ EXTRAS = {
     "mpi": {"mpi4py", "mpich"},
     "ray": {"ray"},
     "arrow": {"pyarrow"},
+    "remote": {"fsspec"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "video": {"av"},

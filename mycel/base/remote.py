@@ -16,6 +16,7 @@ machine. Invariants:
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import importlib
 import io
@@ -29,6 +30,9 @@ from mycel.base.decompression import limit
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LOCAL = re.compile(r"(?:file|local)://(?!.*::)(?:localhost)?(?=/)")
+_PLAIN = (str, int, float, bytes, tuple, datetime.datetime)
+# When a file was read last.
+_READ = ("atime", "time", "accessed")
 _PIECE, _BUFFER = 1 << 22, 1 << 18
 
 
@@ -118,10 +122,14 @@ def stamp(path: str) -> tuple[int, str]:
         facts = system.info(inner)
         size, packed = facts.get("size"), facts.get("compress_size")
         if not isinstance(size, int):
-            raise OSError("its size is not known, so it cannot be read by place; keep a copy of it")
+            raise OSError("its size is not known, so it cannot be read by place")
         if packed is not None and size > limit(int(packed)):
             raise ValueError(f"it becomes {size >> 20} MiB when it is decompressed; MYCEL_INFLATE limits that")
-        return size, str(system.ukey(inner))
+        # What a store says of a file may hold objects of this process.
+        said = sorted(
+            (name, repr(value)) for name, value in facts.items() if type(value) in _PLAIN and name not in _READ
+        )
+        return size, hashlib.sha256(repr(said).encode()).hexdigest()
 
 
 def read(path: str, start: int, size: int) -> bytes:

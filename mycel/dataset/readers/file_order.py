@@ -31,6 +31,7 @@ class FileOrder(BuiltinSampler):
     * `sizes`: the number of rows of each file.
     * `num_samples`: the largest number of rows.
     * `shards`: the number of shards and the number of this one.
+    * `in_pieces`: whether the source can read files in pieces, which Shuffle.PARTIAL permutes.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class FileOrder(BuiltinSampler):
         sizes: list[int],
         num_samples: int | None,
         shards: tuple[int, int] | None,
+        in_pieces: bool = False,
     ) -> None:
         super().__init__(num_samples)
-        self.by_file = shuffle if shuffle in (Shuffle.FILES, Shuffle.INFILE, Shuffle.PARTIAL) else None
+        kinds = (Shuffle.FILES, Shuffle.INFILE, *([Shuffle.PARTIAL] if in_pieces else []))
+        self.by_file = shuffle if shuffle in kinds else None
         self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
         self.parts = shards
         # The source fills these when it reads its files.

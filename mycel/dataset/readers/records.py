@@ -190,9 +190,9 @@ def _of_this_machine(given: Any) -> Any:
 
     if isinstance(given, (list, tuple)):
         with stored("MindDataset"):
-            return [copied(path) if remote.is_remote(path) else path for path in given]
+            return [copied(path) if remote.is_remote(path) else _local(path) for path in given]
     if not remote.is_remote(given):
-        return given
+        return _local(given)
     with stored("MindDataset"):
         made = copied(given)
         folder, rest = given.rpartition("/")[0], ""
@@ -205,6 +205,10 @@ def _of_this_machine(given: Any) -> Any:
                 # All parts of a file lie in one folder.
                 remote.copied(_with_ending(other, ending), given)
         return made
+
+
+def _local(path: Any) -> Any:
+    return remote.local_name(path) if isinstance(path, str) else path
 
 
 def _with_ending(path: str, ending: str) -> str:

@@ -60,7 +60,7 @@ class TextFileDataset(HeldDataset, TextBaseDataset):
         shards = check_files("TextFileDataset", shuffle, num_samples, num_shards, shard_id)
         self.dataset_files = find_files("TextFileDataset", dataset_files)
         self._sizes: list[int] = []
-        self.sampler: FileOrder = FileOrder("TextFileDataset", shuffle, self._sizes, num_samples, shards)
+        self.sampler: FileOrder = FileOrder("TextFileDataset", shuffle, self._sizes, num_samples, shards, True)
         self._lines: Lines | None = None
         if shuffle is Shuffle.PARTIAL:
             self._reads_files = True

@@ -100,7 +100,7 @@ class TFRecordDataset(MappableDataset):
         self._sizes = sizes
         if num_samples is None and self.schema is not None and self.schema.num_rows:
             num_samples = self.schema.num_rows
-        order = FileOrder(kind, shuffle, sizes, num_samples, shards)
+        order = FileOrder(kind, shuffle, sizes, num_samples, shards, True)
         in_place = order.by_file in (Shuffle.FILES, Shuffle.PARTIAL) or not order.shuffles
         if shuffle is Shuffle.PARTIAL or (in_place and not compression_type and any(map(remote.is_remote, files))):
             stretches = [np.stack([rows[:, 1], rows[:, 1] + rows[:, 2]], 1) for rows in spans]
