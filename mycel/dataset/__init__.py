@@ -60,6 +60,7 @@ from mycel.dataset.pipeline import (
 from mycel.dataset.pipeline import zip_datasets as zip
 from mycel.dataset.profiling import NodeProfile, PipelineProfile, profile
 from mycel.dataset.readers.arrow import ArrowDataset
+from mycel.dataset.readers.hugging_face import HuggingFaceDataset
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset
@@ -164,6 +165,7 @@ __all__ = [
     "FashionMnistDataset",
     "FilterDataset",
     "GeneratorDataset",
+    "HuggingFaceDataset",
     "ImageFolderDataset",
     "IterSampler",
     "KMnistDataset",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, Union
@@ -197,20 +197,7 @@ class ArrowDataset(MappableDataset):
             num_parallel_workers, sampler, num_samples, None if kept else shuffle, num_shards, shard_id, cache
         )
         self._shards = shards.files_of(_OWN, dataset_files, _ENDINGS)
-        self._files = [_opened(path) for path in self._shards]
-        self.columns_list = self._chosen(columns_list)
-        self._nulls = self._replacements(null)
-        self._table: list[_Group] = []
-        sizes: list[int] = []
-        for place, file in enumerate(self._files):
-            first = 0
-            for number, (count, size) in enumerate(file.sizes):
-                if count:
-                    self._table.append(_Group(place, number, count, first))
-                    sizes.append(sum(size[name] for name in self.columns_list))
-                first += count
-        self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
-        self._groups: Held[list[Any]] = Held(self._read, held_bytes)
+        sizes = self._open([_opened(path) for path in self._shards], columns_list, null, held_bytes)
         fits = sum(sizes) <= held_bytes
         kind = (Shuffle.GLOBAL if fits else Shuffle.PARTIAL) if adaptive else shuffle
         if kind in (Shuffle.PARTIAL, Shuffle.FILES, Shuffle.INFILE):
@@ -223,12 +210,34 @@ class ArrowDataset(MappableDataset):
             order = shards.Together(Shuffle(kind), counts, groups, mixed)
             self.sampler = shards.together(_OWN, order, num_shards, shard_id)
 
+    def _open(self, files: Sequence[Any], columns: list[str] | None, null: Any, held_bytes: int) -> list[int]:
+        """Take the groups of files, and return how many bytes each group has.
+
+        `columns`, `null` and `held_bytes` are those of the constructor.
+        """
+        self._files = list(files)
+        self.columns_list = self._chosen(columns)
+        self._nulls = self._replacements(null)
+        self._table: list[_Group] = []
+        sizes: list[int] = []
+        for place, file in enumerate(self._files):
+            first = 0
+            for number, (count, size) in enumerate(file.sizes):
+                if count:
+                    self._table.append(_Group(place, number, count, first))
+                    sizes.append(sum(size[name] for name in self.columns_list))
+                first += count
+        self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
+        self._groups: Held[list[Any]] = Held(self._read, held_bytes)
+        return sizes
+
     def _chosen(self, columns: list[str] | None) -> list[str]:
         """Return the columns to read, which all files have, with the same types."""
         schema = self._files[0].schema
-        with _reading(self._shards[0]):
+        with _reading(self._files[0].path):
             wanted = names(columns if columns is not None else schema.names, f"{_OWN}: columns_list")
-        for path, file in zip(self._shards, self._files):
+        for file in self._files:
+            path = file.path
             # Names in a damaged file may be no UTF-8.
             with _reading(path):
                 self._check(path, file.schema, wanted)
@@ -242,7 +251,9 @@ class ArrowDataset(MappableDataset):
                 raise ValueError(f"{_OWN}: {path!r} has {how} {name!r}; its columns are {schema.names}")
             kind, first = schema.field(name).type, self._files[0].schema.field(name).type
             if kind != first:
-                raise ValueError(f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._shards[0]!r}")
+                raise ValueError(
+                    f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._files[0].path!r}"
+                )
             part = unsupported(kind)
             if part is not None:
                 raise ValueError(
@@ -271,7 +282,8 @@ class ArrowDataset(MappableDataset):
         part = f"{file.unit} {group.number}"
         with _reading(file.path, part):
             table = file.read(group.number, self.columns_list).unify_dictionaries()
-            columns = [column.combine_chunks() for column in table.columns]
+            # Joining copies, even one chunk.
+            columns = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
         if table.num_rows != group.length:
             raise ValueError(
                 f"{_OWN}: {file.path!r}, {part} has {table.num_rows} rows, where {group.length} were promised: the "
@@ -319,6 +331,41 @@ class ArrowDataset(MappableDataset):
 
     def _listed(self) -> Iterator[tuple[int, tuple[_Group, int]]]:
         return enumerate(zip(self._table, self._ends.tolist()))
+
+
+class _Batches:
+    """A table in memory, by its batches."""
+
+    unit = "batch"
+
+    def __init__(self, table: Any, name: str) -> None:
+        self.path, self.schema = name, table.schema
+        self._table, self._batches = table, table.to_batches()
+        # They are in memory, or mapped into it, whether they are held or not.
+        self.sizes = [(batch.num_rows, dict.fromkeys(table.column_names, 0)) for batch in self._batches]
+
+    def read(self, number: int, columns: list[str]) -> Any:
+        """Return columns of a batch as a table, which shares its memory."""
+        return arrow(_OWN).Table.from_batches([self._batches[number]]).select(columns)
+
+
+class TableRows(ArrowDataset):
+    """The rows of a table of Arrow, for another source.
+
+    * `table`, `name`: the table, and what messages call it.
+    * `columns`, `null`: as `columns_list` and `null` of `ArrowDataset`.
+    """
+
+    _in_memory = True
+
+    def __init__(self, table: Any, name: str, columns: list[str], null: Any) -> None:
+        MappableDataset.__init__(self, shuffle=False)
+        # Arrays of NumPy and Arrow that share the memory of batches take little of their own.
+        self._open([_Batches(table, name)], columns, null, 1 << 62)
+
+    def rows(self, indices: Indices) -> Block:
+        """Return the rows of these numbers."""
+        return self._gather(indices)
 
 
 def _owned(column: Column) -> Column:
