@@ -16,14 +16,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-import numpy as np
-
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, join
 from mycel.dataset.cache import Kept
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import Node
-from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.trees import arguments_of
@@ -145,6 +142,17 @@ class Numbered:
         self.source, self.maps = found
         self.kept = kept_of(node, run, where)
         self.order = self.source.sampler.draw(self.source._total(), run, self.source._labels)
+        self.read: Callable[[list[int], int], Block] = self.source._reader(run)
+        self.works = [self._through(node) for node in self.maps]
+
+    def _through(self, node: Any) -> Callable[[Block, int], Block]:
+        """Return what a map does to rows, in its worker processes where it has some."""
+        workers = node._workers(self.run) if node._apart else 0
+        if workers:
+            work: Callable[[Block, int], Block] = node._work(self.run, workers)
+            return work
+        key, seeded, applied = self.run.key(node._height, 6), self.run.seeded, node.applied
+        return lambda block, start: applied.through(block, start, key, seeded)
 
     def pieces(self, skip: int) -> Iterator[Piece]:
         """Yield the numbers of the rows that are asked for together."""
@@ -155,9 +163,9 @@ class Numbered:
             start += len(rows)
 
     def _compute(self, rows: list[int]) -> Block:
-        block: Block = self.source._read_piece(np.asarray(rows), rows[0])
-        for node in self.maps:
-            block = node.applied.through(block, rows[0], self.run.key(node._height, 6), self.run.seeded)
+        block = self.read(rows, rows[0])
+        for work in self.works:
+            block = work(block, rows[0])
         return block
 
     def made(self, rows: Any) -> Block:
@@ -180,16 +188,15 @@ class Numbered:
     def plan(self, skip: int) -> Plan:
         """Return the plan of a node, with the workers of all nodes that it stands for."""
         assert self.run.scope is not None
-        workers = max(node._asked(self.run) for node in (self.source, *self.maps)) if self.run.ahead else 0
-        if workers > 1 and type(self.source)._in_memory and not hasattr(self.source, "_data"):
-            # Threads must not share an object of the user's that reads rows.
-            workers = 1
+        workers = self.source._asked(self.run) if self.run.ahead else 0
+        workers = max(workers, *(node._workers(self.run) for node in self.maps)) if self.maps else workers
+        apart = any(node._apart for node in self.maps)
         for node in self.maps:
-            if node.python_multiprocessing:
-                no_effect("map", "python_multiprocessing", True, "rows for a cache are made by threads")
-            workers = node._sharing(workers) if workers > 1 else workers
+            if not node._apart and workers > 1:
+                workers = node._sharing(workers)
         plan = Plan(lambda pace: self.pieces(skip), light=True)
-        return plan.then(lambda rows, _: self.made(rows), workers, self.run.scope.counter(self.node))
+        counter = self.run.scope.counter(self.node)
+        return plan.then(lambda rows, _: self.made(rows), workers, counter, apart=apart and workers > 0)
 
     def blocks(self, skip: int) -> Iterator[Block]:
         """Yield the rows in the thread that asks for them."""

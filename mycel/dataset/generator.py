@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel.base import arguments, locks
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop
 from mycel.dataset.failure import operation_failed
@@ -297,6 +297,22 @@ class GeneratorDataset(MappableDataset):
         if crew is not None:
             return Plan(feed, light=True).then(send, crew.count, counter, apart=True)
         return Plan(feed, light=True).then(work, len(readers), counter)
+
+    def _reader(self, run: Run) -> Callable[[list[int], int], Block]:
+        key, seeded = run.key(self._height, 9), run.seeded
+        workers = self._asked(run) if run.ahead else 0
+        crew = None if workers < 2 or run.scope is None else self._crew(workers, run.scope)
+        one = locks.lock()
+
+        def read(numbers: list[int], start: int) -> Block:
+            if crew is not None:
+                block: Block = crew.call(numbers, start, key, seeded)
+                return block
+            # Threads must not share the source.
+            with one:
+                return self._reading.read(numbers, start, key, seeded)
+
+        return read
 
     def _crew(self, workers: int, scope: Scope) -> Crew | None:
         """Return worker processes that read; None where threads do, from copies of the source."""

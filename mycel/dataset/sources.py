@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,13 @@ class MappableDataset(Dataset):
                 start += size
 
         return Plan(feed, light=True).then(self._read_piece, workers, run.scope.counter(self))
+
+    def _reader(self, run: Run) -> Callable[[list[int], int], Block]:
+        """Return what reads the rows of some numbers for a cache, in any thread of a pass.
+
+        It is also given the number by which rows draw.
+        """
+        return lambda numbers, start: self._read_piece(np.asarray(numbers), start)
 
     def _read_piece(self, indices: Indices, start: int) -> Block:
         """Read the rows of these numbers; raise Broken with those before one that fails."""

@@ -17,7 +17,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.cli import dataset_cache
-from mycel.dataset import config, vision
+from mycel.dataset import config, processes, vision
 from mycel.dataset.caching import admin, protocol
 from mycel.dataset.caching.client import CacheError, Client
 from mycel.dataset.caching.rows import decoded, encoded
@@ -85,6 +85,48 @@ def test_rows_are_made_once(cache: ds.DatasetCache, tmp_path: Path, options: dic
     # One that does something else has rows of its own.
     assert values(rows_of(shuffle=False).map(lambda x: x * 3, "x", cache=cache))[0][:2] == [0, 9]
     assert cache.get_stat().num_mem_cached == 20
+
+
+class Source:
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, number: int) -> Any:
+        return np.arange(3) + 3 * number
+
+
+@pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
+@pytest.mark.parametrize("made", ["arrays", "generator", "processes"])
+def test_rows_are_made_in_processes(cache: ds.DatasetCache, made: str) -> None:
+    data: Any = rows_of(shuffle=False)
+    if made != "arrays":
+        data = ds.GeneratorDataset(Source(), ["x"], shuffle=False, num_parallel_workers=1 + (made == "processes"))
+    data = data.map(lambda x: x * 2, "x").map(
+        lambda x: (x, np.int64(os.getpid())),
+        "x",
+        ["x", "pid"],
+        num_parallel_workers=2,
+        python_multiprocessing=True,
+        cache=cache,
+    )
+    pids = []
+    for _ in range(2):
+        rows = list(data.create_tuple_iterator(num_epochs=1, output_numpy=True))
+        assert [x.tolist() for x, _ in rows] == [[6 * n, 6 * n + 2, 6 * n + 4] for n in range(10)]
+        pids.append([int(pid) for _, pid in rows])
+    assert os.getpid() not in pids[0] and pids[0] == pids[1] and cache.get_stat().num_mem_cached == 10
+
+    def fails(x: Any) -> Any:
+        if x[0] == 12:
+            raise ValueError("four is refused")
+        return x
+
+    data = data.map(fails, "x", num_parallel_workers=2, python_multiprocessing=True, cache=cache)
+    found = []
+    with pytest.raises(RuntimeError, match="four is refused"):
+        for x, _ in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            found.append(int(x[0]))
+    assert found == [0, 6]
 
 
 def test_images_are_decoded_once(cache: ds.DatasetCache, tmp_path: Path) -> None:
