@@ -3,8 +3,9 @@
 The last operations of a `map` on one column, below a single `batch`, leave the pipeline if they are
 arithmetic on each row alone: `Rescale`, `Normalize`, `HWC2CHW`, `TypeCast` and `ToType`. The step
 applies them to whole batches, and the pipeline hands over bytes instead of floats. Flips of images
-stay in the pipeline, as they commute with all of these to the bit, and so does everything before an
-operation that does not leave.
+stay in the pipeline, as they commute with these to the bit, and so does everything before an
+operation that does not leave. A flip after the channels have become the first axis is of another
+axis of the image, and holds back what is before it.
 
 Invariants: a node keeps its height and each operation its number, so that rows draw the random
 numbers that they drew before; values are those of the pipeline.
@@ -202,13 +203,23 @@ def _split(dataset: Dataset) -> tuple[Optional[Split], str]:
 def _last(node: Any) -> list[int]:
     """Return the numbers of the operations at the end of a `map` that may leave."""
     numbers: list[int] = []
+    flips = False
     for number in range(len(node.operations) - 1, -1, -1):
-        kind = type(node.operations[number])
-        if kind in _RULES:
-            numbers.append(number)
-        elif kind not in _FLIPS:
+        operation = node.operations[number]
+        if type(operation) in _FLIPS:
+            flips = True
+        elif type(operation) not in _RULES or flips and _moves_axes(operation):
             break
+        else:
+            numbers.append(number)
     return numbers[::-1]
+
+
+def _moves_axes(operation: Any) -> bool:
+    """Return whether a flip after an operation is not one of the same axis of the image before it,
+    or not of an axis along which the operation is the same everywhere.
+    """
+    return isinstance(operation, HWC2CHW) or isinstance(operation, Normalize) and not operation.is_hwc
 
 
 def _rebuilt(above: list[Any], below: Any, chosen: dict[int, list[int]]) -> tuple[Optional[Split], str]:

@@ -143,6 +143,8 @@ class Model(ModelLayouts):
         self._loss_scale_manager = kwargs.get("loss_scale_manager")
         self._keep_batchnorm = kwargs.get("keep_batchnorm_fp32")
         self._eval_indexes = _checked_indexes(eval_indexes)
+        # Of the last evaluation that began with the end of its pipeline: what it had, and ran.
+        self._front: Optional[tuple[Any, Cell, Cell]] = None
         self._eval_network = eval_network
         self._train_network = self._build_train_network()
         if eval_network is None and self._metrics:
@@ -450,11 +452,12 @@ class Model(ModelLayouts):
         callback_list.on_eval_begin(context)
         callback_list.on_eval_epoch_begin(context)
         watching = callback_list.having("on_eval_step_begin", "on_eval_step_end")
+        read, network = self._offloaded(dataset, network)
         runner = Runner(network._compiled(), keep=True) if sink and not watching else None
         # Metrics take in a batch while the next one is computed, unless somebody could see that.
         updates = Later(2)
         alone = any(not callback.writes_later for callback in watching)
-        epochs = Epochs(dataset)
+        epochs = Epochs(read)
         with _closing(epochs, updates):
             while batches := epochs.take(runner.stretch if runner is not None else 1):
                 for batch in batches:
@@ -484,6 +487,15 @@ class Model(ModelLayouts):
             params["eval_results"]["eval_loss"] = mean_loss.eval()
         callback_list.on_eval_end(context)
         return params
+
+    def _offloaded(self, dataset: Any, network: Cell) -> tuple[Any, Cell]:
+        """Return what `offloading.parts` gives; the same network where a dataset comes again."""
+        read, front = offloading.parts(dataset, network)
+        if front is network:
+            return read, network
+        if self._front is None or self._front[0] is not dataset or self._front[1] is not network:
+            self._front = (dataset, network, front)
+        return read, self._front[2]
 
     def _update_metrics(self, results: Any, mean_loss: Loss) -> None:
         for outputs in results:

@@ -34,6 +34,12 @@ CHAINS: dict[str, list[Any]] = {
     "flip between": [vision.Rescale(1 / 255, 0.25), vision.RandomVerticalFlip(0.5), vision.HWC2CHW()],
     "after": [vision.HWC2CHW(), vision.Normalize(MEAN, STD, is_hwc=False), vision.ToType(np.float64)],
     "rescale": [vision.Rescale(0.1, 0.0), vision.Rescale(3.0, -1.0)],
+    "flip of columns": [
+        vision.HWC2CHW(),
+        vision.Rescale(1 / 255, 0.0),
+        vision.RandomVerticalFlip(0.5),
+        vision.Rescale(2.0, 1.0),
+    ],
     "whole": [vision.Resize((4, 4)), transforms.TypeCast(np.int32)],
 }
 
@@ -99,6 +105,40 @@ def test_a_model_learns_the_same(sinks: bool) -> None:
     config.set_auto_offload(True)
     np.testing.assert_allclose(trained(None, sinks), wanted, rtol=1e-5, atol=1e-7)
     assert wanted.any()
+
+
+@pytest.mark.parametrize("sinks", [False, True])
+def test_a_model_evaluates_the_same(sinks: bool) -> None:
+    seen: list[Any] = []
+
+    class Seeing(ms.train.Callback):
+        def on_eval_step_end(self, run_context: Any) -> None:
+            seen.append(run_context.original_args().eval_dataset_element[0].dtype)
+
+    results = []
+    for offload in (False, True):
+        config.set_seed(2)
+        data = images([vision.Normalize(MEAN, STD), vision.HWC2CHW()], offload)
+        net = Net()
+        net.w.set_data(ms.Tensor(np.array([1.0, 2.0, 3.0], np.float32).reshape(3, 1, 1)))
+        model = Model(net, eval_network=net, metrics={"loss"}, eval_indexes=None)
+        model._metrics["loss"].clear()
+        results.append([model.eval(data, dataset_sink_mode=sinks)["loss"] for _ in range(2)])
+        model.eval(data, callbacks=Seeing())
+    assert results[0] == pytest.approx(results[1]) and results[0][0] > 0
+    assert seen[0] == ms.float32 and seen[-1] == ms.uint8
+
+
+def test_flips_of_other_axes_keep_what_is_before_them() -> None:
+    """After the channels have become the first axis a flip is of another axis of the image."""
+    flip = vision.RandomHorizontalFlip(1.0)
+    for chain in (
+        [vision.HWC2CHW(), flip],
+        [vision.Rescale(0.5, 0.0), vision.HWC2CHW(), flip],
+        [vision.HWC2CHW(), vision.Normalize(MEAN, STD, is_hwc=False), vision.RandomVerticalFlip(1.0)],
+    ):
+        data = ds.NumpySlicesDataset(np.zeros((2, 4, 5, 3), np.uint8), ["x"]).map(chain, "x", offload=True).batch(2)
+        assert offloading.split(data) is None
 
 
 def test_what_cannot_leave_stays_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
