@@ -1,9 +1,10 @@
 """`quantise`: a trained network becomes one of integers, without training it again.
 
 The network is staged outside of training and its parameters become constants. Normalisations fold
-into weights; then come the corrections that were asked for, each graph → graph. Ranges are observed
-on the data, values and weights are rounded to their scales, and the rounded graph is lowered to
-arithmetic of integers. What is measured of the result decides whether it is given at all.
+into weights; then come the corrections that were asked for, each graph → graph. Masks of attention
+become as low as they need be (`masks`). Ranges are observed on the data, values and weights are
+rounded to their scales, and the rounded graph is lowered to arithmetic of integers. What is
+measured of the result decides whether it is given at all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mycel.prims import elementwise as E
 from mycel.prims.conv import conv
 from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
+from mycel.quantisation.masks import floor_of, shallow_masks
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.observing import METHODS, Observer
 from mycel.quantisation.rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
@@ -197,21 +199,32 @@ class Batches:
         return [Tensor(shape=[size, *t.shape[1:]], dtype=t.dtype) if t.ndim else t for t in first]
 
 
-def observed(model: Model, nodes: Sequence[Node], batches: Batches, given: Choice) -> dict[Node, Scale]:
+def observed(
+    model: Model, nodes: Sequence[Node], batches: Batches, given: Choice, floors: Optional[dict[Node, float]] = None
+) -> dict[Node, Scale]:
     """Return the scales of `nodes` of the graph of `model`, from their values on `batches`, as was
     `given`.
+
+    `floors` are the lowest values that count in sums with a mask, by the mask.
     """
     if not nodes:
         return {}
     network = run(model, nodes)
     seen = [Observer() for _ in nodes]
+    lowest = [floor_of(n, floors or {}) for n in nodes]
+
+    def values(row: tuple[Tensor, ...]) -> Iterator[tuple[Observer, Array]]:
+        for observer, value, low in zip(seen, network(*row), lowest):
+            array = value.asnumpy()
+            yield observer, array if low is None else np.maximum(array, np.float32(low))
+
     for row in batches:
-        for observer, value in zip(seen, network(*row)):
-            observer.extend(value.asnumpy())
+        for observer, array in values(row):
+            observer.extend(array)
     if given.method != "minmax":
         for row in batches:
-            for observer, value in zip(seen, network(*row)):
-                observer.tally(value.asnumpy())
+            for observer, array in values(row):
+                observer.tally(array)
     return {node: _scale(node, observer, given) for node, observer in zip(nodes, seen)}
 
 
@@ -228,13 +241,14 @@ def _scale(node: Node, seen: Observer, given: Choice) -> Scale:
 
 def finished(model: Model, batches: Batches, given: Choice) -> Quantised:
     """Return the quantised network of a model of floats whose graph is folded."""
+    floors = shallow_masks(model, batches)
     chosen = rounded_weights(model, batches, given)
     if given.correct_biases and chosen:
         model.graph, images = corrected(model, chosen, batches)
         chosen = {images[n]: found for n, found in chosen.items()}
     graph: Graph = model.graph
     chosen |= rounded_recurrences(graph, given)
-    scales = observed(model, points(graph), batches, given)
+    scales = observed(model, points(graph), batches, given, floors)
     return lowered_network(model, inserted(graph, scales, lambda node, array: chosen[node]), given)
 
 
