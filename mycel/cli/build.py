@@ -11,7 +11,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -29,7 +29,7 @@ LINES, CLOCK = 12, 100
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to its parser."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="a file of ms.export (.mindir), or MODULE:NAME of a Cell or function")
+    add("model", metavar="MODEL", help="a file (.mindir, .onnx, .tflite), or MODULE:NAME of a Cell or function")
     add("--target", required=True, metavar="NAME", help="the machine, as cortex-m4, aarch64 or x86-64-v3")
     add("--out", type=Path, required=True, metavar="DIR", help="where to write NAME.o and NAME.h")
     add("--name", default="model", metavar="NAME", help="the function in C (default: %(default)s)")
@@ -38,7 +38,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="1,28,28[:TYPE]",
-        help="the sizes of an input of MODULE:NAME, and its type (default: float32); once for each input",
+        help="the sizes of an input, numbers or names, and its type (default: float32); once for each input, of "
+        "files only where they leave sizes open",
+    )
+    add(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=1..64",
+        help="the bounds of a size that --input names, and perhaps its steps (8..64..8); once for each",
     )
     add("--ram", metavar="256K", help="refuse what needs more memory for arena and state")
     add("--flash", metavar="1M", help="refuse what needs more memory for code, constants and first values")
@@ -56,32 +64,31 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    import mycel as ms
     from mycel.deploy import build
     from mycel.deploy.building import of_model
     from mycel.deploy.fitting import bytes_of, check_fits, largest_batch
 
     ram, flash = (None if text is None else bytes_of(text) for text in (options.ram, options.flash))
-    if options.model.endswith(".mindir"):
-        if options.input:
-            raise ValueError("--input is for MODULE:NAME; a file has the sizes of its inputs")
-        model = ms.load_mindir(options.model)
+    symbols = dict(_size(text) for text in options.size)
+    if options.model.endswith(".mindir") and not options.input and not symbols and (model := _own(options.model)):
         library = _fitting(lambda stripes: of_model(model, [], options.target, options.name, stripes), ram)
 
         def advice() -> str:
             return ""
 
     else:
-        net, types = _named(options.model), [_type(text) for text in options.input]
+        net, types = _network(options.model, options.input)
 
-        def made(shapes: Sequence[Sequence[int]], stripes: Optional[bool] = None) -> Library:
-            inputs = [ms.Tensor(np.zeros(shape, kind)) for shape, (_, kind) in zip(shapes, types)]
-            return build(net, *inputs, target=options.target, name=options.name, stripes=stripes)
+        def made(shapes: Sequence[Sequence[Any]], stripes: Optional[bool] = None) -> Library:
+            inputs = [_example(shape, kind, symbols) for shape, (_, kind) in zip(shapes, types)]
+            return build(net, *inputs, target=options.target, name=options.name, stripes=stripes, sizes=symbols or None)
 
         shapes = [shape for shape, _ in types]
-        library = _fitting(lambda stripes: made(shapes, stripes), ram)
+        library = made(shapes) if symbols else _fitting(lambda stripes: made(shapes, stripes), ram)
 
         def advice() -> str:
+            if symbols:
+                return "Lower bounds of sizes take less: the arena is that of the largest."
             return largest_batch(lambda n: made([(n, *s[1:]) for s in shapes]), shapes, ram or 0)
 
     print(library)
@@ -115,10 +122,84 @@ def _listed(lines: Sequence[Any]) -> str:
     return "\n".join([*shown, f"  {rest:>12,}  on {len(lines) - LINES} others"] if rest else shown)
 
 
-def _type(text: str) -> tuple[tuple[int, ...], Any]:
+def _own(path: str) -> Any:
+    """Return the model in a file of Mycel's own whose sizes are known; None for another file."""
+    from mycel.ir.dim_values import symbols_in
+    from mycel.train.graph_file import GraphFileError
+    from mycel.train.mindir import load_mindir
+
+    try:
+        model = load_mindir(path)
+    except GraphFileError:
+        if not Path(path).is_file():
+            raise
+        return None
+    given = model.graph.inputs[: len(model.graph.inputs) - len(model.states)]
+    return None if symbols_in(*[n.shape for n in given]) else model
+
+
+def _network(model: str, texts: Sequence[str]) -> tuple[Any, list[tuple[tuple[Any, ...], Any]]]:
+    """Return a network of a file or a module, and the sizes and types of its inputs, which `texts`
+    say where the file does not.
+    """
+    given = [_type(text) for text in texts]
+    from mycel.formats.converting import READERS
+
+    suffix = Path(model).suffix
+    if suffix not in READERS:
+        return _named(model), given
+    net: Any = READERS[suffix].load(model)
+    net.set_train(False)
+    declared = READERS[suffix].inputs(net)
+    if given and len(given) != len(declared):
+        raise ValueError(f"{model} has {len(declared)} inputs, and --input is there {len(given)} times")
+    types = []
+    for k, one in enumerate(declared):
+        shape = given[k][0] if given else one.shape
+        known = one.shape
+        if shape is None or None in shape:
+            sizes = "any sizes" if known is None else ",".join("?" if d is None else str(d) for d in known)
+            raise ValueError(
+                f"the input {one.name!r} of {model} has {sizes}; give --input with numbers, or with names and --size, "
+                "as --input batch,1,28,28 --size batch=1..64, for each input"
+            )
+        if known is not None and (len(known) != len(shape) or any(d not in (None, g) for d, g in zip(known, shape))):
+            sizes = ",".join("?" if d is None else str(d) for d in known)
+            raise ValueError(f"--input {','.join(map(str, shape))}: the input {one.name!r} of {model} has {sizes}")
+        types.append((tuple(shape), one.dtype.numpy))
+    return net, types
+
+
+def _example(shape: Sequence[Any], kind: Any, symbols: Mapping[str, Any]) -> Any:
+    """Return an example of an input whose sizes are numbers and names of `symbols`."""
+    import mycel as ms
+    from mycel.base.dtype import from_any
+
+    if all(isinstance(d, int) for d in shape):
+        return ms.Tensor(np.zeros(shape, kind))
+    for d in shape:
+        if isinstance(d, str) and d not in symbols:
+            raise ValueError(f"--input has the size {d}, whose bounds are missing: give --size {d}=1..64")
+    return ms.Tensor(shape=[symbols.get(d, d) for d in shape], dtype=from_any(kind))
+
+
+def _size(text: str) -> tuple[str, Any]:
+    """Return the name and the symbol of a size from what --size says."""
+    from mycel.ir.symbols import Symbol
+
+    found = re.fullmatch(r"([A-Za-z]\w*)=([0-9]{1,9})\.\.([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", text, re.ASCII)
+    if found is None:
+        raise ValueError(f"--size {text}: give bounds as batch=1..64, or with steps, as length=8..64..8")
+    name, (least, most, step) = found[1], (int(n or 1) for n in found.groups()[1:])
+    if not 0 < least < most or not step or least // step < 1 or (most - least) % step:
+        raise ValueError(f"--size {text}: the first bound is at least a step, and the last some steps further")
+    return name, Symbol(max=most, min=least, divisor=step, remainder=least % step, unique=True)
+
+
+def _type(text: str) -> tuple[tuple[Any, ...], Any]:
     """Return the shape and the NumPy type of an input from what --input says."""
     sizes, _, name = text.partition(":")
-    if not re.fullmatch(r"([0-9]{1,9}(,[0-9]{1,9})*)?", sizes):
+    if not re.fullmatch(r"([0-9]{1,9}|[A-Za-z]\w*)?(,([0-9]{1,9}|[A-Za-z]\w*))*", sizes, re.ASCII) or sizes[:1] == ",":
         raise ValueError(f"--input {text}: give sizes as 1,28,28 and perhaps a type, as 1,28,28:int32")
     try:
         kind = np.dtype(name or "float32")
@@ -126,7 +207,7 @@ def _type(text: str) -> tuple[tuple[int, ...], Any]:
         raise ValueError(f"--input {text}: there is no type {name!r}") from None
     if kind.kind not in "biuf":
         raise ValueError(f"--input {text}: inputs are booleans, integers or floats")
-    return tuple(int(n) for n in sizes.split(",") if n), kind
+    return tuple(int(n) if n.isdigit() else n for n in sizes.split(",") if n), kind
 
 
 def _named(model: str) -> Any:
@@ -135,7 +216,7 @@ def _named(model: str) -> Any:
 
     module, _, name = model.partition(":")
     if not module or not name:
-        raise ValueError(f"{model!r} is neither a file that ends in .mindir nor MODULE:NAME")
+        raise ValueError(f"{model!r} is neither a file that ends in .mindir, .onnx or .tflite nor MODULE:NAME")
     sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)

@@ -61,7 +61,32 @@ def test_a_library_of_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -
     ms.export(nn.Dense(4, 2), ms.ops.ones((1, 4)), file_name="net.mindir", file_format="MINDIR")
     assert build("net.mindir", "--target", "aarch64") == 0
     assert "40 bytes of constants" in capsys.readouterr().out
-    assert build("net.mindir", "--target", "aarch64", "--input", "1,4") == 2
+    assert build("net.mindir", "--target", "aarch64", "--input", "1,4") == 0
+    assert build("net.mindir", "--target", "aarch64", "--input", "2,4") == 2
+    assert "the input 'x' of net.mindir has 1,4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["mindir", "onnx"])
+def test_sizes_that_a_file_leaves_open(folder: Path, capsys: pytest.CaptureFixture[str], suffix: str) -> None:
+    example = ms.Tensor(shape=[None, 4], dtype=ms.float32)
+    ms.export(nn.Dense(4, 2), example, file_name="net", file_format=suffix.upper())
+    options = (f"net.{suffix}", "--target", "x86-64")
+    assert build(*options) == 2
+    said = capsys.readouterr().err
+    assert "has ?,4; give --input" in said and "--size batch=1..64" in said
+    assert build(*options, "--input", "batch,4", "--size", "batch=1..64") == 0
+    assert "for batch from 1 to 64; memory is for the largest" in capsys.readouterr().out
+    assert "int model(int32_t batch, const float *" in (folder / "lib" / "model.h").read_text()
+    assert build(*options, "--input", "3,4") == 0
+    assert "int model(const float *" in (folder / "lib" / "model.h").read_text()
+
+
+def test_sizes_of_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("built_here:Net", "--target", "cortex-m4", "--input", "batch,1,8,8")
+    assert build(*options, "--size", "batch=8..64..8") == 0
+    assert "for batch from 8 to 64 in steps of 8" in capsys.readouterr().out
+    assert build(*options, "--size", "batch=1..64", "--ram", "20K") == 2
+    assert "Lower bounds of sizes take less" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +111,13 @@ def test_what_does_not_fit_is_refused(folder: Path, capsys: pytest.CaptureFixtur
         (("built_here:Net", "--target", "cortex-m4", "--input", "1x1"), "give sizes as"),
         (("built_here:Net", "--target", "cortex-m4", "--input", "1,1:text"), "there is no type"),
         (("built_here:Net", "--target", "cortex-m4", "--ram", "many"), "no number of bytes"),
+        (("built_here:Net", "--target", "cortex-m4", "--input", "n,1,8,8"), "give --size n=1..64"),
+        (("built_here:Net", "--target", "cortex-m4", "--input", "n,1,8,8", "--size", "n=4"), "give bounds as"),
+        (("built_here:Net", "--target", "cortex-m4", "--input", "n,1,8,8", "--size", "n=0..4"), "first bound is"),
+        (
+            ("built_here:Net", "--target", "cortex-m4", "--input", "1,1,8,8", "--size", "n=1..4"),
+            "no input has the size n",
+        ),
         (("absent_module:Net", "--target", "cortex-m4"), "absent_module"),
     ],
 )

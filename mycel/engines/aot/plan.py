@@ -152,6 +152,8 @@ def forms_for(staged: Staged, aliases: Mapping[int, int], target: Target, sizes:
             )
         graph, first = staged(hints)
         decisions = Decisions(hints)
+        # A program for each order of adding up would be as much code again.
+        decisions.settles_orders = False
         with making_for(target), deciding(decisions):
             template = Template(_ready(graph), dict(aliases), making=Texts())
             for step in template.all_steps:

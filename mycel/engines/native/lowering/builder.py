@@ -21,7 +21,7 @@ from mycel.engines.native.kernels.views import View, contiguous_strides, element
 from mycel.engines.native.llvm.target import target
 from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
-from mycel.ir.dims import DimLike, is_one, same
+from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
@@ -331,7 +331,9 @@ def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, .
             if position >= len(runs):
                 return None
             remaining, step = runs[position]
-        if remaining % d:
+        rest = remaining % d
+        # Whether one symbol's multiple divides another is not worth a decision.
+        if isinstance(rest, Dim) and isinstance(d, Dim) or rest:
             return None
         result.append(step)
         remaining = remaining // d
