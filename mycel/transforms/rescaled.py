@@ -2,6 +2,7 @@
 
     requantize(int_conv(x, w) + bias, multiplier, shift)      rescaled_conv
     requantize(int_matmul(x, w) + bias, multiplier, shift)    the same of an image of one place
+    int_matmul(x, w), where nothing rescales it               the same, times 1, with 32 bits
     requantize(window_sum(x - zero), multiplier, shift)       rescaled_pool
     requantize of the sum of two values, each rescaled        rescaled_sum
 
@@ -15,7 +16,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import int8
+from mycel.base.dtype import DType, int8, int32
 from mycel.ir.graph import Graph, Node, at
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -54,11 +55,25 @@ def with_rescaled(graph: Graph, averages: bool = True) -> Graph:
 
         return visit
 
-    return rewrite(graph, start)
+    return rewrite(rewrite(graph, start), lambda inner: _product)
 
 
-def _layer(node: Node) -> Optional[Node]:
-    """Return the layer that a rescaled sum is; None where it is none."""
+def _product(old: Node, new: Node) -> Node:
+    """Return a product of bytes with constants as a layer whose steps are its sums."""
+    if new.prim is not int_matmul or new.inputs[0].dtype is not int8 or new.params["b_zero"]:
+        return new
+    array = array_of(new.inputs[1])
+    sizes = all(type(d) is int for d in new.shape)
+    if array is None or array.dtype != np.int8 or array.ndim != 2 or not array.size or not sizes:
+        return new
+    with at(old.where):
+        once = {"zero": 0, "low": _WORD[0], "high": _WORD[1], "rounding": "single", "dtype": int32}
+        numbers = [literal(np.array(v, np.int32)) for v in (1 << 30, 1)]
+        return _layer(requantize(new, *numbers, **once), int32) or new
+
+
+def _layer(node: Node, dtype: DType = int8) -> Optional[Node]:
+    """Return the layer that a rescaled sum is, with a result of `dtype`; None where it is none."""
     total, bias = node.inputs[0], np.zeros((), np.int32)
     if total.prim is E.add:
         for base, other in (total.inputs, total.inputs[::-1]):
@@ -66,7 +81,7 @@ def _layer(node: Node) -> Optional[Node]:
             if value is not None:
                 total, bias = base, value
                 break
-    if total.prim not in (int_conv, int_matmul) or node.params["dtype"] is not int8:
+    if total.prim not in (int_conv, int_matmul) or node.params["dtype"] is not dtype:
         return None
     x, weight = total.inputs
     array = array_of(weight)

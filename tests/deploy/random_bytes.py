@@ -134,6 +134,9 @@ class RandomBytes:
         inputs, outputs = int(np.prod(x.shape[1:])), self.pick(*CHANNELS)
         rows = S.reshape(x, (x.shape[0], inputs)) if x.type.rank != 2 else x
         total = int_matmul(rows, constant(self.bytes_of((inputs, outputs), -127)), a_zero=self.zero(), b_zero=0)
+        if self.pick(0, 0, 0, 1):
+            # The sums are read as well.
+            self.kept.append(total)
         return self.rescaled(self.biased(total, outputs, 1), inputs, outputs, 1)
 
     def summed(self, x: Node) -> Node:

@@ -86,6 +86,8 @@ def layers(rounding: str) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
         arrays.append(bytes_of(rows, size))
         total = int_matmul(x, constant(bytes_of(size, count)), a_zero=-9, b_zero=0)
         outputs.append(rescaled(total, count, rounding, 11))
+        # The sums themselves.
+        outputs.append(int_matmul(x, constant(bytes_of(size, count + 3)), a_zero=7, b_zero=0))
     return Graph(inputs, outputs, "layers"), arrays
 
 
@@ -95,7 +97,7 @@ def test_layers(target: str, rounding: str, tmp_path: Path) -> None:
     graph, arrays = layers(rounding)
     library = library_of(graph, [f"x{k}" for k in range(len(arrays))], [], {}, target, "layers")
     found = run(library, [arrays], tmp_path).results[0]
-    for one, other, layer in zip(found, evaluate(graph, arrays), (*LAYERS, "dense", "rows")):
+    for one, other, layer in zip(found, evaluate(graph, arrays), (*LAYERS, "dense", "sums", "rows", "sums of rows")):
         np.testing.assert_array_equal(one, other, err_msg=str(layer))
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from mycel.base.remembered import SOME
 from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS
 from mycel.engines.native.dense.byte_writer import ByteWriter
-from mycel.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
+from mycel.engines.native.dense.rescaling import SUMS, field_count, rescaled, rescaled_lanes
 from mycel.engines.native.llvm.target import RememberedByTarget
 
 __all__ = ["NUMBERS", "ByteForm", "products_text"]
@@ -80,7 +80,8 @@ class ByteForm:
     `machine` is how bytes are multiplied; a tile has `places` by `channels`. `gathers` says whether
     patches are gathered, `ragged` whether the last tile has fewer channels, `whole` whether a patch
     is whole units of four bytes (of sixteen for vectors), `quads` whether the runs are, and `long`
-    whether these have sixteen bytes. `way` and `moves` say how sums are rescaled. `apart` says
+    whether these have sixteen bytes. `way` and `moves` say how sums are rescaled, and whether they
+    are written as they are. `apart` says
     whether planes are columns of the kernel, `grouped` whether there are groups.
     """
 
@@ -329,8 +330,19 @@ class _Products(ByteWriter):
             totals = "poison"
             for i, slot in enumerate(row):
                 totals = c.put(f"insertelement {kind} {totals}, i32 {c.load('i32', slot)}, i32 {i}")
+            if form.way == SUMS:
+                self.store_sums(totals, goal, channel, mask)
+                continue
             found = rescaled_lanes(c, form.way, form.moves, totals, fields, n["result_zero"])
             self.store_lanes(found, goal, channel, mask)
+
+    def store_sums(self, totals: str, goal: str, channel: str, mask: str) -> None:
+        """Write four sums, `totals`, the first of a `channel`, of those in a `mask` if any."""
+        c, place = self.code, self.code.at("i32", goal, channel)
+        if mask:
+            c.do(f"call void @llvm.masked.store.v4i32.p0(<4 x i32> {totals}, ptr {place}, i32 4, <4 x i1> {mask})")
+        else:
+            c.store("<4 x i32>", totals, place, align=4)
 
     def results(self, channel: str, i: int, table: str, sums: list[list[str]], goals: list[str]) -> None:
         """Write the results of `channel`, which is number `i` of the tile.
@@ -340,6 +352,9 @@ class _Products(ByteWriter):
         c, n, form = self.code, self.number, self.form
         fields = [self.field(table, i, f) for f in range(1, form.fields)]
         for row, goal in zip(sums, goals):
+            if form.way == SUMS:
+                c.store("i32", c.load("i32", row[i]), goal, channel)
+                continue
             found = rescaled(c, form.way, form.moves, c.load("i32", row[i]), fields, n["result_zero"])
             cut = self.least(self.most(found, n["low"]), n["high"])
             c.store("i8", c.put(f"trunc i32 {cut} to i8"), goal, channel)

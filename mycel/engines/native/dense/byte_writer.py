@@ -25,6 +25,7 @@ _DECLARED = (
     "<16 x i8> @llvm.masked.load.v16i8.p0(ptr, i32, <16 x i1>, <16 x i8>)",
     "<4 x i8> @llvm.masked.load.v4i8.p0(ptr, i32, <4 x i1>, <4 x i8>)",
     "void @llvm.masked.store.v16i8.p0(<16 x i8>, ptr, i32, <16 x i1>)",
+    "void @llvm.masked.store.v4i32.p0(<4 x i32>, ptr, i32, <4 x i1>)",
     "void @llvm.masked.store.v4i8.p0(<4 x i8>, ptr, i32, <4 x i1>)",
     "i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "<4 x i32> @llvm.smin.v4i32(<4 x i32>, <4 x i32>)",

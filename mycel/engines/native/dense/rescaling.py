@@ -9,6 +9,7 @@ bit of the result, so with h the upper half of x m
 which is one instruction of multiplication and addition, and a shift. Where p <= 32, x is moved left
 by 33 - p places before, if 32 bits hold that; this is the way "high", with l = max(33 - p, 0)
 places. Else the product has 64 bits ("wide"). "double" rounds twice, as TFLite's kernels do.
+"sums" leaves sums as they are, for results of 32 bits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import numpy as np
 
 from mycel.engines.native.llvm.builder import Code
 
-__all__ = ["HIGH", "Rescaling", "field_count", "rescaled", "rescaled_lanes", "rescaling"]
+__all__ = ["HIGH", "SUMS", "Rescaling", "field_count", "rescaled", "rescaled_lanes", "rescaling"]
 
 Array = np.ndarray[Any, Any]
-HIGH, WIDE, DOUBLE = "high", "wide", "double"
+HIGH, WIDE, DOUBLE, SUMS = "high", "wide", "double", "sums"
 MOST = (1 << 31) - 1
 
 
@@ -39,7 +40,7 @@ class Rescaling(NamedTuple):
 
 def field_count(way: str, moves: bool) -> int:
     """Return how many numbers a channel has for a way, after what its sum begins with."""
-    return 3 + moves if way == HIGH else 2
+    return 0 if way == SUMS else 3 + moves if way == HIGH else 2
 
 
 def rescaling(first: Array, reach: Array, multiplier: Array, shift: Array, zero: int, double: bool) -> Rescaling:

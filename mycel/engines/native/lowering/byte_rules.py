@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mycel.base import dtype as D
 from mycel.engines.native.dense.byte_machine import byte_machine
 from mycel.ir.graph import Node
 from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
 
-__all__ = ["has_byte_kernel", "is_depthwise"]
+__all__ = ["gives_sums", "has_byte_kernel", "is_depthwise"]
 
 # Depthwise kernels of so many places are written out.
 MOST_TAPS = 49
@@ -30,13 +32,21 @@ def has_byte_kernel(node: Node) -> bool:
     sizes = (*x.shape, *w.shape, *node.shape, *p["strides"], *p["dilation"], *[a for e in p["padding"] for a in e])
     if x.type.rank != 4 or any(type(d) is not int for d in (*sizes, p["groups"])) or not node.type.size:
         return False
-    if x.dtype is not D.int8 or w.dtype is not D.int8 or p["dtype"] is not D.int8:
+    if x.dtype is not D.int8 or w.dtype is not D.int8 or (p["dtype"] is not D.int8 and not gives_sums(node)):
         return False
     if not all(array_of(n) is not None for n in (w, *numbers)) or min(sizes[8:]) < 0:
         return False
     if is_depthwise(node):
         return bool(w.shape[2] * w.shape[3] <= MOST_TAPS)
     return True
+
+
+def gives_sums(node: Node) -> bool:
+    """Return whether the steps of a layer are its sums themselves, in 32 bits."""
+    p, numbers = node.params, [array_of(n) for n in node.inputs[3:]]
+    ends = np.iinfo(np.int32)
+    whole = (p["dtype"], p["low"], p["high"], p["result_zero"], p["groups"]) == (D.int32, ends.min, ends.max, 0, 1)
+    return whole and all(n is not None and bool((n == v).all()) for n, v in zip(numbers, (1 << 30, 1)))
 
 
 def _has_pool(node: Node) -> bool:

@@ -23,13 +23,13 @@ from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
 from mycel.engines.native.dense.byte_products import ByteForm, products_text
 from mycel.engines.native.dense.byte_sums import NUMBERS as SUM_NUMBERS
 from mycel.engines.native.dense.byte_sums import SumForm, sum_text
-from mycel.engines.native.dense.rescaling import HIGH, Rescaling, rescaling
+from mycel.engines.native.dense.rescaling import HIGH, SUMS, Rescaling, rescaling
 from mycel.engines.native.kernels.codegen import PLACE, Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder
-from mycel.engines.native.lowering.byte_rules import is_depthwise
+from mycel.engines.native.lowering.byte_rules import gives_sums, is_depthwise
 from mycel.ir.graph import Node
 from mycel.prims.rescaled import rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
@@ -80,6 +80,8 @@ def _rescaling(node: Node, matrix: Array) -> Rescaling:
     _, first, multiplier, shift = (_held(i) for i in node.inputs[1:])
     p, wide = node.params, matrix.astype(np.int64)
     whole = first.astype(np.int64) - p["zero"] * wide.sum(1)
+    if gives_sums(node):
+        return Rescaling(SUMS, False, whole[:, None].astype(np.int32))
     # The image may have any bytes.
     reach = np.abs(wide).sum(1) * 128 + np.abs(whole)
     return rescaling(whole, reach, multiplier, shift, p["result_zero"], p["rounding"] == "double")
@@ -95,7 +97,7 @@ def _add(
     """
     images, channels, lines, columns = node.shape
     strides = (lines * columns * channels, 1, columns * channels, channels)
-    view = View(Buffer(D.int8, node.type.size, node.op), tuple(node.shape), strides)
+    view = View(Buffer(node.dtype, node.type.size, node.op), tuple(node.shape), strides)
     # Lines of one image are one behind the other inside of a concatenation of lines as well.
     part = steps.part(node, strides)
     if part is not None and images == 1 and tuple(part.strides[1:]) == strides[1:]:
@@ -170,7 +172,7 @@ def _product_step(steps: StepBuilder, node: Node) -> None:
         "rows": rows,
         "run": run,
         **_ends(node),
-        "all_channels": outputs,
+        "all_channels": outputs * node.dtype.itemsize,
         "tiles": tiles,
         "x_group": depth_channels,
         "weights_group": blocks[0].size,
