@@ -193,6 +193,62 @@ def test_a_training_step_with_batches_of_any_size() -> None:
             assert abs(float(loaded(x, y)) - float(step(ms.Tensor(x), ms.Tensor(y)))) < 2e-6
 
 
+def _looped(form: str) -> Any:
+    """Return the loss and gradient of a loop over the rows of an argument."""
+    weights = ms.Parameter(ms.Tensor(np.random.RandomState(2).randn(3, 3).astype(np.float32) * 0.3), name="weights")
+
+    def loss(x: Any) -> Any:
+        h = x[0]
+        if form == "for":
+            for k in range(x.shape[0]):
+                h = ops.tanh(ops.matmul(h, weights) + x[k])
+        elif form == "steps":
+            k = 1
+            while k < x.shape[0] - 1:
+                h = ops.tanh(ops.matmul(h, weights) + x[k])
+                k = k + 2
+        elif form == "early":
+            k = ops.full((), 0, dtype=ms.int32)
+            while k < 7 and h.sum() < 1.5:
+                h = h + ops.tanh(ops.matmul(h, weights) + x[0]) ** 2
+                k = k + 1
+        elif form == "nested":
+            for k in range(x.shape[0]):
+                for j in range(k * 0 + x.shape[0]):
+                    h = ops.tanh(ops.matmul(h, weights) + x[k] * x[j])
+        else:
+            while h.sum() < 5:
+                h = h + ops.tanh(ops.matmul(h, weights)) ** 2 + 0.1
+        return (h * h).sum()
+
+    derive = ms.value_and_grad(loss, 0, [weights])
+    return lambda x: (lambda found: (found[0], found[1][0], found[1][1][0]))(derive(x))
+
+
+@pytest.mark.parametrize("form", ["for", "steps", "early", "nested"])
+def test_gradients_of_loops_with_a_bound(form: str, tmp_path: Path) -> None:
+    compiled = ms.jit(_looped(form))
+    for target in (HERE, *(["cortex-m4"] if not missing_tools() else [])):
+        library = build(_looped(form), some(to(6, 3 if form == "steps" else 1), 3), target=target, name="f")
+        every = [arrays(library, sizes) for sizes in points(library)][:: 2 if target == HERE else 3]
+        if target == HERE:
+            loaded = Loaded(library)
+            results: list[Any] = [loaded(*given) for given in every]
+        else:
+            results = list(run(library, every, tmp_path).results)
+        for found, given in zip(results, every):
+            close(found, compiled(*map(ms.Tensor, given)))
+    fixed = Loaded(build(_looped(form), images(5, 3), target=HERE))
+    close(fixed(images(5, 3)), compiled(images(5, 3)))
+
+
+def test_gradients_of_loops_without_a_bound_are_refused_by_line() -> None:
+    with pytest.raises(
+        Unsupported, match=r"while_grad at .*test_bounds.py:\d+ keeps states of a loop whose rounds have"
+    ):
+        build(_looped("data"), some(to(6), 3), target=HERE)
+
+
 @pytest.mark.parametrize("name", ["lenet", "encoder"])
 def test_the_caller_divides_work_of_any_size(name: str) -> None:
     from tests.deploy.test_building import Pool

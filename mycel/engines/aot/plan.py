@@ -23,7 +23,7 @@ from mycel.engines.aot.striping import smallest
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import FAR, Nest
 from mycel.engines.native.llvm.target import Target, making_for
-from mycel.engines.native.lowering.steps import Copy, HostCall, Nested, Step
+from mycel.engines.native.lowering.steps import Copy, HostCall, Nested, Step, Tape
 from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.placed import Placed
 from mycel.engines.native.program.template import Making, Template
@@ -188,11 +188,11 @@ def _ready(graph: Graph) -> Graph:
 
 def _check(step: Step) -> None:
     data = step.data
-    if isinstance(data, (Nest, Kernel, Copy, Nested)):
+    if isinstance(data, (Nest, Kernel, Copy, Nested)) or isinstance(data, Tape) and data.entry is not None:
         return
     node = data.node if isinstance(data, HostCall) else step.node
     name = step.kind if node is None else node.op
     where = "" if node is None or node.where is None else f" at {node.where}"
-    needs = {"host": "runs in NumPy", "tape": "keeps states of a number that is known only while it runs"}
+    needs = {"host": "runs in NumPy", "tape": "keeps states of a loop whose rounds have no bound"}
     reason = needs.get(step.kind, f"is a step of the kind {step.kind!r}")
     raise Unsupported(f"build: {name}{where} {reason}, which a library without a runtime cannot have")

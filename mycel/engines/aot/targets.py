@@ -90,4 +90,4 @@ def named(name: str) -> Target:
         raise Unsupported(f"build: there is no target {name!r}; there are {', '.join(names())}")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return replace(host(), threads=False) if name == HOST else _TARGETS[name]
+    return replace(host() if name == HOST else _TARGETS[name], threads=False, runtime=False)

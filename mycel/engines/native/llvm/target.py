@@ -45,8 +45,9 @@ class Target:
     `copies` says whether there is memory for copies of operands in another order, which pay where
     vectors are read; `threads`, whether threads divide a program's work; `scalar`, whether a
     register holds one element; `index_bits`, the width of positions; `stack`, the bytes that a
-    kernel may take of the stack to work in. `reloc`, `model` and `abi` are LLVM's relocation model,
-    code model and name of the calling convention. `identity` tells targets of different code apart:
+    kernel may take of the stack to work in; `runtime`, whether programs can ask for memory while
+    they run. `reloc`, `model` and `abi` are LLVM's relocation model, code model and name of the
+    calling convention. `identity` tells targets of different code apart:
     code made for another processor of the same features runs as well, and at most its instructions
     are in another order.
     """
@@ -64,6 +65,7 @@ class Target:
     scalar: bool = False
     index_bits: int = 64
     stack: int = 96 << 10
+    runtime: bool = True
     identity: str = field(init=False, compare=False, default="")
 
     def __post_init__(self) -> None:

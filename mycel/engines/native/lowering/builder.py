@@ -19,7 +19,7 @@ from mycel.engines.native.kernels.loops import arrange
 from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
 from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, like_order, row_major
 from mycel.engines.native.llvm.target import target
-from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
+from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step, Tape
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Graph, Node
@@ -53,7 +53,7 @@ class StepBuilder:
         self.views: dict[Node, View] = {}
         self.results = {root_of(o) for o in graph.outputs}
         self.pairs = loop_pairs(graph)
-        self.tapes: dict[Node, Buffer] = {}
+        self.tapes: dict[Node, Tape] = {}
         self.own: set[Node] = set()
         self.last_readers: dict[Node, int] = {}
         self.unit = 0

@@ -17,6 +17,7 @@ from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node
 
 __all__ = [
@@ -91,6 +92,8 @@ class Tape:
 
     `states` are the buffers that are pushed or popped; `predicate` receives whether there was a
     state to pop. A tape with `root` keeps about the square root of the number of pushed states.
+    Where the most states are known and memory cannot be asked for, they lie behind the header,
+    `entry` bytes each; it is None for others.
     """
 
     operation: str
@@ -98,6 +101,7 @@ class Tape:
     states: Sequence[Buffer] = ()
     root: bool = False
     predicate: Optional[Buffer] = None
+    entry: Optional[DimLike] = None
 
 
 @dataclass

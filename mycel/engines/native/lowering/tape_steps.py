@@ -6,31 +6,39 @@ graph also has the loop itself, that loop records (`loop_pairs`), so that nothin
 With ``keep="root"`` each state on the tape begins a stretch of iterations: these are run again,
 recording on a second tape, before the backward loop goes through them. The tape holds only the
 carried values that the derivative reads, or all of them where iterations are run again.
+
+Programs without a runtime cannot let a tape grow. Theirs has room for the rounds that the loop's
+form allows at most (`transforms/rounds.py`), behind its header.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.llvm.target import target as processor
 from mycel.engines.native.lowering.builder import StepBuilder, new_views
 from mycel.engines.native.lowering.filling import fill_zeros
 from mycel.engines.native.lowering.loop_steps import body_steps, forward_loop, loop_step
 from mycel.engines.native.lowering.steps import Step, Tape
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
+from mycel.transforms.rounds import most_rounds
 
-__all__ = ["record", "while_grad_step"]
+__all__ = ["HEADER", "entry_bytes", "record", "while_grad_step"]
 
 # Words of a tape's header; see `runtime.tape_ir`.
 HEADER = 8
 
 
-def _tape_step(tape: Tape) -> Step:
+def _tape_step(tape: Tape, node: Optional[Node] = None) -> Step:
     reads, writes = [tape.header], [tape.header]
     if tape.operation == "push":
         reads += tape.states
@@ -38,7 +46,7 @@ def _tape_step(tape: Tape) -> Step:
         writes += tape.states
     if tape.predicate is not None:
         writes.append(tape.predicate)
-    return Step(tape, reads, writes)
+    return Step(tape, reads, writes, None if processor().runtime else node)
 
 
 def _used(node: Node) -> list[int]:
@@ -56,15 +64,30 @@ def record(steps: StepBuilder, node: Node, carried: Sequence[View]) -> list[Step
     gradient = steps.pairs.get(node)
     if gradient is None:
         return []
-    header = steps.tapes[node] = _begin(steps)
-    return [_tape_step(Tape("push", header, [carried[i].buffer for i in _used(gradient)]))]
+    states = [carried[i].buffer for i in _used(gradient)]
+    tape = _begin(steps, gradient, states, False)
+    steps.tapes[node] = tape
+    return [_tape_step(replace(tape, operation="push"), gradient)]
 
 
-def _begin(steps: StepBuilder) -> Buffer:
-    """Add the step that makes an empty tape; return its header."""
-    header = Buffer(D.int64, HEADER, "tape")
-    steps.add(_tape_step(Tape("begin", header)))
-    return header
+def _begin(steps: StepBuilder, node: Node, states: Sequence[Buffer], root: bool) -> Tape:
+    """Add the step that makes an empty tape of `states` for the gradient `node`, and return it."""
+    size: DimLike = HEADER
+    entry: Optional[DimLike] = None
+    if not processor().runtime and not root:
+        rounds = most_rounds(node)
+        if rounds is not None:
+            entry = sum(entry_bytes(state) for state in states)
+            size = HEADER + rounds * (entry // 8)
+    tape = Tape("begin", Buffer(D.int64, size, "tape"), states, root, entry=entry)
+    steps.add(_tape_step(tape, node))
+    return tape
+
+
+def entry_bytes(state: Buffer) -> DimLike:
+    """Return what a state takes on a tape behind its header: whole multiples of 16 bytes."""
+    found: DimLike = -(-(state.size * state.dtype.itemsize) // 16) * 16
+    return found
 
 
 def while_grad_step(steps: StepBuilder, node: Node) -> None:
@@ -78,7 +101,8 @@ def while_grad_step(steps: StepBuilder, node: Node) -> None:
     state = new_views(types[:count], "state")
     used = list(range(count)) if root else _used(node)
     loop = steps.pairs.get(node)
-    header = _forwards(steps, node, used, root) if loop is None else steps.tapes[loop]
+    tape = _forwards(steps, node, used, root) if loop is None else steps.tapes[loop]
+    header = tape.header
     changing = new_views(types[len(body.inputs) :], "cotangent")
     for source, target in zip(cts, changing):
         steps.copy_into(source, target)
@@ -91,7 +115,8 @@ def while_grad_step(steps: StepBuilder, node: Node) -> None:
     if root:
         forwards = body_steps(steps, body, [*state, *fixed], state)
         back = _stretch(node, header, states, forwards, back)
-    steps.add(_popping(Tape("pop", header, states, False, Buffer(D.bool_, 1, "again")), back, node))
+    again = Tape("pop", header, states, False, Buffer(D.bool_, 1, "again"), tape.entry)
+    steps.add(_popping(again, back, node))
     steps.bind(node, [*changing, *sums])
 
 
@@ -115,19 +140,19 @@ def _stretch(
 def _popping(tape: Tape, body: list[Step], node: Node) -> Step:
     """Return the loop over `body` whose test is the operation `tape`."""
     assert tape.predicate is not None
-    return loop_step(row_major(tape.predicate, ()), [_tape_step(tape)], body, [tape.predicate], node)
+    return loop_step(row_major(tape.predicate, ()), [_tape_step(tape, node)], body, [tape.predicate], node)
 
 
-def _forwards(steps: StepBuilder, node: Node, used: list[int], root: bool) -> Buffer:
-    """Add the forward loop of a gradient, which records; return the tape's header."""
-    headers: list[Buffer] = []
+def _forwards(steps: StepBuilder, node: Node, used: list[int], root: bool) -> Tape:
+    """Add the forward loop of a gradient, which records; return the tape."""
+    tapes: list[Tape] = []
 
     def push(carried: list[View]) -> list[Step]:
-        headers.append(_begin(steps))
-        return [_tape_step(Tape("push", headers[0], [carried[i].buffer for i in used], root))]
+        tapes.append(_begin(steps, node, [carried[i].buffer for i in used], root))
+        return [_tape_step(replace(tapes[0], operation="push"), node)]
 
     forward_loop(steps, node, push)
-    return headers[0]
+    return tapes[0]
 
 
 def _accumulating(backward: Graph, states: int) -> Graph:
