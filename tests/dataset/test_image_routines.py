@@ -120,6 +120,17 @@ def test_colours(monkeypatch):
     flat = [np.full((5, 7, 3), value, np.uint8) for value in (0, 9, 255)]
     compare(monkeypatch, transforms, [*images(), *flat])
     compare(monkeypatch, transforms, others(("float32", "float64", "float16")))
+    compare(monkeypatch, [vision.AdjustBrightness(factor) for factor in (0.3, 1.7)], others(("uint16", "int16")))
+
+
+def test_sharpness_keeps_the_type():
+    # As MindSpore gives them.
+    image = np.full((4, 4), 40000, np.uint16)
+    image[1, 1] = 60000
+    sharp = vision.AdjustSharpness(1.7)(image)
+    assert sharp.dtype == np.uint16 and sharp[0].tolist() == [40000] * 4
+    assert sharp[1].tolist() == [40000, 65535, 38923, 40000]
+    assert vision.AdjustSharpness(0.0)((image // 4).astype(np.int16))[1].tolist() == [10000, 11923, 10385, 10000]
 
 
 def test_orders_of_colours(monkeypatch):

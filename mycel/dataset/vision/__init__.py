@@ -2,6 +2,7 @@
 
 from mycel.dataset.vision import picture_forms as picture_forms
 from mycel.dataset.vision.base import not_random
+from mycel.dataset.vision.blurring import GaussianBlur
 from mycel.dataset.vision.boxes import (
     BoundingBoxAugment,
     RandomCropWithBBox,
@@ -52,7 +53,6 @@ from mycel.dataset.vision.enhance import (
     AdjustSharpness,
     AutoContrast,
     Equalize,
-    GaussianBlur,
     RandomAdjustSharpness,
     RandomAutoContrast,
     RandomColor,

@@ -415,6 +415,10 @@ class AdjustBrightness(ImageTransform):
                 colouring.brighten(np.ascontiguousarray(array), array.size, self.factor, result)
                 return result
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
+        if flat_by_routine(array, np.uint16, np.int16):
+            scaled: Array = np.empty(array.shape, array.dtype)
+            exact.blend(np.ascontiguousarray(array), array.dtype.name, array.size, 0.0, self.factor, scaled)
+            return scaled
         limits = np.iinfo(array.dtype)
         return np.clip(np.rint(array * self.factor), limits.min, limits.max).astype(array.dtype)
 

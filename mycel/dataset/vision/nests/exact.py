@@ -114,7 +114,7 @@ def sharpen(
 ) -> None:
     """Blend an image with its mean over 3 x 3 pixels, of which the middle one counts five times.
 
-    * `source`, `element`, `height`, `width`, `channels`: the image, of floats.
+    * `source`, `element`, `height`, `width`, `channels`: the image; means of integers are rounded.
     * `factor`: 0 for the mean, 1 for the image. Pixels at the edges are their own means.
     * `result`: the result.
     """
@@ -134,7 +134,11 @@ def sharpen(
                 for row in range(-1, 2):
                     for column in range(-1, 2):
                         total = total + f64(source[at + row * pitch + column * channels])
-                _blend(source, at, total / 13.0, factor, element, result)
+                soft = total / 13.0
+                if element == "float32" or element == "float64":
+                    _blend(source, at, soft, factor, element, result)
+                else:
+                    _blend(source, at, rint(soft), factor, element, result)
 
 
 def _blend(source: Elements, at: Int, simple: Double, factor: Double, element: Const, result: Elements) -> None:
