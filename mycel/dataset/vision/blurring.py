@@ -42,7 +42,7 @@ def gaussian_weights(size: int, sigma: float) -> Array:
 _exact_weights = Remembered[Any, Array]("weights of blurs", FEW).calls(gaussian_weights)
 
 
-@Remembered("weights of blurs", FEW).calls
+@Remembered("weights of blurs of bytes", FEW).calls
 def _bit_weights(size: int, sigma: float) -> Array:
     return _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
 
