@@ -139,14 +139,13 @@ class Stream:
         radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
-    def normals(self, count: int) -> list[float]:
-        """Draw what `count` calls of `normal` draw."""
-        steps = np.arange(1, 2 * count + 1, dtype=np.uint64) * np.uint64(_GAMMA)
+    def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Draw what `count` calls of `uniform` draw."""
+        steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA)
         drawn = mix_array(np.uint64(self.state) + steps)
-        self.state = (self.state + 2 * count * _GAMMA) & _MASK
-        uniform = ((drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53).tolist()
-        sqrt, log, cos, turn = math.sqrt, math.log, math.cos, 2.0 * math.pi
-        return [sqrt(-2.0 * log(1.0 - u)) * cos(turn * v) for u, v in zip(uniform[::2], uniform[1::2])]
+        self.state = (self.state + count * _GAMMA) & _MASK
+        found: np.ndarray[Any, np.dtype[np.float64]] = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return found
 
     def permutation(self, count: int) -> list[int]:
         """Draw a permutation of 0 .. count - 1 uniformly (Fisher and Yates)."""

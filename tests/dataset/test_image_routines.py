@@ -7,6 +7,7 @@ import pytest
 
 from mycel.dataset import vision
 from mycel.dataset.randomness import Stream, using
+from mycel.dataset.vision.erasing import normals
 from mycel.engines.routines import running
 
 INTER = vision.Inter
@@ -165,8 +166,10 @@ def test_drawn_rectangles(monkeypatch):
     transforms += [vision.Erase(1, 1, 2, 1, value) for value in (3, 255)] + [vision.CutOut(2, 2)]
     compare(monkeypatch, transforms, images(("uint8", "float32"), (3,), SIZES[2:]))
     one, other = Stream(5), Stream(5)
-    assert one.normals(7) == [other.normal() for _ in range(7)] and one.bits() == other.bits()
-    assert one.normals(0) == [] and one.state == other.state
+    for count in (0, 1, 3000):
+        with using(one):
+            found = normals(count)
+        assert found.tolist() == [other.normal() for _ in range(count)] and one.state == other.state
 
 
 def test_normalised_and_padded(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
 from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
+from mycel.dataset.vision.nests import exact
+from mycel.engines.routines import are_on
 
 
 class Erase(ImageTransform):
@@ -57,6 +60,17 @@ class Erase(ImageTransform):
         result = array if self.inplace else array.copy()
         result[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
         return result
+
+
+def normals(count: int) -> Array:
+    """Draw `count` numbers as `Stream.normal` draws them one by one."""
+    uniform = current_stream().uniforms(2 * count)
+    if are_on():
+        result: Array = np.empty(count)
+        exact.normals(uniform, count, 2.0 * math.pi, result)
+        return result
+    pairs = uniform.reshape(-1, 2).tolist()
+    return np.array([math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v) for u, v in pairs])
 
 
 class RandomErasing(ImageTransform):
@@ -112,7 +126,7 @@ class RandomErasing(ImageTransform):
         result = array if self.inplace else array.copy()
         target = result[:, top : top + height, left : left + width]
         if isinstance(self.value, str):
-            target[...] = np.reshape(stream.normals(target.size), target.shape)
+            target[...] = np.reshape(normals(target.size), target.shape)
         else:
             target[...] = np.reshape(as_array(self.value), (-1, 1, 1))
         return result

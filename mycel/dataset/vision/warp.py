@@ -156,6 +156,8 @@ def _warped(image: Array, inverse: Matrix, size: tuple[int, int], kind: Inter, f
     weights, along, line = _table(kind, exact), np.empty(2 * size[1], word), np.empty(size[1] + 2, word)
     source, fills, element = np.ascontiguousarray(image), _fills(image, fill), image.dtype.name
     height, width = image.shape[:2]
+    # Only the nearest neighbour has code of its own for it.
+    even = kind is Inter.NEAREST and len(set(fills.tolist())) == 1
     warping.affine(
         source,
         height,
@@ -163,6 +165,7 @@ def _warped(image: Array, inverse: Matrix, size: tuple[int, int], kind: Inter, f
         channels,
         inverse,
         fills,
+        even,
         weights,
         _taps(kind),
         element,

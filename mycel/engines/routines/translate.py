@@ -443,7 +443,7 @@ class _Writer:
         arguments = [self.value(argument) for argument in node.args]
         if name in _CASTS:
             return self.cast(node, arguments[0], _CASTS[name])
-        if name in ("rint", "floor", "sqrt"):
+        if name in ("rint", "floor", "sqrt", "log", "cos"):
             return self.intrinsic(node, name, arguments[0])
         if name == "len" and isinstance(arguments[0], tuple) and not isinstance(arguments[0], Value):
             return len(arguments[0])

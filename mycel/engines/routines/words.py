@@ -60,6 +60,16 @@ def sqrt(value: Any) -> Any:
     return type(value)(math.sqrt(value))
 
 
+def log(value: Any) -> Any:
+    """Return the natural logarithm of a float, by the C library, as Python does."""
+    return type(value)(math.log(value))
+
+
+def cos(value: Any) -> Any:
+    """Return the cosine of a float, by the C library, as Python does."""
+    return type(value)(math.cos(value))
+
+
 def least(one: Any, other: Any) -> Any:
     """Return the smaller one of two numbers of a type."""
     return one if one < other else other

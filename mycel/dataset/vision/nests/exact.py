@@ -15,10 +15,13 @@ from mycel.engines.routines.words import (
     Elements,
     Int,
     Longs,
+    cos,
     f32,
     f64,
     i32,
+    log,
     rint,
+    sqrt,
     within,
 )
 
@@ -202,6 +205,18 @@ def weigh(source: Elements, element: Const, count: Int, channels: Const, red: Co
         else:
             one, two, three = f64(0.299), f64(0.587), f64(0.114)
         result[i] = one * source[at + red] + two * source[at + 1] + three * source[at + blue]
+
+
+@routine
+def normals(uniform: Doubles, count: Int, turn: Double, result: Doubles) -> None:
+    """Write normal numbers made of pairs of uniform ones (Box and Muller, 1958).
+
+    * `uniform`, `count`: the numbers, twice as many as `count`.
+    * `turn`: twice pi.
+    * `result`: the result.
+    """
+    for i in range(count):
+        result[i] = sqrt(-2.0 * log(1.0 - uniform[2 * i])) * cos(turn * uniform[2 * i + 1])
 
 
 @routine

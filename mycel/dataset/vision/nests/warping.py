@@ -159,11 +159,22 @@ def _picked(source: Elements, at: Int, channels: Const, fill: Elements, result: 
             result[into + n] = source[at + n]
 
 
+def _outside(fill: Elements, even: Const, channels: Const, first: Int, last: Int, result: Elements, place: Int) -> None:
+    if even:
+        for i in range(first * channels, last * channels):
+            result[place + i] = fill[0]
+    else:
+        for x in range(first, last):
+            for c in range(channels):
+                result[place + x * channels + c] = fill[c]
+
+
 def _nearest_row(
     source: Elements,
     end: Int,
     channels: Const,
     fill: Elements,
+    even: Const,
     line: Elements,
     columns: Int,
     ahead: Int,
@@ -178,9 +189,7 @@ def _nearest_row(
         first += 1
     while last > first and line[last] < 0:
         last -= 1
-    for i in range(first):
-        for c in range(channels):
-            result[place + i * channels + c] = fill[c]
+    _outside(fill, even, channels, 0, first, result, place)
     quick = least(last, ahead)
     for j in range(first, quick):
         at = line[j + 1]
@@ -189,8 +198,9 @@ def _nearest_row(
                 result[place + j * channels + q] = source[at + q]
         else:
             _picked(source, at, channels, fill, result, place + j * channels)
-    for k in range(most(first, quick), columns):
+    for k in range(most(first, quick), last):
         _picked(source, line[k + 1], channels, fill, result, place + k * channels)
+    _outside(fill, even, channels, last, columns, result, place)
 
 
 def _whole(value: Any, word: Const) -> Any:
@@ -205,6 +215,7 @@ def affine(
     channels: Const,
     matrix: Doubles,
     fill: Elements,
+    even: Const,
     weights: Elements,
     taps: Const,
     element: Const,
@@ -222,6 +233,7 @@ def affine(
     * `source`, `height`, `width`, `channels`: the image.
     * `matrix`: [2, 3], from positions (x, y, 1) of the result to those of the image.
     * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
+    * `even`: whether the fills of all channels are the same.
     * `rows`, `columns`: the result's size.
     * `word`: the integers in which there is no overflow, "int32" or "int64".
     * `along`, `line`: memory for twice as many of them as `columns`, and for two more.
@@ -244,7 +256,7 @@ def affine(
                 inside = c >= 0 and c < right and r >= 0 and r < bottom
                 line[i + 1] = (r * right + c) * channels if inside else -1
             ahead = columns - (1 if y == rows - 1 else 0)
-            _nearest_row(source, end, channels, fill, line, columns, ahead, result, y * columns * channels)
+            _nearest_row(source, end, channels, fill, even, line, columns, ahead, result, y * columns * channels)
         else:
             for x in range(columns):
                 column, row = (across + along[x]) >> 5, (down + along[columns + x]) >> 5
