@@ -154,6 +154,10 @@ class BatchNode(Node):
     def row_for_row(self) -> bool:
         return not callable(self.batch_size)
 
+    def hands_over(self) -> bool:
+        # What `stack` makes is new, and so are columns that sources and transforms give as arrays.
+        return self._is_plain
+
     def get_batch_size(self) -> int:
         # As in MindSpore, -1 where a function decides.
         return -1 if callable(self.batch_size) else int(self.batch_size)

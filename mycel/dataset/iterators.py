@@ -22,18 +22,36 @@ from typing import Any
 import numpy as np
 
 from mycel.base import locks
+from mycel.base.dtype import from_any
 from mycel.base.spans import timed
-from mycel.core.tensor import Tensor
+from mycel.core.tensor import Tensor, make
 from mycel.dataset import config, flow, positions
 from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
-from mycel.dataset.blocks import Row, as_array
+from mycel.dataset.blocks import Array, Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run, Stretch
 from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
+from mycel.engines import buffers
+from mycel.ir.types import tensor_type
 
 _EPOCH_END = object()
+
+
+# Smaller arrays are copied in less time than is needed to share them.
+_SHARED = 1 << 14
+
+
+def tensor_of(array: Array, shared: bool) -> Tensor:
+    """Return the tensor of an array of a row.
+
+    With `shared` it has the array's memory, which nobody else may have then.
+    """
+    if array.dtype.kind not in "biufc" or not array.dtype.isnative:
+        return Tensor(array)
+    made = buffers.share(array) if shared and array.nbytes >= _SHARED else buffers.from_array(array)
+    return make(tensor_type(array.shape, from_any(array.dtype)), made)
 
 
 class _Failure:
@@ -220,6 +238,7 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
+        self._hands_over = not do_copy and dataset.hands_over()
         self.scope: Scope | None = None
         self._process = os.getpid()
         initial = dataset.get_init_step()
@@ -338,7 +357,9 @@ class _Iterator:
         kind = array.dtype.kind
         if kind == "O":
             return self._given(array.item())
-        return array if self.output_numpy or kind in "US" else Tensor(array)
+        if self.output_numpy or kind in "US":
+            return array
+        return tensor_of(array, self._hands_over)
 
     # For consumers.
 

@@ -72,6 +72,8 @@ class Node(MadeOf):
     _several = False
     # Whether each row that it gives is made of the next `rows_of_one` rows that it reads.
     _row_for_row = False
+    # Whether its rows are those that it reads, or some of their columns.
+    _passes = False
     # Where iterators begin that go on for others.
     _init_state: Any = None
 
@@ -200,6 +202,12 @@ class Node(MadeOf):
     def row_for_row(self) -> bool:
         """Return whether each row that it gives is made of the next `rows_of_one` that it reads."""
         return self._row_for_row
+
+    def hands_over(self) -> bool:
+        """Return whether nobody but who reads its rows has their arrays, so that tensors may be
+        made of them without a copy: rows of `batch`, and no function of the user's has seen them.
+        """
+        return self._passes and self.children[0].hands_over()
 
     def words(self) -> str:
         """Return what messages call this node."""

@@ -441,7 +441,8 @@ class Dataset(Node):
         * `num_epochs`: the number of epochs; -1 sets no limit. A `for` over the iterator is one
           epoch, and the next `for` is the next one.
         * `output_numpy`: whether to give NumPy arrays instead of tensors.
-        * `do_copy`: accepted and without effect, as rows never share memory with the source.
+        * `do_copy`: whether tensors of large batches are copies, too. Otherwise they have the
+          batch's memory, where `batch` is the last operation that makes rows, and nobody else has.
         """
         return TupleIterator(self, columns, num_epochs, output_numpy, do_copy)
 

@@ -69,6 +69,8 @@ class ShuffleNode(Node):
 class RepeatNode(Node):
     """The rows `count` times over: pass i of epoch e is epoch e * count + i of the input."""
 
+    _passes = True
+
     def __init__(self, input_dataset: Node, count: int | None = None) -> None:
         super().__init__(input_dataset)
         self.count = -1 if count is None else check_count("repeat", "count", count, 1, (-1,))
@@ -104,6 +106,8 @@ class RepeatNode(Node):
 class TakeNode(Node):
     """The first `count` rows."""
 
+    _passes = True
+
     def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
         self.count = check_count("take", "count", count, 1)
@@ -136,6 +140,8 @@ class TakeNode(Node):
 
 class SkipNode(Node):
     """All but the first `count` rows."""
+
+    _passes = True
 
     def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
@@ -257,6 +263,7 @@ class ProjectNode(Node):
     """Some of the columns, in a given order."""
 
     _row_for_row = True
+    _passes = True
 
     def __init__(self, input_dataset: Node, columns: str | Sequence[str]) -> None:
         super().__init__(input_dataset)
@@ -283,6 +290,7 @@ class RenameNode(Node):
     """The same rows under other column names."""
 
     _row_for_row = True
+    _passes = True
 
     def __init__(
         self, input_dataset: Node, input_columns: str | Sequence[str], output_columns: str | Sequence[str]

@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel.base import arguments, locks
 from mycel.dataset.arguments import names
-from mycel.dataset.blocks import Array, Block, Column, as_array, join
+from mycel.dataset.blocks import Array, Block, Column, aligned, as_array, join
 from mycel.dataset.cached import blocks_of, plan_of
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
@@ -271,10 +271,18 @@ def _taken(data: Array, indices: Indices) -> Array:
     # Most often the rows of a file or array in their order, which are copied at once where it pays.
     if data.nbytes // len(data) * count > _LARGE and int(indices[-1]) - first == count - 1:
         if (np.diff(indices) == 1).all():
-            copied: Array = data[first : first + count].copy()
-            return copied
-    found: Array = data.take(indices, axis=0)
-    return found
+            if data.dtype.kind not in "biufc":
+                copied: Array = data[first : first + count].copy()
+                return copied
+            found = aligned((count, *data.shape[1:]), data.dtype)
+            found[...] = data[first : first + count]
+            return found
+    if data.dtype.kind in "biufc" and data.nbytes // len(data) * count > _LARGE:
+        if int(indices.min()) < 0 or int(indices.max()) >= len(data):
+            raise IndexError(f"there is no row {int(indices.max())}; there are {len(data)}")
+        # With "raise" NumPy would write elsewhere first.
+        return np.take(data, indices, axis=0, out=aligned((count, *data.shape[1:]), data.dtype), mode="clip")
+    return data.take(indices, axis=0)
 
 
 _reading = locks.lock()

@@ -18,13 +18,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import from_any
-from mycel.core.tensor import Tensor, make
+from mycel.core.tensor import Tensor
 from mycel.dataset import config
+from mycel.dataset.iterators import tensor_of
 from mycel.dataset.options import sending
 from mycel.dataset.pipeline import Dataset
-from mycel.engines import buffers
-from mycel.ir.types import tensor_type
 from mycel.train._background import Ahead
 
 __all__ = ["Epochs", "OneBatch", "check_dataset"]
@@ -96,7 +94,7 @@ class Epochs:
             self._rows = dataset.create_dict_iterator(num_epochs=-1)
         self._closed = False
         closed = weakref.ref(self)
-        items = _items(self._rows, sink_size, count, first)
+        items = _items(self._rows, sink_size, count, first, isinstance(dataset, Dataset) and dataset.hands_over())
         if most:
             items = _limited(items, lambda: (owner := closed()) is None or owner._closed)
         self._items: Optional[Iterator[tuple[Any, int]]] = items
@@ -154,14 +152,20 @@ class Epochs:
             self._rows.stop()
 
 
-def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]) -> Iterator[tuple[Any, int]]:
-    """Yield the batches of some epochs with their bytes, and a mark after each epoch."""
+def _items(
+    rows: Any, sink_size: int, count: Optional[int], first: Optional[int], shared: bool
+) -> Iterator[tuple[Any, int]]:
+    """Yield the batches of some epochs with their bytes, and a mark after each epoch.
+
+    * `rows`, `sink_size`, `count`, `first`: as in `Epochs`.
+    * `shared`: whether tensors may have the memory of arrays.
+    """
     done = 0
     current: Iterator[Any] = iter(())
     while count is None or done < count:
         if sink_size == -1:
             for row in rows:
-                yield _columns(row)
+                yield _columns(row, shared)
         else:
             for _ in range(first if done == 0 and first is not None else sink_size):
                 row = next(current, None)
@@ -170,7 +174,7 @@ def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]
                     row = next(current, None)
                     if row is None:
                         raise ValueError("Model: the dataset has no batches")
-                yield _columns(row)
+                yield _columns(row, shared)
         done += 1
         yield _END, 0
 
@@ -188,13 +192,9 @@ def _limited(items: Iterator[tuple[Any, int]], stopped: Callable[[], bool]) -> I
         yield item
 
 
-def _columns(row: Any) -> tuple[tuple[Any, ...], int]:
+def _columns(row: Any, shared: bool) -> tuple[tuple[Any, ...], int]:
     columns = tuple(row.values()) if isinstance(row, dict) else tuple(row) if isinstance(row, (tuple, list)) else (row,)
-    made = tuple([_tensor(c) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns])
+    made = tuple(
+        [tensor_of(c, shared) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns]
+    )
     return made, sum(int(getattr(c, "nbytes", 0)) for c in made)
-
-
-def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
-    if array.dtype.kind not in "biufc" or not array.dtype.isnative:
-        return Tensor(array)
-    return make(tensor_type(array.shape, from_any(array.dtype)), buffers.from_array(array))
