@@ -66,9 +66,10 @@ def test_large_batches_are_not_copied_and_stay(name: str, copied: list[int]) -> 
     expected = [
         [np.array(value) for value in row] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)
     ]
-    copied.clear()
     epochs = Epochs(data)
-    for kept in ([list(row) for row in data.create_tuple_iterator(num_epochs=1)], list(epochs.epoch())):
+    for make in (lambda: [list(row) for row in data.create_tuple_iterator(num_epochs=1)], lambda: list(epochs.epoch())):
+        copied.clear()
+        kept = make()
         assert sum(copied) <= 4096 * len(kept)
         # Writing into one batch changes no other, nor the source.
         for number, row in enumerate(kept):
