@@ -226,3 +226,15 @@ def test_empty_images_and_blocks(monkeypatch):
     for transform in (*blocks[:2], transforms[0], vision.Grayscale(3), vision.AdjustSaturation(0.3)):
         together = transform.compute(block.copy(), 1)
         assert (together == np.stack([transform(image) for image in block])).all()
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 28, 28, 1), (5, 28, 28), (7, 11, 9, 3), (3, 1, 1, 3), (4, 13, 7, 4), (2, 30, 6, 2)]
+)
+def test_images_resized_at_once_are_those_resized_alone(shape: tuple[int, ...]) -> None:
+    images = np.random.default_rng(3).integers(0, 256, shape, dtype=np.uint8)
+    for size in ((32, 32), (4, 4), (1, 1), (9, 5), (14, 14)):
+        resize = vision.Resize(size)
+        for given in (images, images[::-1], images[1:2]):
+            made = resize.apply_block(given, None)
+            np.testing.assert_array_equal(made, np.stack([resize(image) for image in given]))

@@ -217,8 +217,11 @@ def _by_routines(array: Array, size: tuple[int, int], kind: Inter, axis: int, sh
     if not len(images) or not by_routine(images[0], *_READ):
         return None
     result = np.empty((len(images), *size, *array.shape[axis + 2 :]), array.dtype)
-    for image, into in zip(images, result):
-        _write(_whole(image), into, kind, shrinks)
+    if kind is Inter.BILINEAR and images.dtype == np.uint8:
+        _bilinear_of_all(np.ascontiguousarray(images), result)
+    else:
+        for image, into in zip(images, result):
+            _write(_whole(image), into, kind, shrinks)
     together: Array = result.reshape(*array.shape[:axis], *result.shape[1:])
     return together
 
@@ -315,6 +318,32 @@ def _bilinear(part: Part, result: Array, kind: Inter) -> None:
         PIXELS,
         result,
         0,
+    )
+
+
+def _bilinear_of_all(images: Array, result: Array) -> None:
+    """Resize bytes of several images [N, H, W] or [N, H, W, C] into a result."""
+    count, height, width = images.shape[:3]
+    rows, columns = result.shape[1:3]
+    channels = channels_of(images[0])
+    row_places, row_weights = places(height, rows, width * channels, Inter.BILINEAR)
+    column_places, column_weights = places(width, columns, channels, Inter.BILINEAR)
+    resizing.bilinear_of_all(
+        images,
+        images.size,
+        count,
+        images.size // count,
+        row_places,
+        row_weights,
+        column_places,
+        column_weights,
+        rows,
+        columns,
+        channels,
+        np.empty(2 * (columns * channels + 4), np.int32),
+        _NO_TABLE,
+        PIXELS,
+        result,
     )
 
 

@@ -115,6 +115,44 @@ def _two_of(
         part[at + c] = (source[one + c] * first - source[other + c] * second) >> 4
 
 
+def _resized(
+    source: Bytes,
+    size: Int,
+    start: Int,
+    rows: Longs,
+    row_weights: Ints,
+    columns: Longs,
+    column_weights: Ints,
+    height: Int,
+    width: Int,
+    channels: Const,
+    part: Ints,
+    table: Elements,
+    form: Const,
+    result: Elements,
+    place: Int,
+) -> None:
+    upper, lower = 0, width * channels + 4
+    upper_row, lower_row = -1, -1
+    for y in range(height):
+        first, second = rows[2 * y], rows[2 * y + 1]
+        if first == lower_row:
+            upper, lower = lower, upper
+            upper_row, lower_row = lower_row, upper_row
+        if first != upper_row:
+            _two_taps(source, size, start + first, columns, column_weights, width, channels, part, upper)
+            upper_row = first
+        if second != lower_row:
+            _two_taps(source, size, start + second, columns, column_weights, width, channels, part, lower)
+            lower_row = second
+        above, below = row_weights[2 * y], row_weights[2 * y + 1]
+        for x in range(width):
+            for c in range(channels):
+                at = x * channels + c
+                both = ((part[upper + at] * above) >> 16) + ((part[lower + at] * below) >> 16)
+                put(result, place, table, form, channels, height, width, y, x, c, within((both + 2) >> 2, 0, 255))
+
+
 @routine
 def bilinear(
     source: Bytes,
@@ -142,25 +180,67 @@ def bilinear(
     * `part`: memory for two rows that are filtered, with room for 4 more each.
     * `table`, `form`, `result`, `place`: as in `put`.
     """
-    upper, lower = 0, width * channels + 4
-    upper_row, lower_row = -1, -1
-    for y in range(height):
-        first, second = rows[2 * y], rows[2 * y + 1]
-        if first == lower_row:
-            upper, lower = lower, upper
-            upper_row, lower_row = lower_row, upper_row
-        if first != upper_row:
-            _two_taps(source, size, start + first, columns, column_weights, width, channels, part, upper)
-            upper_row = first
-        if second != lower_row:
-            _two_taps(source, size, start + second, columns, column_weights, width, channels, part, lower)
-            lower_row = second
-        above, below = row_weights[2 * y], row_weights[2 * y + 1]
-        for x in range(width):
-            for c in range(channels):
-                at = x * channels + c
-                both = ((part[upper + at] * above) >> 16) + ((part[lower + at] * below) >> 16)
-                put(result, place, table, form, channels, height, width, y, x, c, within((both + 2) >> 2, 0, 255))
+    _resized(
+        source,
+        size,
+        start,
+        rows,
+        row_weights,
+        columns,
+        column_weights,
+        height,
+        width,
+        channels,
+        part,
+        table,
+        form,
+        result,
+        place,
+    )
+
+
+@routine
+def bilinear_of_all(
+    source: Bytes,
+    size: Int,
+    count: Int,
+    step: Int,
+    rows: Longs,
+    row_weights: Ints,
+    columns: Longs,
+    column_weights: Ints,
+    height: Int,
+    width: Int,
+    channels: Const,
+    part: Ints,
+    table: Elements,
+    form: Const,
+    result: Elements,
+) -> None:
+    """Put images of one size, resized, into a result, one behind the other.
+
+    * `source`, `size`: the images, and how many elements they have in all.
+    * `count`, `step`: how many images there are, and how many elements each has.
+    * All others are those of `bilinear`.
+    """
+    for n in range(count):
+        _resized(
+            source,
+            size,
+            n * step,
+            rows,
+            row_weights,
+            columns,
+            column_weights,
+            height,
+            width,
+            channels,
+            part,
+            table,
+            form,
+            result,
+            n * height * width * channels,
+        )
 
 
 @routine
