@@ -1,11 +1,12 @@
-"""Programs for other machines: libraries of C without a runtime, models of C++, and modules
-for browsers.
+"""Programs for other machines: libraries of C without a runtime, models of C++, modules for
+browsers, and rounds of federated learning.
 """
 
 from mycel.deploy.browser import WebModule, web
 from mycel.deploy.building import build
 from mycel.deploy.cplusplus import cpp
+from mycel.deploy.federated import Aggregator, client_round, client_step
 from mycel.engines.aot.library import Library
 from mycel.engines.aot.targets import names as targets
 
-__all__ = ["Library", "WebModule", "build", "cpp", "targets", "web"]
+__all__ = ["Aggregator", "Library", "WebModule", "build", "client_round", "client_step", "cpp", "targets", "web"]

@@ -60,7 +60,9 @@ def object_code(module: Module, target: Target, assembly: bool = False) -> bytes
 _EMIT = """
 import sys
 import llvmlite.binding as llvm
-triple, cpu, features, reloc, model, assembly = sys.argv[1:]
+triple, cpu, features, reloc, model, assembly, option = sys.argv[1:]
+if option:
+    llvm.set_option("", option)
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 machine = llvm.Target.from_triple(triple).create_target_machine(
@@ -77,8 +79,8 @@ def _apart(module: bytes, target: Target, assembly: bool) -> bytes:
     LLVM's pass for loops of Helium stops the process for some loops with predicates ("Assertion
     `!empty()'"). Then loops are branches, which that pass leaves alone.
     """
-    for features in (target.features, f"{target.features},-lob"):
-        words = (target.triple, target.cpu, features, target.reloc, target.model, str(assembly))
+    for option in ("", "-disable-arm-loloops"):
+        words = (target.triple, target.cpu, target.features, target.reloc, target.model, str(assembly), option)
         done = subprocess.run([sys.executable, "-c", _EMIT, *words], input=module, capture_output=True, check=False)
         if not done.returncode:
             return done.stdout

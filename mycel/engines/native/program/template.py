@@ -221,8 +221,8 @@ class Template:
                 buffer.place = ("output", j)
                 continue
             size = element_count(view.shape)
-            target = Buffer(buffer.dtype, size, "output")
-            target.place = ("output", j)
+            copied = Buffer(buffer.dtype, size, "output")
+            copied.place = ("output", j)
             if j in aliases:
                 if buffer is inputs[aliases[j]] and is_zero(view.offset):
                     continue
@@ -231,10 +231,60 @@ class Template:
                     held = row_major(Buffer(buffer.dtype, size, "held"), view.shape)
                     plain.append(Step(Copy(held, view), [buffer], [held.buffer]))
                     view = held
-                last.append(Step(Copy(row_major(target, view.shape), view), [view.buffer], [target]))
+                last.append(Step(Copy(row_major(copied, view.shape), view), [view.buffer], [copied]))
             else:
-                plain.append(Step(Copy(row_major(target, view.shape), view), [buffer], [target]))
+                plain.append(Step(Copy(row_major(copied, view.shape), view), [buffer], [copied]))
+        if not target().threads:
+            self.between_states(uses, aliases)
+            self.before_outputs(uses, aliases)
         steps.extend(plain + last)
+
+    def between_states(self, uses: _Uses, aliases: Mapping[int, int]) -> None:
+        """Let values on the way from an input to what replaces it lie there.
+
+        Such a value overwrites the input element by element, and is overwritten so by the output;
+        nothing reads the input after it, nor it after the output.
+        """
+        for j, i in aliases.items():
+            buffer, source = self.lowered.outputs[j].buffer, self.lowered.inputs[i]
+            if buffer.place != ("output", j) or id(source) in uses.results:
+                continue
+            last = uses.writers[id(buffer)][0][0]
+            readers = uses.readers.get(id(source), ())
+            for k, step in readers:
+                if k >= last or any(n > k for n, _ in readers):
+                    continue
+                for found in step.writes:
+                    after = uses.readers.get(id(found), ())
+                    if (
+                        self._is_between(uses, found, source)
+                        and may_overwrite(step, found, source)
+                        and all(n < last or (n == last and may_overwrite(s, buffer, found)) for n, s in after)
+                    ):
+                        found.place = ("output", j)
+                        break
+
+    def before_outputs(self, uses: _Uses, aliases: Mapping[int, int]) -> None:
+        """Let what an output overwrites element by element lie in its memory from the beginning."""
+        for j, view in enumerate(self.lowered.outputs):
+            buffer = view.buffer
+            if j in aliases or buffer.place != ("output", j) or len(uses.writers[id(buffer)]) != 1:
+                continue
+            last, step = uses.writers[id(buffer)][0]
+            for found in step.reads:
+                if (
+                    id(found) in uses.writers
+                    and self._is_between(uses, found, buffer)
+                    and may_overwrite(step, buffer, found)
+                    and all(n <= last for n, _ in uses.readers[id(found)])
+                ):
+                    found.place = ("output", j)
+                    break
+
+    def _is_between(self, uses: _Uses, buffer: Buffer, source: Buffer) -> bool:
+        """Return whether a value inside of a program could have the memory of an input."""
+        fits = buffer.dtype is source.dtype and same(buffer.size, source.size)
+        return fits and buffer.place is None and id(buffer) not in uses.results and len(uses.writers[id(buffer)]) == 1
 
     def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
         """Return whether an output may overwrite an input.
