@@ -2,7 +2,7 @@
 
 A sum of ``gradient / steps`` is kept beside each parameter. Every `steps` calls the sums are given
 to the optimizer and set to zero. The sums and the count are parameters, so that a training step may
-be compiled as a whole.
+be compiled as a whole: it computes the update at each call, and takes it where there are enough.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
+from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.nn.state import store
@@ -75,8 +76,26 @@ class GradientAccumulation(Cell):
             ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
         )
         store(self._accumulation_step, self._accumulation_step + 1)
-        if self._accumulation_step >= self._max_accumulation_step:
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            self._update_where_ready()
+        elif self._accumulation_step >= self._max_accumulation_step:
             self.optimizer(self._grad_accumulation)
             self.hyper_map(gradient_clear_op, self._grad_accumulation)
             store(self._accumulation_step, ops.zeros_like(self._accumulation_step))
         return loss
+
+    def _update_where_ready(self) -> None:
+        """Update the parameters if there are enough gradients, element by element.
+
+        In a compiled function nothing is computed apart, so that weights and states change where
+        they lie, and there is no copy of them as a branch would have.
+        """
+        ready = self._accumulation_step >= self._max_accumulation_step
+        changed = list({id(p): p for p in self.optimizer.get_parameters()}.values())
+        before = [p.copy() for p in changed]
+        self.optimizer(self._grad_accumulation)
+        for p, old in zip(changed, before):
+            store(p, ops.where(ready, p, old))
+        for total in (*self._grad_accumulation, self._accumulation_step):
+            store(total, ops.where(ready, ops.zeros_like(total), total))
