@@ -2,8 +2,9 @@
 
 A program of C is written around a library: the inputs of each call as constants, the arena with
 canaries around it, and a stack that is painted. It is linked without any library of C but the
-compiler's own arithmetic, so a call of malloc would be an error of the linker. On the board it
-calls the function, prints results, status and counts through semihosting, and stops.
+compiler's own arithmetic and the mathematical one, so a call of malloc would be an error of the
+linker. On the board it calls the function, prints results, status and counts through semihosting,
+and stops.
 
 With `-icount shift=0` an instruction takes a nanosecond of the board's time, and SysTick counts 25
 million ticks a second: 40 instructions each, which is how exact the counts are.
@@ -81,6 +82,7 @@ void *memmove(void *p, const void *q, size_t n) {
   if (a <= b) while (n--) *a++ = *b++; else while (n--) a[n] = b[n];
   return p;
 }
+int *__errno(void) { static int number; return &number; }
 static int host(int number, const void *argument) {
   register int r0 __asm("r0") = number;
   register const void *r1 __asm("r1") = argument;
@@ -181,7 +183,7 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
     (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + _main(library, calls))
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
-    files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lgcc"]
+    files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]
     built = subprocess.run(
         ["arm-none-eabi-gcc", *board.flags, *options, *files], cwd=folder, capture_output=True, text=True, check=False
     )
