@@ -156,3 +156,31 @@ def test_a_page_computes_in_a_browser(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     (numbers,) = re.findall(r"<body>(\[.*\])", done.stdout)
     np.testing.assert_allclose([json.loads(numbers)], net(ms.Tensor(x)).asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+@in_node
+def test_sizes_within_bounds(tmp_path: Path) -> None:
+    batch, odd = ms.Symbol(max=9, unique=True), ms.Symbol(max=13, min=3, divisor=2, remainder=1, unique=True)
+    x, y = (ms.Tensor(shape=[batch, n], dtype=ms.float32) for n in (2, odd))
+    sizes = {"n": batch, "odd": odd}
+    module = web(build(lambda x, y: x.sum(1) + y[:, 2:].sum(1), x, y, target="wasm32", name="f", sizes=sizes))
+    module.write(tmp_path)
+    assert "readonly sizes: { n: number; odd: number; };" in module.types
+    program = """
+    const model = await made.load(bytes), said = [model.sizes, model.shapes];
+    const trial = (f) => { try { said.push(f()); } catch (e) { said.push(`${e.name}: ${e.message}`); } };
+    trial(() => model.resize({ n: 10 }));
+    trial(() => model.resize({ odd: 4 }));
+    trial(() => model.resize({ n: 2.5 }));
+    trial(() => model.resize({ m: 1 }));
+    model.resize({ n: 2, odd: 5 });
+    trial(() => [...model.run([1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])]);
+    trial(() => model.run([1, 2], [1]));
+    console.log(JSON.stringify(said));
+    """
+    largest, shapes, *said = _run(tmp_path, "f", program)
+    assert largest == {"n": 9, "odd": 13} and shapes == {"x": [9, 2], "y": [9, 13], "result": [9]}
+    assert said[0] == said[2].replace("2.5", "10") == "RangeError: f: n is from 1 to 9, not 10"
+    assert said[1] == "RangeError: f: odd is from 3 to 13 in steps of 2, not 4"
+    assert said[3] == "TypeError: f has no size m" and said[4] == [15, 34]
+    assert said[5] == "RangeError: f: x has 4 numbers, of shape [2,2], not 2"
