@@ -112,6 +112,10 @@ def of_model(
     `sizes` are its symbols, and `anew` stages the network for other ones.
     """
     count = len(model.graph.inputs) - len(model.states)
+    if _returns_arguments(model.result):
+        raise Unsupported(
+            "build: the program returns an argument as it is, which a library does not copy; leave it out"
+        )
     kept = sorted({*_outputs(model.result), *[output for _, output in model.writes]})
     place = {output: k for k, output in enumerate(kept)}
     names = known if len(known) == count else [f"input_{k}" for k in range(count)]
@@ -153,6 +157,13 @@ def _outputs(form: Any) -> set[int]:
         own = {form[kind] for kind in ("tensor", "number") if isinstance(form.get(kind), int)}
         return own.union(*[_outputs(v) for v in form.values()])
     return set().union(*[_outputs(v) for v in form]) if isinstance(form, (list, tuple)) else set()
+
+
+def _returns_arguments(form: Any) -> bool:
+    """Return whether the form of a result has arguments that come back as they are."""
+    if isinstance(form, dict):
+        return "argument" in form or any(_returns_arguments(v) for v in form.values())
+    return isinstance(form, (list, tuple)) and any(map(_returns_arguments, form))
 
 
 def _value(state: State) -> np.ndarray[Any, Any]:

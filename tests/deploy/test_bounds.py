@@ -310,6 +310,8 @@ def test_what_cannot_be_bounded_is_refused() -> None:
             build(lambda x: x + 1, some(*shape), target=HERE)
     with pytest.raises(Unsupported, match="runs in NumPy"):
         build(lambda x: ops.svd(x)[0], some(to(4), 3), target=HERE)
+    with pytest.raises(Unsupported, match="reduce_sum at .*; this is for n=1, which no other program serves"):
+        build(lambda x: x[: x.shape[0] // 2].sum(0), some(n := to(4), 3), target=HERE, sizes={"n": n})
     with pytest.raises(ValueError, match="no input has the size batch"):
         build(lambda x: x + 1, some(to(4), 3), target=HERE, sizes={"batch": to(4)})
     with pytest.raises(ValueError, match="unique=True"):

@@ -126,6 +126,8 @@ def test_what_cannot_be_is_refused() -> None:
         build(lambda x: ops.svd(x)[0], x, target=HERE)
     with pytest.raises(Unsupported, match="known sizes"):
         build(lambda x: x + 1, ms.Tensor(shape=(None, 3), dtype=ms.float32), target=HERE)
+    with pytest.raises(Unsupported, match="returns an argument as it is"):
+        build(lambda x: (x, x + 1), x, target=HERE)
     with pytest.raises(CompileError, match="not one graph"):
         build(lambda x: x + float(x.asnumpy().sum()), x, target=HERE)
 

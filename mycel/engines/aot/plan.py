@@ -144,20 +144,17 @@ def forms_for(staged: Staged, aliases: Mapping[int, int], target: Target, sizes:
     while left.any():
         hints = points.at(points.largest(left))
         if len(found) == MOST_FORMS:
-            names = {s.symbol: f"{s.name}={hints[s.symbol] * s.divisor + s.remainder}" for s in sizes}
             reasons = list(dict.fromkeys(said(f.decided, sizes) for f in found))
             raise Unsupported(
                 f"build: there would be more than {MOST_FORMS} programs for different sizes; none yet serves "
-                f"{', '.join(names.values())}. Those there are serve sizes where " + "; or where ".join(reasons)
+                f"{_named(sizes, hints)}. Those there are serve sizes where " + "; or where ".join(reasons)
             )
-        graph, first = staged(hints)
-        decisions = Decisions(hints)
-        # A program for each order of adding up would be as much code again.
-        decisions.settles_orders = False
-        with making_for(target), deciding(decisions):
-            template = Template(_ready(graph), dict(aliases), making=Texts())
-            for step in template.all_steps:
-                _check(step)
+        try:
+            template, first, decisions = _lowered(staged, hints, aliases, target)
+        except Unsupported as error:
+            if not found:
+                raise
+            raise Unsupported(f"{error}; this is for {_named(sizes, hints)}, which no other program serves") from None
         decided = {**first, **decisions.guards}
         serves = points.hold(decided) & left
         if not serves[points.largest(left)]:
@@ -172,6 +169,30 @@ def forms_for(staged: Staged, aliases: Mapping[int, int], target: Target, sizes:
         found.append(Form(plan, {} if (serves == left).all() else decided))
         left &= ~serves
     return found
+
+
+def _named(sizes: Sequence[Size], hints: Mapping[str, int]) -> str:
+    """Return sizes by symbol as text, by their names."""
+    return ", ".join(f"{s.name}={hints[s.symbol] * s.divisor + s.remainder}" for s in sizes)
+
+
+def _lowered(
+    staged: Staged, hints: Mapping[str, int], aliases: Mapping[int, int], target: Target
+) -> tuple[Template, Decided, Decisions]:
+    """Return the steps of a program for the sizes `hints`, and what was decided by them while it
+    was staged, and then.
+
+    `staged`, `aliases` and `target` are as for `forms_for`.
+    """
+    graph, first = staged(hints)
+    decisions = Decisions(hints)
+    # A program for each order of adding up would be as much code again.
+    decisions.settles_orders = False
+    with making_for(target), deciding(decisions):
+        template = Template(_ready(graph), dict(aliases), making=Texts())
+        for step in template.all_steps:
+            _check(step)
+    return template, first, decisions
 
 
 def _ready(graph: Graph) -> Graph:
