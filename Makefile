@@ -7,7 +7,7 @@
 #   make stubs   written anew after a change of tensors' methods or operations
 #   make soak MINUTES=10    whether anything grows over time   make faults KILLS=1000   interrupts and kills at random moments
 #   make ranks RANKS=20    ranks that are killed, raise, exit or stand still, in each place; all have to end within 15 s
-#   make device   emulated microcontrollers: installs them (apt, as root), tests libraries on them and counts instructions
+#   make device   emulated microcontrollers and processors (Cortex-M, AArch64, ARMv7, RISC-V): installs them (apt, as root), tests libraries on them and counts instructions
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -54,11 +54,16 @@ stubs: $(VENV)/.installed-dev
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) -W error
 
-# Without the tools the tests of boards are skipped.
+# Without the tools the tests of boards and emulators are skipped. Instructions are counted on boards.
+EMULATORS := qemu-aarch64 qemu-arm qemu-riscv32 qemu-riscv64 aarch64-linux-gnu-gcc arm-linux-gnueabihf-gcc riscv64-linux-gnu-gcc
+CROSS := gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 device: $(VENV)/.installed-dev
 	@command -v qemu-system-arm >/dev/null && command -v arm-none-eabi-gcc >/dev/null \
 		|| apt-get install --yes --no-install-recommends qemu-system-arm gcc-arm-none-eabi
-	$(BIN)/python -m pytest -q tests/deploy/test_boards.py -W error
+	@for tool in $(EMULATORS); do command -v $$tool >/dev/null || missing=1; done; test -z "$$missing" \
+		|| apt-get install --yes --no-install-recommends qemu-user $(CROSS)
+	@$(BIN)/python -c "from mycel.deploy import boards, emulated; print('boards:', *boards.BOARDS); print('emulators:', *emulated.MACHINES)"
+	$(BIN)/python -m pytest -q tests/deploy/test_boards.py tests/deploy/test_emulated.py -W error
 	$(BIN)/python benchmarks/devices.py
 	$(BIN)/python benchmarks/tiny.py
 

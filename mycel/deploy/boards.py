@@ -136,7 +136,8 @@ def constant(name: str, array: np.ndarray[Any, Any]) -> str:
     return f"static const uint8_t {name}[] __attribute__((aligned(16))) = {{{','.join(map(str, raw.tolist()))}}};\n"
 
 
-def _main(library: Library, calls: Sequence[Arrays]) -> str:
+def main_text(library: Library, calls: Sequence[Arrays], stack: bool = True) -> str:
+    """Return the function of C that calls a library; with `stack` it prints how much that took."""
     lines = ["#define GUARD 64\n"]
     for k, arrays in enumerate(calls):
         lines += [constant(f"given_{k}_{j}", a) for j, a in enumerate(arrays)]
@@ -162,8 +163,10 @@ def _main(library: Library, calls: Sequence[Arrays]) -> str:
             if j < len(sizes) - 1:
                 lines.append(f"  for (int k = 0; k < {rounded}; k += 4) word(*(uint32_t *)(m{j} + GUARD + k));\n")
         lines.append("  }\n")
-    lines.append("  char *p = bss_end; while (*p == 0x5A) p++;\n")
-    lines.append('  text("\\nS "); word(stack_top - p); text("\\n"); return 0;\n}\n')
+    if stack:
+        lines.append("  char *p = bss_end; while (*p == 0x5A) p++;\n")
+        lines.append('  text("\\nS "); word(stack_top - p);\n')
+    lines.append('  text("\\n"); return 0;\n}\n')
     return "".join(lines)
 
 
@@ -180,7 +183,7 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
         raise FileNotFoundError(f"run: {tool} is not installed; `make device` installs it")
     board = BOARDS[library.target]
     library.write(folder)
-    (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + _main(library, calls))
+    (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + main_text(library, calls))
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]
