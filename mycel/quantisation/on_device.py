@@ -112,7 +112,9 @@ def learning(
         axis = (0 if node.prim is conv else -1) if per_channel else None
         return rounded_now(node.inputs[1], axis) if round_trained else node.inputs[1]
 
-    rounded: Graph = inserted(model.graph, scales, lambda node, array: chosen[node], trained=own, own_weight=own_weight)
+    rounded: Graph = inserted(
+        model.graph, scales, lambda node, array: chosen.get(node), trained=own, own_weight=own_weight
+    )
     small = lowered_for_training(rounded, own, rounding)
     if not any(n.prim in (int_conv, int_matmul) for n in small.graph.nodes):
         raise Unsupported(

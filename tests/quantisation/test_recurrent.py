@@ -14,7 +14,7 @@ from mycel.ir.graph import Graph
 from mycel.ir.printer import graphs_in
 from mycel.prims.quantisation import int_matmul
 from mycel.prims.recurrence import recurrence
-from mycel.quantisation import quantise
+from mycel.quantisation import learning, quantise
 from tests.deploy.loaded import Loaded
 
 from .digits import IMAGES, accuracy, trained
@@ -107,6 +107,15 @@ def test_what_stays_in_floats() -> None:
     assert any("recurrence" in f for f in given.report.floats)
     wanted = layer(ms.Tensor(x), ms.Tensor(states))[0].asnumpy()
     np.testing.assert_allclose(given(ms.Tensor(x), ms.Tensor(states)).asnumpy(), wanted, atol=0.1)
+
+
+def test_networks_that_learn_keep_floats() -> None:
+    net = Recurrent(nn.LSTM)
+    x = sample(4, 12, 8)
+    small = learning(net, x, list(net.last.get_parameters()))
+    assert any("recurrence" in f for f in small.report.floats)
+    wanted = net(ms.Tensor(x)).asnumpy()
+    np.testing.assert_allclose(small(ms.Tensor(x)).asnumpy(), wanted, atol=0.03 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("kind", (nn.LSTM, nn.GRU))

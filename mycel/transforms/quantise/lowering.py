@@ -23,7 +23,7 @@ from mycel.prims.conv import conv
 from mycel.prims.linalg import matmul
 from mycel.prims.normalization import softmax
 from mycel.prims.quantisation import dequantize, fake_quant, quantize
-from mycel.prims.recurrence import recurrence
+from mycel.prims.recurrence import KEPT, recurrence
 from mycel.transforms.quantise import arithmetic as A
 from mycel.transforms.quantise.arithmetic import Steps, Total
 from mycel.transforms.quantise.freezing import array_of, literal
@@ -156,7 +156,10 @@ class Lowering:
         array = None if weight is None or scale is None else array_of(weight.inputs[0])
         if array is None or scale is None or scale.size.size not in (1, array.shape[0]) or scale.zero:
             return None
-        return array, scale
+        # What only derivatives read is no result of the loop.
+        kept = KEPT[node.params["mode"]]
+        read = [u.params["index"] for u in self.regions.users.get(node, []) if u.prim is GET_ITEM]
+        return None if any(k in kept for k in read) else (array, scale)
 
     def value_from(self, node: Node) -> Node:
         """Return a value in floats, given those of what it `needs`."""
