@@ -89,6 +89,11 @@ def conv(count: int = 32, kernel: Any = 3, **more: Any) -> nn.Cell:
     return nn.Conv2d(32, count, kernel, has_bias=True, **more)
 
 
+def behind(cell: Any) -> nn.Cell:
+    """Return a layer with something behind it."""
+    return nn.SequentialCell(conv(32, 1), cell)
+
+
 class Of(nn.Cell):
     """A function as a network."""
 
@@ -138,18 +143,19 @@ OPERATORS: dict[str, tuple[Callable[[], Any], int]] = {
     "depthwise, 2 each": (lambda: conv(64, 3, group=32), P * 64 * 9),
     "transposed 3x3, stride 2": (lambda: nn.Conv2dTranspose(32, 32, 3, stride=2, has_bias=True), P * 32 * 32 * 9),
     "dense 4608 to 32": (lambda: nn.SequentialCell(nn.Flatten(), nn.Dense(4608, 32)), 4608 * 32),
-    "average 3x3": (lambda: nn.AvgPool2d(3, stride=1, pad_mode="same"), 0),
+    "average 3x3": (lambda: behind(nn.AvgPool2d(3, stride=1, pad_mode="same")), P * 32 * 32),
+    "average 3x3, inside": (lambda: behind(nn.AvgPool2d(3, stride=1, pad_mode="valid")), P * 32 * 32),
     "average of all": (lambda: Of(lambda x: x.mean((2, 3))), 0),
     "average of channels": (lambda: Of(lambda x: x.mean(1)), 0),
-    "maximum 3x3, stride 2": (lambda: nn.MaxPool2d(3, stride=2, pad_mode="same"), 0),
+    "maximum 3x3, stride 2": (lambda: behind(nn.MaxPool2d(3, stride=2, pad_mode="same")), P * 32 * 32),
     "sum of two": (lambda: Branches(lambda a, b: a + b), P * 32 * 32),
     "concat of two": (lambda: Branches(lambda a, b: ops.cat((a, b), 1)), P * 32 * 32),
     "product of two": (lambda: Branches(lambda a, b: a * b), P * 32 * 32),
-    "nearest, twice": (lambda: Of(upsampled), 0),
-    "relu": (nn.ReLU, 0),
-    "sigmoid": (nn.Sigmoid, 0),
-    "hard swish": (nn.HSwish, 0),
-    "softmax": (lambda: nn.Softmax(1), 0),
+    "nearest, twice": (lambda: behind(Of(upsampled)), P * 32 * 32),
+    "relu": (lambda: behind(nn.ReLU()), P * 32 * 32),
+    "sigmoid": (lambda: behind(nn.Sigmoid()), P * 32 * 32),
+    "hard swish": (lambda: behind(nn.HSwish()), P * 32 * 32),
+    "softmax": (lambda: behind(nn.Softmax(1)), P * 32 * 32),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mycel.prims.rescaled import rescaled_conv
 from mycel.transforms.quantise.scales import multipliers
 from tests.deploy.boards import missing_tools, run
 from tests.deploy.random_bytes import RandomBytes, check_seed
+from tests.deploy.random_graphs import EMULATED
 from tests.deploy.tiny import NETWORKS, quantised
 
 needs_boards = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
@@ -112,7 +114,7 @@ def test_each_layer_has_a_kernel(target: str) -> None:
 
 def test_other_targets_have_nests() -> None:
     graph, arrays = layers("single")
-    for target in ("x86-64-v3", "wasm32"):
+    for target in ("x86-64-v3", "aarch64", "wasm32"):
         with making_for(named(target)):
             assert not any(n.prim is rescaled_conv for n in prepared(graph).nodes)
 
@@ -138,6 +140,14 @@ def test_random_networks(target: str, seed: int, tmp_path: Path) -> None:
     """Chains of all kinds of layers; `python -m tests.deploy.random_bytes` checks more."""
     assert RandomBytes(seed).graph.outputs
     assert not check_seed(seed, target, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("aarch64", "armv7-a", "riscv64", "wasm32"))
+def test_random_networks_elsewhere(target: str, tmp_path: Path) -> None:
+    if not all(map(shutil.which, EMULATED.get(target, ("node",)))):
+        pytest.skip(f"nothing runs code for {target} here")
+    for seed in (1003, 1011):
+        assert not check_seed(seed, target, tmp_path)
 
 
 # Instructions for each product: what CMSIS-NN's kernels take is 2.1 to 2.3 on M4 and 0.5 on M55.

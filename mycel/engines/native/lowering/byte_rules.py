@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mycel.base import dtype as D
-from mycel.engines.native.dense.byte_machine import byte_machine
+from mycel.engines.native.dense.byte_machine import byte_machine, has_many_registers
 from mycel.ir.graph import Node
 from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
@@ -37,7 +37,8 @@ def has_byte_kernel(node: Node) -> bool:
     if not all(array_of(n) is not None for n in (w, *numbers)) or min(sizes[8:]) < 0:
         return False
     if is_depthwise(node):
-        return bool(w.shape[2] * w.shape[3] <= MOST_TAPS)
+        # Nests are faster where addresses have 64 bits.
+        return bool(w.shape[2] * w.shape[3] <= MOST_TAPS and not has_many_registers())
     return True
 
 

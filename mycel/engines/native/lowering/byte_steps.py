@@ -16,7 +16,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines.native.dense.byte_depthwise import NUMBERS as DEPTHWISE_NUMBERS
 from mycel.engines.native.dense.byte_depthwise import DepthwiseForm, depthwise_text
-from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine
+from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine, has_many_registers
 from mycel.engines.native.dense.byte_pool import NUMBERS as POOL_NUMBERS
 from mycel.engines.native.dense.byte_pool import PoolForm, pool_text
 from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
@@ -39,6 +39,8 @@ __all__ = ["byte_step"]
 Array = np.ndarray[Any, Any]
 # Places and channels of a tile where there are many places, and where there is one.
 TILES = {VECTORS: ((2, 4), (1, 4)), **dict.fromkeys((PAIRS, PLAIN), ((2, 2), (1, 4)))}
+# The same with thirty registers.
+MANY = ((3, 4), (1, 4))
 
 
 def _held(node: Node) -> Array:
@@ -125,7 +127,7 @@ def _product_step(steps: StepBuilder, node: Node) -> None:
     plain = (rows, columns, *p["strides"]) == (1, 1, 1, 1) and not any(map(any, p["padding"])) and last
     flat = plain and groups == 1 and (height == 1 or strides["row"] == width * unit)
     flat = flat and (n == 1 or strides["image"] == height * width * unit)
-    tall, wide = TILES[machine][total == 1]
+    tall, wide = (MANY if has_many_registers() else TILES[machine])[total == 1]
     # (outputs, what is summed over in the order of the image)
     turned = (0, 3, 2, 1) if apart else (0, 2, 3, 1)
     matrix = (weights.transpose(turned) if last else weights).reshape(outputs, depth)
