@@ -128,7 +128,8 @@ class RandomErasing(ImageTransform):
         if isinstance(self.value, str):
             target[...] = np.reshape(normals(target.size), target.shape)
         else:
-            target[...] = np.reshape(as_array(self.value), (-1, 1, 1))
+            # Elements of the type are spread several times as fast as they are converted.
+            target[...] = np.reshape(as_array(self.value), (-1, 1, 1)).astype(target.dtype)
         return result
 
 

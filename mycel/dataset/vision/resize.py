@@ -416,6 +416,10 @@ def _axis(source: int, target: int, kind: Inter, shrinks: bool, form: str) -> tu
 
     They are float32 for the `form` "float", of 22 bits for "bytes", and of 11 for "sum".
     """
+    if kind is Inter.BILINEAR and form == "float":
+        near, shares = np.empty((target, 2), np.int64), np.empty((target, 2), np.float32)
+        resizing.two_taps(source, target, 1, True, near, shares)
+        return near, shares
     positions, weights = taps(source, target, kind, shrinks)
     if form == "float":
         return positions, weights.astype(np.float32)

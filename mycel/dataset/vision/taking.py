@@ -198,7 +198,7 @@ def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Arr
         near = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
         return near, near
     offsets, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
-    resizing.two_taps(source, target, step, offsets, weights)
+    resizing.two_taps(source, target, step, False, offsets, weights)
     return offsets, weights
 
 

@@ -266,7 +266,9 @@ def affine_matrix(
     d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
     linear = scale * np.array([[a, b], [c, d]])
     offset = np.array([x, y]) + np.asarray(translate, np.float64) - linear @ np.array([x, y])
-    return np.hstack([linear, offset[:, None]])
+    matrix = np.empty((2, 3))
+    matrix[:, :2], matrix[:, 2] = linear, offset
+    return matrix
 
 
 def _check_center(operation: str, center: Any) -> tuple[float, float] | None:

@@ -244,12 +244,13 @@ def bilinear_of_all(
 
 
 @routine
-def two_taps(source: Int, target: Int, step: Int, places: Longs, weights: Ints) -> None:
+def two_taps(source: Int, target: Int, step: Int, exact: Const, places: Longs, weights: Elements) -> None:
     """Write which two places of an axis, and in which parts, each place of a result is made of.
 
     * `source`, `target`: the lengths of the axis before and after.
     * `step`: the offset from one place to the next.
-    * `places`, `weights`: what is written, offsets and numbers of 11 bits [target, 2].
+    * `exact`: whether weights are float32, else they are of 11 bits.
+    * `places`, `weights`: what is written, offsets and weights [target, 2].
     """
     scale = f64(source) / f64(target)
     for i in range(target):
@@ -258,5 +259,9 @@ def two_taps(source: Int, target: Int, step: Int, places: Longs, weights: Ints) 
         fraction = f64(centre) - f64(first)
         places[2 * i] = within(first, 0, source - 1) * step
         places[2 * i + 1] = within(first + 1, 0, source - 1) * step
-        weights[2 * i] = i32(rint(f32(1.0 - fraction) * f32(2048)))
-        weights[2 * i + 1] = i32(rint(f32(fraction) * f32(2048)))
+        if exact:
+            weights[2 * i] = f32(1.0 - fraction)
+            weights[2 * i + 1] = f32(fraction)
+        else:
+            weights[2 * i] = i32(rint(f32(1.0 - fraction) * f32(2048)))
+            weights[2 * i + 1] = i32(rint(f32(fraction) * f32(2048)))
