@@ -241,7 +241,7 @@ def normalise_and_pad(
 ) -> None:
     """Do what `normalise` does, and write a zero after the channels of each pixel.
 
-    The parameters are those of `normalise`.
+    `source`, `count`, `channels`, `means`, `stds` and `result` are those of `normalise`.
     """
     for i in range(count):
         for c in range(channels):

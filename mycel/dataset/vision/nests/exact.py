@@ -150,7 +150,10 @@ def _blend(source: Elements, at: Int, simple: Double, factor: Double, element: C
 
 @routine
 def blend(source: Elements, element: Const, count: Int, simple: Double, factor: Double, result: Elements) -> None:
-    """Blend `count` values of `source` with the number `simple`, which a `factor` of 0 gives."""
+    """Blend `count` values of `source` with the number `simple`, which a `factor` of 0 gives.
+
+    `element` is the image's type, `result` the result.
+    """
     for i in range(count):
         _blend(source, i, simple, factor, element, result)
 
@@ -168,7 +171,10 @@ def greys(source: Elements, count: Int, result: Doubles) -> None:
 
 @routine
 def saturate(source: Elements, element: Const, count: Int, factor: Double, result: Elements) -> None:
-    """Blend `count` colours of `source` with their greys, which a `factor` of 0 gives."""
+    """Blend `count` colours of `source` with their greys, which a `factor` of 0 gives.
+
+    `element` is the image's type, `result` the result.
+    """
     for i in range(count):
         grey = _grey(source, 3 * i)
         for c in range(3):
@@ -177,9 +183,9 @@ def saturate(source: Elements, element: Const, count: Int, factor: Double, resul
 
 @routine
 def add(source: Elements, element: Const, count: Int, added: Doubles, length: Int, result: Elements) -> None:
-    """Add `length` numbers, again and again, to `count` values; bytes are limited and cut.
+    """Add the `length` numbers of `added`, again and again, to `count` values.
 
-    `source` and `element` are the image, `result` is the result.
+    `source` and `element` are the image, `result` is the result; bytes are limited and cut.
     """
     for block in range((count + length - 1) // length):
         start = block * length
@@ -195,7 +201,8 @@ def add(source: Elements, element: Const, count: Int, added: Doubles, length: In
 def weigh(source: Elements, element: Const, count: Int, channels: Const, red: Const, result: Elements) -> None:
     """Write the greys of `count` colours of `source`, computed in its type, to `result`.
 
-    `channels` is the number of channels of a pixel, and `red` which of the first three is red.
+    `element` is that type, `channels` the number of channels of a pixel, and `red` which of the
+    first three is red.
     """
     blue = 2 - red
     for i in range(count):
