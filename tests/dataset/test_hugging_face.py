@@ -253,3 +253,24 @@ def test_streams_of_the_library() -> None:
     iterator = data.create_tuple_iterator(num_epochs=2, output_numpy=True)
     iterator.load_state_dict({"seed": 0, "seeded": 0, "epoch": 1, "step": 30})
     assert [int(n) for (n,) in iterator] == first[ROWS + 30 :]
+
+
+def test_rows_of_many_batches_at_once() -> None:
+    tables = []
+    for start in range(0, ROWS, 7):
+        part = columns(start, min(7, ROWS - start))
+        # Some batches have nulls, so their numbers are no arrays.
+        part["hole"] = [None if n % 11 == 3 else float(n) for n in part["n"]]
+        part["word"] = pa.array([("a", "bb")[n % 2] for n in part["n"]]).dictionary_encode()
+        tables.append(pa.table(part))
+    whole = pa.concat_tables(tables)
+    wanted = [listed({**row, "hole": -1.0 if row["hole"] is None else row["hole"]}) for row in whole.to_pylist()]
+    ds.config.set_seed(2)
+    for chosen in (None, ["n", "text"], ["hole"], ["word", "many"]):
+        data = ds.HuggingFaceDataset(whole, chosen, null={"hole": -1.0} if chosen in (None, ["hole"]) else None)
+        order = [row["n"] for row in rows(ds.HuggingFaceDataset(whole, ["n"]))]
+        names = chosen or list(wanted[0])
+        assert rows(data) == [{name: wanted[n][name] for name in names} for n in order]
+        assert rows(data.batch(ROWS).take(1) if chosen == ["n", "text"] else data)
+    with pytest.raises((ValueError, RuntimeError), match="(row 3|one of rows .*), column 'hole': it is null"):
+        rows(ds.HuggingFaceDataset(whole, ["hole"], sampler=[70, 40, 20, 3, 60]).batch(5))

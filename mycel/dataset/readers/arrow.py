@@ -32,6 +32,8 @@ from mycel.dataset.sources import MappableDataset
 _OWN = "ArrowDataset"
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _HELD = 1 << 28
+# As many groups of which rows are taken one after the other.
+_FEW = 2
 
 
 class _Group(NamedTuple):
@@ -301,8 +303,38 @@ class ArrowDataset(MappableDataset):
             return self._rows(int(places[0]), indices)
         order = np.argsort(places, kind="stable")
         cuts = np.flatnonzero(np.diff(places[order])) + 1
-        parts = [self._rows(int(places[part[0]]), indices[part]) for part in np.split(order, cuts)]
-        return join(parts).select(np.argsort(order))
+        groups = [(int(places[part[0]]), indices[part]) for part in np.split(order, cuts)]
+        found = self._of_many(groups, len(indices)) if len(groups) > _FEW else None
+        if found is None:
+            found = join([self._rows(place, part) for place, part in groups])
+        return found.select(np.argsort(order))
+
+    def _of_many(self, groups: list[tuple[int, Indices]], count: int) -> Block | None:
+        """Return rows of many groups, some of each, with one conversion a column.
+
+        Returns None where one by one has to be done: for a column that has nulls in some of the
+        groups, and where a value cannot be had, of which the error then names the row.
+        """
+        pa = arrow(_OWN)
+        held = [self._groups.part(place) for place, _ in groups]
+        local = [part - (self._ends[place] - self._table[place].length) for place, part in groups]
+        columns: list[Column] = []
+        for number, null in enumerate(self._nulls):
+            parts = [columns_of[number] for columns_of in held]
+            if all(isinstance(part, np.ndarray) for part in parts):
+                columns.append(np.concatenate([part.take(rows, axis=0) for part, rows in zip(parts, local)]))
+                continue
+            if any(isinstance(part, (np.ndarray, pa.ExtensionArray)) for part in parts):
+                return None
+            taken = []
+            for part, numbers in zip(parts, local):
+                few = part.slice(int(numbers[0]), 1) if len(numbers) == 1 else part.take(pa.array(numbers))
+                taken.append(few.dictionary_decode() if pa.types.is_dictionary(few.type) else few)
+            try:
+                columns.append(_owned(rows(pa.concat_arrays(taken), null, ValueError)))
+            except (ValueError, pa.ArrowException):
+                return None
+        return Block(columns, count)
 
     def _rows(self, place: int, indices: Indices) -> Block:
         """Return rows of one group."""
