@@ -182,6 +182,34 @@ class MappableDataset(Dataset):
             yield block
             start += size
 
+    def _in_large_blocks(self, run: Run, skip: int, each: float) -> Iterator[Block]:
+        """Yield the rows of a pass like `_inline`, many batches at once after the first: where rows
+        share work, as those of one group of a file.
+
+        `each` is about how many bytes a row has.
+        """
+        order = self.sampler.draw(self._total(), run, self._labels)
+        pace = self._alone(run)
+        fits = max(1, min(MOST_ROWS, int(_SHARING // max(1.0, each)))) if run.ahead else 1
+        most = max(run.block, fits - fits % run.group)
+        start, size = skip, run.block
+        while start < len(order):
+            begin = time.perf_counter()
+            failure: BaseException | None = None
+            block: Block | None
+            try:
+                block = self._read_piece(order[start : start + size], start)
+            except Broken as broken:
+                block, failure = broken.before, broken.error
+            if block is not None:
+                if pace is not None:
+                    pace.took(block.count, time.perf_counter() - begin)
+                yield block
+            if failure is not None:
+                raise failure
+            start += size
+            size = min(4 * size, most)
+
     def _part(self, part: Places, randomize: bool) -> Dataset:
         own = self.sampler
         every_row = self.reads_by_number() and own.num_samples is None and own.child_sampler is None
@@ -197,6 +225,7 @@ class MappableDataset(Dataset):
 # lie in the cache until it is used.
 MOST_ROWS = 1024
 _PIECE = 1 << 18
+_SHARING = 1 << 22
 _LARGE = 1 << 15
 
 

@@ -26,6 +26,7 @@ from mycel.dataset.blocks import Array, Block, Column, join
 from mycel.dataset.readers import parquet_sizes, shards
 from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported, width
 from mycel.dataset.readers.held import Held
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
 
@@ -231,6 +232,8 @@ class ArrowDataset(MappableDataset):
                 first += count
         self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
         self._groups: Held[list[Any]] = Held(self._read, held_bytes)
+        # About how many bytes a row has.
+        self.row_bytes = sum(sizes) / max(1, self._total())
         return sizes
 
     def _chosen(self, columns: list[str] | None) -> list[str]:
@@ -296,6 +299,9 @@ class ArrowDataset(MappableDataset):
             numbers = dense(column)
             found.append(column if numbers is None else numbers)
         return found, int(table.get_total_buffer_size())
+
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        return self._in_large_blocks(run, skip, self.row_bytes)
 
     def _gather(self, indices: Indices) -> Block:
         places = np.searchsorted(self._ends, indices, "right")
@@ -394,6 +400,7 @@ class TableRows(ArrowDataset):
         MappableDataset.__init__(self, shuffle=False)
         # Arrays of NumPy and Arrow that share the memory of batches take little of their own.
         self._open([_Batches(table, name)], columns, null, 1 << 62)
+        self.row_bytes = table.nbytes / max(1, table.num_rows)
 
     def rows(self, indices: Indices) -> Block:
         """Return the rows of these numbers."""

@@ -210,6 +210,11 @@ class HuggingFaceDataset(MappableDataset):
 
     # Rows by number.
 
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        if self._table is None or self._images:
+            return super()._inline(run, skip)
+        return self._in_large_blocks(run, skip, self._table.row_bytes)
+
     def _gather(self, indices: Indices) -> Block:
         if self._table is None:
             return Block.from_rows(self._rows(indices.tolist()))
