@@ -183,11 +183,11 @@ class Worker:
     """
 
     def __init__(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
-        self.begun = time.monotonic()
         self.kind = method, config.get_enable_shared_mem()
         # One after the other: a fork must not inherit the connection of a worker that starts.
         with _starting:
             self._start(job, descriptor, modules, method)
+        self.begun = time.monotonic()
 
     def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
         ours, theirs = socket.socketpair()

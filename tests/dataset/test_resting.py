@@ -61,6 +61,7 @@ def _nobody_rests() -> Any:
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let workers rest until the test ends."""
     monkeypatch.setattr(resting, "REST", 60.0)
+    monkeypatch.setattr(processes, "YOUNG", 600.0)
     yield
     for shares in (False, True):
         while (found := processes._resting.take(("forkserver", shares))) is not None:
@@ -114,10 +115,12 @@ def test_a_job_that_cannot_be_read_harms_no_other(long_rest: None) -> None:
     assert rows == list(range(ROWS)) and second & first
 
 
-def test_no_worker_rests_for_long() -> None:
+def test_no_worker_rests_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resting, "REST", 2.0)
+    monkeypatch.setattr(processes, "YOUNG", 600.0)
     _, _, pids = _rows(Counting())
     assert processes._resting.count()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while any(map(_runs, pids)) and time.monotonic() < end:
         time.sleep(0.02)
     assert not any(map(_runs, pids)) and not processes._resting.count()
