@@ -10,7 +10,8 @@ sizes that fits. From then on a graph is an instance of it, which takes no lower
 Numbers below 2 stay what they are, as sizes of 0 and 1 broadcast or leave nothing to do. A constant
 that counts elements, as the divisor of a mean does, is a further operand where it differs. Graphs
 share programs where their extents are alike as well, since what is chosen by the sizes at hand may
-not be good for others.
+not be good for others. Sums are added up in the order of a graph that is compiled for itself: what
+ran before in a process must not show in the bits of a result.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _Structure:
         for pattern, holds, known in self.made:
             sizes = _bound(pattern, numbers)
             if sizes is not None and holds(sizes):
-                return _with_counts(programs_of(known).entry(sizes), pattern, numbers)
+                return _with_counts(_entry(known, sizes), pattern, numbers)
         if numbers not in self.seen and len(self.seen) < 2 * ATTEMPTS:
             self.seen.append(numbers)
         if len(self.seen) <= ALONE or self.refusals >= ATTEMPTS or len(self.made) >= ATTEMPTS:
@@ -79,7 +80,7 @@ class _Structure:
         try:
             with deciding(decisions), at(None):
                 made = _again(graph, values, sizes)
-            entry = None if made is None else programs_of(made).entry(sizes)
+            entry = None if made is None else _entry(made, sizes)
         except Exception as error:
             logger.debug("%s is compiled for each size: %s", graph.name, error)
             entry = made = None
@@ -88,6 +89,12 @@ class _Structure:
             return None if entry is None else _with_counts(entry, pattern, numbers)
         self.made.insert(0, (pattern, decisions.condition(), made))
         return None if entry is None else _with_counts(entry, pattern, numbers)
+
+
+def _entry(graph: Graph, sizes: Mapping[str, int]) -> Entry:
+    """Return the program of a graph with symbols for some sizes, with the bits of one for these."""
+    with deciding(Decisions(sizes, settles_orders=True)):
+        return programs_of(graph).entry(sizes)
 
 
 _structures = Remembered[Any, _Structure]("structures of small graphs", MANY, config.COMPILED_ANEW)

@@ -20,17 +20,16 @@ __all__ = ["Decisions", "current_decisions", "deciding", "evaluator"]
 class Decisions:
     """The sizes that a compilation is made for, by symbol, and the guards recorded with them.
 
-    With `settles_orders` the order in which a size is added up is decided as well, though any is
-    correct. `as_number`, where given, returns a stand-in for a dimension whose arithmetic leaves
-    the whole numbers; `compare` returns a stand-in for "is negative" where a comparison may stay
-    open.
+    With `settles_orders` results have the bits of programs for these sizes alone: the order in
+    which a size is added up is decided as well, though any is correct (`settled_below`).
+    `as_number`, where given, returns a stand-in for a dimension whose arithmetic leaves the whole
+    numbers; `compare` returns a stand-in for "is negative" where a comparison may stay open.
     """
 
-    def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
+    def __init__(self, sizes: Mapping[str, int], shows_values: bool = False, settles_orders: bool = False) -> None:
         self.sizes = dict(sizes)
-        self.shows_values = shows_values
+        self.shows_values, self.settles_orders = shows_values, settles_orders
         self.guards: dict[tuple[Dim, bool], bool] = {}
-        self.settles_orders = True
         self.as_number: Optional[Callable[[Dim], Any]] = None
         self.compare: Optional[Callable[[Dim], Any]] = None
         self._known: dict[tuple[frozenset[Any], bool], bool] = {}

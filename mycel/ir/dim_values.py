@@ -73,12 +73,11 @@ def hint(value: DimLike) -> int:
 
 
 def settled_below(value: DimLike, bound: int) -> bool:
-    """Return whether a dimension is less than `bound`, for a choice on which results depend.
+    """Return whether a dimension is less than `bound`, for a choice on which rounding depends.
 
-    It is for choices among orders of adding up: both are correct, and round differently. While
-    decisions are in force the answer becomes a guard, so that every size is computed in the order
-    in which a program for that size alone computes it. Otherwise, and where decisions leave orders
-    open, the expected size decides.
+    It is for choices among orders of adding up, of which each is right. Under decisions that settle
+    orders the answer becomes a guard, so that every size is computed in the order in which a
+    program for that size alone computes it. Otherwise the expected size decides.
     """
     if in_force.decisions is not None and in_force.decisions.settles_orders:
         with suppress(InconclusiveDimension):  # a size that the program computes as it runs

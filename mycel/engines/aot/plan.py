@@ -185,9 +185,8 @@ def _lowered(
     `staged`, `aliases` and `target` are as for `forms_for`.
     """
     graph, first = staged(hints)
-    decisions = Decisions(hints)
     # A program for each order of adding up would be as much code again.
-    decisions.settles_orders = False
+    decisions = Decisions(hints)
     with making_for(target), deciding(decisions):
         template = Template(_ready(graph), dict(aliases), making=Texts())
         for step in template.all_steps:

@@ -4,7 +4,8 @@ A lowering (`Template`) is made with the sizes of one call as hints. Its decisio
 guards, and it serves all sizes for which these hold; other sizes get another lowering. Sizes below
 2 broadcast or leave nothing to do, and are constants of a separate graph; so are sizes that the
 dense library refuses, and those that code is made for (`Primitive.fixed`). The most recently used
-programs are remembered; they take their arenas from the allocator at each run.
+programs are remembered; they take their arenas from the allocator at each run. A lowering
+settles orders of adding up where the decisions under which it is asked for do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import BySizes
-from mycel.ir.decisions import Decisions, deciding
+from mycel.ir.decisions import Decisions, current_decisions, deciding
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
@@ -86,7 +87,8 @@ class Instances(BySizes[Program], Sized):
             return self._fixed(sizes)
 
     def _lower(self, sizes: Mapping[str, int]) -> Template:
-        decisions = Decisions(sizes)
+        asking = current_decisions()
+        decisions = Decisions(sizes, settles_orders=asking is not None and asking.settles_orders)
         with deciding(decisions):
             template = Template(split_symbolic(_optimized(complex_pairs(expand(self.graph)))), self.aliases)
         self.templates.insert(0, (decisions.condition(), template))

@@ -32,7 +32,7 @@ from mycel.prims.ordered import cumsum, sort
 
 N = symbol("rows", 2)
 M = symbol("columns", 2)
-SIZES = (257, 2, 3, 5, 7, 8, 31, 33, 64)  # a program for long rows serves short ones as well
+SIZES = (2, 3, 5, 7, 8, 31, 33, 64, 257)
 
 
 def graph_of(build: Callable[..., Any], *shapes: tuple[DimLike, ...]) -> Graph:
@@ -129,7 +129,7 @@ def test_sizes_below_two_have_graphs_of_their_own() -> None:
     instances = Instances(graph_of(lambda x: E.add(x, R.reduce_sum(x, axes=(1,), keepdims=True)), (N, M)))
     before = Template.lowerings
     for n in (5, 1, 0, 6, 1, 0):
-        for m in (4, 6):
+        for m in (4, 9):
             (x,) = draw([(N, M)], {"rows": n, "columns": m})
             (found,) = run(instances, {"rows": n, "columns": m}, [x])
             np.testing.assert_allclose(found, x + x.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
@@ -223,7 +223,7 @@ def test_long_reductions_over_symbols_are_cut_for_all_sizes(name: str) -> None:
     build, reference, shape = LONG[name]
     instances = Instances(graph_of(build, shape))
     before = Template.lowerings
-    for n, m in ((100_016, 5), (31, 5), (32, 2), (131_072, 5), (2, 7), (65_537, 5)):
+    for n, m in ((100_003, 2), (31, 5), (32, 2), (131_072, 2), (2, 7), (65_537, 2)):
         sizes = {"rows": n, "columns": m} if M in shape else {"rows": n}
         (x,) = draw([shape], sizes)
         (found,) = run(instances, sizes, [x])
