@@ -73,3 +73,17 @@ def test_floats_are_rounded_without_an_instruction_for_it(target: str, tmp_path:
     )
     for found, wanted in zip(done.results[0], (np.rint, np.floor, np.ceil, np.trunc)):
         assert found.tobytes() == wanted(x).tobytes()
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_numbers_that_are_none_are_compared_as_such(target: str, tmp_path: Path) -> None:
+    x = np.array([np.nan, 1, -1, 0, -0.0, np.inf, -np.inf, 2] * 4, "f4")
+
+    def compared(x: ms.Tensor) -> tuple[ms.Tensor, ...]:
+        zero = ms.ops.isnan(x), x < 0, x <= 0, x > 0, x >= 0, x == 0, x != 0, (x < 0) | (x > 0), ~(x < 0), ~(x >= 0)
+        return (*[c.astype(ms.int8) for c in zero], ms.ops.relu(x), ms.ops.where(x <= 0, x * 2, x))
+
+    wanted = [v.asnumpy() for v in compared(ms.Tensor(x))]
+    done = run(build(compared, ms.Tensor(x), target=target, name="compared"), [[x]], tmp_path)
+    for one, other in zip(done.results[0], wanted):
+        np.testing.assert_array_equal(one, other)

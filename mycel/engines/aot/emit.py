@@ -51,9 +51,45 @@ def object_code(module: Module, target: Target, assembly: bool = False) -> bytes
     first.run(whole, builder)
     builder.getModulePassManager().run(whole, builder)
     if "mve" in target.features:
-        return _apart(whole.as_bitcode(), target, assembly)
+        return _apart(llvm.parse_assembly(_compared(str(whole)), context=context).as_bitcode(), target, assembly)
     code: bytes = machine.emit_assembly(whole).encode() if assembly else machine.emit_object(whole)
     return code
+
+
+_ZERO = re.compile(r"^  (%\S+) = fcmp ([a-z ]*?)(\w+) (<\d+ x (?:float|half)>) (%\S+), zeroinitializer(.*)$", re.M)
+_MIRRORED = {"olt": "ogt", "ole": "oge", "uge": "ule", "ugt": "ult"}
+
+
+def _compared(text: str) -> str:
+    """Return a module in which vectors are compared with zero as NaN has to be.
+
+    LLVM compares vectors of Helium with zero by conditions "lt" and "le", which hold for NaN too.
+    Those for "gt" and "ge" do not, so the negative is compared; NaN is no number equal to itself.
+    """
+    count = 0
+
+    def written(found: re.Match[str]) -> str:
+        nonlocal count
+        name, flags, condition, kind, x, rest = found.groups()
+        if condition in ("uno", "ord"):
+            return f"  {name} = fcmp {flags}{condition} {kind} {x}, {x}{rest}"
+        if condition not in (*_MIRRORED, "one", "ueq"):
+            return found[0]
+        count += 1
+        turned = f"%turned.{count}"
+        lines = [f"  {turned} = fneg {kind} {x}"]
+        if condition in _MIRRORED:
+            lines.append(f"  {name} = fcmp {flags}{_MIRRORED[condition]} {kind} {turned}, zeroinitializer{rest}")
+            return "\n".join(lines)
+        # Above or below zero; or neither.
+        signs, join = ("ogt", "or") if condition == "one" else ("ule", "and")
+        flagged = f"<{kind[1:].split(' x ')[0]} x i1>"
+        for part, value in (("above", x), ("below", turned)):
+            lines.append(f"  %{part}.{count} = fcmp {flags}{signs} {kind} {value}, zeroinitializer{rest}")
+        lines.append(f"  {name} = {join} {flagged} %above.{count}, %below.{count}")
+        return "\n".join(lines)
+
+    return _ZERO.sub(written, text)
 
 
 # A module of bitcode on the standard input becomes code on the standard output.
