@@ -23,6 +23,7 @@ from mycel.base.log import logger
 from mycel.cli import main
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.llvm.target import host, processor
+from mycel.engines.native.threads.pool import pool
 
 
 def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
@@ -145,7 +146,8 @@ ADD = "define i32 @mycel_test_{}(i32 %x) {{\n  %y = add i32 %x, {}\n  ret i32 %y
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache that this test alone uses."""
+    """An empty cache that this test alone uses, in a process that has threads already."""
+    pool()
     monkeypatch.setenv("MYCEL_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 

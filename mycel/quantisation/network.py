@@ -117,7 +117,7 @@ def _ends(scale: Scale) -> tuple[Node, Node]:
 def float_model(
     net: Any, inputs: Sequence[Any], kept: tuple[Primitive, ...] = (), trained: frozenset[str] = frozenset()
 ) -> Model:
-    """Return a network outside of training as a graph whose parameters are constants.
+    """Return the network `net` outside of training as a graph whose parameters are constants.
 
     What applies primitives in `kept` to constants is not computed. Parameters whose names are in
     `trained` stay states of the model. Sizes of batches stay open: the first axis of each tensor in

@@ -55,7 +55,10 @@ def without_stand_ins(graph: Graph) -> Graph:
 
 
 class _Learning(Lowering):
-    """The change of a graph, whose values in floats have derivatives."""
+    """The change of a graph, whose values in floats have derivatives.
+
+    `graph`, `rounding`, `ends` and `trained` are as for `Lowering`.
+    """
 
     def __init__(self, graph: Graph, rounding: str, ends: Ends, trained: frozenset[Node]) -> None:
         super().__init__(graph, rounding, ends, trained)

@@ -221,7 +221,8 @@ def bilinear_of_all(
 
     * `source`, `size`: the images, and how many elements they have in all.
     * `count`, `step`: how many images there are, and how many elements each has.
-    * All others are those of `bilinear`.
+    * `rows`, `row_weights`, `columns`, `column_weights`, `height`, `width`, `channels`, `part`,
+      `table`, `form`, `result`: as for `bilinear`.
     """
     for n in range(count):
         _resized(

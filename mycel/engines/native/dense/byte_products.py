@@ -337,7 +337,7 @@ class _Products(ByteWriter):
             self.store_lanes(found, goal, channel, mask)
 
     def store_sums(self, totals: str, goal: str, channel: str, mask: str) -> None:
-        """Write four sums, `totals`, the first of a `channel`, of those in a `mask` if any."""
+        """Write four sums, `totals`, at `goal` from a `channel` on; those in a `mask`, if any."""
         c, place = self.code, self.code.at("i32", goal, channel)
         if mask:
             c.do(f"call void @llvm.masked.store.v4i32.p0(<4 x i32> {totals}, ptr {place}, i32 4, <4 x i1> {mask})")

@@ -321,7 +321,10 @@ class _ByTaps(_Writer):
     def tile_at(
         self, place: str, channel: str, sources: list[str], pairs: frozenset[tuple[int, int]], rest: int
     ) -> None:
-        """Write one tile; the arguments are those of `_Writer.tile_at`."""
+        """Write one tile.
+
+        `place`, `channel`, `sources`, `pairs` and `rest` are as for `_Writer.tile_at`.
+        """
         e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.vector
         rows, taps, block, height = *image.taps, self.how.block, self.how.height
         moved = e.put(f"add {ix} {e.put(f'mul {ix} {place}, {line.stride * image.steps[1]}')}, {channel}")

@@ -115,7 +115,7 @@ class Unit:
         return tuple([e.put(f"load <8 x i8>, ptr {p}, align 4") for p in places])
 
     def added(self, w: Writer, total: str, words: Words, factors: Words) -> str:
-        """Return `total` with the products of a word and weights; `w` writes it."""
+        """Return `total` with the products of `words` and weights, `factors`; `w` writes it."""
         e, vector = w.e, w.vector
         if self.halved:
             return self._added_by_halves(w, total, words, factors)
