@@ -39,13 +39,13 @@ class Loaded:
         )(address)
 
     def __call__(self, *tensors: Any) -> Any:
-        given = [np.asarray(t.asnumpy() if isinstance(t, ms.Tensor) else t, order="C") for t in tensors]
+        given = [_elsewhere(np.asarray(t.asnumpy() if isinstance(t, ms.Tensor) else t)) for t in tensors]
         for argument, array in zip(self.library.inputs, given):
             assert array.dtype == argument.type.dtype.numpy
         sizes, shapes = self.library.shapes(*[a.shape for a in given])
         results = [np.empty(s, a.type.dtype.numpy) for s, a in zip(shapes, self.library.outputs)]
         before = [a.copy() for a in given]
-        memory = [_guarded(a.nbytes) for a in results] + [_guarded(self.library.arena_bytes)]
+        memory = [_guarded(a.nbytes, a.itemsize) for a in results] + [_guarded(self.library.arena_bytes)]
         memory += [self.state] if self.library.lends else []
         last = [None if self.parallel is None else ctypes.byref(self.parallel)] if self.library.divides else []
         status = self.function(*sizes.values(), *[a.ctypes.data for a in given], *[start for _, start in memory], *last)
@@ -63,8 +63,17 @@ class Loaded:
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def _guarded(size: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Memory at a multiple of 16, with canaries around; the block and the start."""
-    block = np.full(size + 2 * CANARY + 16, 171, np.uint8)
-    start = -(-(block.ctypes.data + CANARY) // 16) * 16
+def _guarded(size: int, unit: int = 16) -> tuple[np.ndarray[Any, Any], int]:
+    """Memory at a multiple of a unit and no more, with canaries around: the block and the start."""
+    block = np.full(size + 2 * CANARY + 64 + unit, 171, np.uint8)
+    start = -(-(block.ctypes.data + CANARY) // 64) * 64 + unit
     return block[: start - block.ctypes.data + size + CANARY], start
+
+
+def _elsewhere(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy of an array at a multiple of the size of its elements and of no more."""
+    block = np.empty(array.nbytes + 128, np.uint8)
+    start = -block.ctypes.data % 64 + array.itemsize
+    made = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made

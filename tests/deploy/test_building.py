@@ -275,3 +275,19 @@ def test_floats_are_rounded_without_a_mathematical_library(kind: Any) -> None:
         assert Loaded(build(ops.round, ms.Tensor(x), target=target))(x).tobytes() == np.rint(x).tobytes()
     for target in ("cortex-m0plus", "cortex-m4", "armv7-a"):
         assert b"rint" not in build(ops.round, ms.Tensor(x), target=target).object
+
+
+@pytest.mark.parametrize("kind", [ms.float32, ms.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_memory_need_not_begin_at_vectors(target: str, kind: Any) -> None:
+    """Panels of a factor lie in the arena, which begins at a multiple of 16 bytes only."""
+    if not named(target).feature_set <= host().feature_set:
+        pytest.skip("this processor does not have the instructions")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 17)).astype(kind.numpy), np.array(2.7, kind.numpy)
+
+    def product(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+        return x @ ops.broadcast_to(ops.floor(y), (17, 4))
+
+    loaded = Loaded(build(product, ms.Tensor(x), ms.Tensor(y), target=target, name="product"))
+    np.testing.assert_allclose(loaded(x, y), x @ np.full((17, 4), 2.0), rtol=1e-5, atol=1e-5)

@@ -138,7 +138,7 @@ def columns(c: Code, tile: Tile, base: str, stride: str, places: Sequence[str]) 
 
 def panel(c: Code, tile: Tile, base: str) -> Factor:
     """Return the right factor as a packed panel, whose steps are as wide as the tile."""
-    align = min(64, tile.lanes * tile.bytes)
+    align = min(16, tile.lanes * tile.bytes)  # as memory is that callers of a library give
 
     def begin(k: str) -> Numbers:
         place = c.at(tile.element, base, c.op("mul i64", k, tile.width))
