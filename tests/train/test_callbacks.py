@@ -250,7 +250,7 @@ def test_a_failing_run_saves_a_breakpoint_if_asked(tmp_path):
     [
         ({"save_checkpoint_steps": -1}, ValueError, "save_checkpoint_steps must be at least 0, not -1"),
         ({"save_checkpoint_steps": 0, "keep_checkpoint_max": 0}, ValueError, "cannot all be 0 or None"),
-        ({"append_info": ["foo"]}, ValueError, "append_info takes 'epoch_num', 'step_num' and dicts, not 'foo'"),
+        ({"append_info": ["foo"]}, ValueError, "append_info takes 'epoch_num', 'step_num', 'dataset_state' and dicts"),
         ({"append_info": [{"a": [1]}]}, TypeError, r"append_info has 'a': \[1\]"),
         ({"append_info": {}}, TypeError, "append_info must be a list"),
         ({"saved_network": 3}, TypeError, "saved_network must be a Cell"),

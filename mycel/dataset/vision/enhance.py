@@ -200,6 +200,10 @@ class AdjustSharpness(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{type(self).__name__}: the image must be of real numbers, not {array.dtype}")
+        if array.dtype.kind == "b":
+            array = array.view(np.uint8)
         if by_routine(array) and min(array.shape[:2]) > 2:
             sharp: Array = array.copy()
             source = np.ascontiguousarray(array)
