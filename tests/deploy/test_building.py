@@ -291,3 +291,18 @@ def test_memory_need_not_begin_at_vectors(target: str, kind: Any) -> None:
 
     loaded = Loaded(build(product, ms.Tensor(x), ms.Tensor(y), target=target, name="product"))
     np.testing.assert_allclose(loaded(x, y), x @ np.full((17, 4), 2.0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "cumsum"])
+def test_the_first_of_equal_values_beside_padding(name: str) -> None:
+    """What is beyond an image is read before what is in it, but not where the order counts."""
+    x = np.ones((1, 15), np.float32)
+    fill = 0.5 if name == "argmin" else 2.0
+
+    def program(x: ms.Tensor) -> ms.Tensor:
+        padded = ops.pad(x, (0, 1, 0, 1), value=fill)
+        return getattr(ops, name)(padded, 1)
+
+    wide = np.pad(x, ((0, 1), (0, 1)), constant_values=fill)
+    found = Loaded(build(program, ms.Tensor(x), target=HERE, name="beside"))(x)
+    np.testing.assert_array_equal(found, getattr(np, name)(wide, 1))

@@ -119,8 +119,13 @@ class GuardedWriter(ScanWriter):
         )
 
     def crossed(self) -> set[Guard]:
-        """Return the guards that hold in an interior of the loop of vectors."""
-        if target().threads or not self.wide:
+        """Return the guards that hold in an interior of the loop of vectors.
+
+        The interior comes behind both edges, so there is none where the order of positions counts:
+        in running reductions, and for the first of several equal values.
+        """
+        ordered = any(r.scan or r.position is not None for r in self.nest.reduces)
+        if target().threads or not self.wide or ordered:
             return set()
         return {g for access in self.accesses for g in access.guards if g not in self.held and self.is_bounded(g[0])}
 
