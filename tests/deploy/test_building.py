@@ -306,3 +306,13 @@ def test_the_first_of_equal_values_beside_padding(name: str) -> None:
     wide = np.pad(x, ((0, 1), (0, 1)), constant_values=fill)
     found = Loaded(build(program, ms.Tensor(x), target=HERE, name="beside"))(x)
     np.testing.assert_array_equal(found, getattr(np, name)(wide, 1))
+
+
+def test_one_lane_of_halves_is_written_alone_backwards() -> None:
+    if not named("x86-64-v4").feature_set <= host().feature_set:
+        pytest.skip("this processor has no vectors of 64 bytes")
+    values = np.where(np.arange(130).reshape(2, 65) % 3, 1, -1).astype(np.float32)
+    x = ms.Tensor(values, ms.bfloat16)
+    library = build(lambda x: ops.flip(ops.cumprod(ops.flip(x, (1,)), 1), (1,)), x, target="x86-64-v4")
+    wanted = np.cumprod(values[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_array_equal(np.asarray(Loaded(library)(x)).astype(np.float32), wanted)

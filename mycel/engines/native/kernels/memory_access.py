@@ -359,7 +359,9 @@ class MemoryWriter(KernelWriter):
                 return
             self.store_masked(vector, value, pointer, size, mask, self.left if mask == self.mask else "")
             return
-        if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
+        step = 0 if moved_wide else small_step(access.offset.coefficient(self.vector_loop))
+        # Backwards the single lane of `store_masked` would be the last, so these are scattered.
+        if step and not (step == -1 and size < 4 and mask is not None):
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
