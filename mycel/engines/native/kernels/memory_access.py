@@ -10,6 +10,7 @@ times slower than the memory.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -284,31 +285,45 @@ class MemoryWriter(KernelWriter):
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
     def store_masked(self, vector: str, value: str, pointer: str, size: int, mask: str, left: str) -> None:
-        """Write the lanes of a vector that a mask has.
+        """Write the lanes of a vector that a mask has, one behind the other.
 
-        * `vector`: the LLVM type of `value`; `pointer`, `size`: where it goes, and the bytes of an
-          element.
-        * `mask`: the lanes; `left`: how many these are, an i32, "" where nothing is known.
+        The arguments, `vector`, `value`, `pointer`, `size`, `mask` and `left`, are as for
+        `store_lanes`.
+        """
+        e = self.e
+        name, bits = f"llvm.masked.store.{suffix(vector)}.p0", vector.split(" x ")[0] + " x i1>"
+        e.declares.add(f"declare void @{name}({vector}, ptr, i32, {bits})")
+        call = f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {bits} {mask})"
+        self.store_lanes(vector, value, pointer, size, mask, left, lambda: e.do(call))
+
+    def store_lanes(
+        self, vector: str, value: str, pointer: str, size: int, mask: str, left: str, several: Callable[[], None]
+    ) -> None:
+        """Write the lanes of a vector that a mask has, by `several`.
+
+        * `vector`: the LLVM type of `value`; `pointer`, `size`: where its first lane goes, and the
+          bytes of an element.
+        * `mask`: the lanes; `left`: how many of them there can be at most, from the first on, an
+          i32, "" where nothing is known.
 
         A single lane of bytes or halves is written by itself: where LLVM 22.1 sees that a mask has
         one lane, it writes 32 bits of a vector that is truncated.
         """
         e = self.e
-        count, element = vector[1:-1].split(" x ")
-        name, bits = f"llvm.masked.store.{suffix(vector)}.p0", f"<{count} x i1>"
-        e.declares.add(f"declare void @{name}({vector}, ptr, i32, {bits})")
-        call = f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {bits} {mask})"
         if size >= 4 or not left:
-            e.do(call)
+            several()
             return
-        one, more, after = (self.fresh(n) for n in ("one", "more", "written"))
+        count, element = vector[1:-1].split(" x ")
+        one, alone, more, after = (self.fresh(n) for n in ("one", "alone", "more", "written"))
         e.do(f"br i1 {e.put(f'icmp eq i32 {left}, 1')}, label %{one}, label %{more}")
         e.label(one)
+        e.do(f"br i1 {e.put(f'extractelement <{count} x i1> {mask}, i32 0')}, label %{alone}, label %{after}")
+        e.label(alone)
         first = e.put(f"extractelement {vector} {value}, i32 0")
         e.do(f"store {element} {first}, ptr {pointer}, align {size}")
         e.do(f"br label %{after}")
         e.label(more)
-        e.do(call)
+        several()
         e.do(f"br label %{after}")
         e.label(after)
 
@@ -349,7 +364,7 @@ class MemoryWriter(KernelWriter):
         vector = e.vector(raw)
         if raw != kind:
             value = e.put(f"bitcast {e.vector(kind)} {value} to {vector}")
-        mask = self.whole_mask(access, copy, valid, moved_wide)
+        mask, left = self.whole_mask(access, copy, valid, moved_wide), "" if self.mask is None else self.left
         if (self.lanes == 1 or is_one(access.offset.coefficient(self.vector_loop))) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
@@ -357,15 +372,17 @@ class MemoryWriter(KernelWriter):
             if mask is None:
                 e.do(f"store {vector} {value}, ptr {pointer}, align {size}")
                 return
-            self.store_masked(vector, value, pointer, size, mask, self.left if mask == self.mask else "")
+            self.store_masked(vector, value, pointer, size, mask, left)
             return
-        step = 0 if moved_wide else small_step(access.offset.coefficient(self.vector_loop))
-        # Backwards the single lane of `store_masked` would be the last, so these are scattered.
-        if step and not (step == -1 and size < 4 and mask is not None):
+        if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {moved}")
-            store_strided(e, step, raw, size, pointer, mask, value)
+            strided = functools.partial(store_strided, e, step, raw, size, pointer, mask, value)
+            if mask is None:
+                strided()
+            else:
+                self.store_lanes(vector, value, pointer, size, mask, left, strided)
             return
         pointers = self.lanes_addresses(access, copy, moved, moved_wide)
         name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
