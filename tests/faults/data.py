@@ -171,7 +171,9 @@ def run(name, count, seed):
     draw, longest = random.Random(f"{name} {seed}"), 0.0
     # The fork server, which stays, has its descriptors open from here on.
     read(pipeline(Trouble(), 2, True).create_tuple_iterator(num_epochs=1, output_numpy=True))
-    time.sleep(0.1)
+    # Its workers rest; what ends them is gone after the last of them.
+    while left()[:2] != ([], []):
+        time.sleep(0.01)
     before = left()
     for number in range(count):
         try:

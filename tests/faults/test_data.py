@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mycel.dataset import processes
+from mycel.dataset import processes, resting
 from tests.faults import data
 
 pytestmark = [
@@ -14,5 +14,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("fault", data.FAULTS)
-def test_pipelines_survive(fault: str) -> None:
+def test_pipelines_survive(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where other programs run as well, little of the time to clean up is left after a second.
+    monkeypatch.setattr(resting, "REST", 0.2)
     data.run(fault, 3, 0)
