@@ -69,12 +69,9 @@ SECTIONS {{
 }}
 """
 
-START = r"""
+MEMORY = r"""
 #include <stddef.h>
 #include <stdint.h>
-extern char bss_start[], bss_end[], stack_top[];
-int main(void);
-
 void *memset(void *p, int c, size_t n) { char *a = p; while (n--) *a++ = c; return p; }
 void *memcpy(void *p, const void *q, size_t n) { char *a = p; const char *b = q; while (n--) *a++ = *b++; return p; }
 void *memmove(void *p, const void *q, size_t n) {
@@ -82,6 +79,11 @@ void *memmove(void *p, const void *q, size_t n) {
   if (a <= b) while (n--) *a++ = *b++; else while (n--) a[n] = b[n];
   return p;
 }
+"""
+
+START = r"""
+extern char bss_start[], bss_end[], stack_top[];
+int main(void);
 int *__errno(void) { static int number; return &number; }
 static int host(int number, const void *argument) {
   register int r0 __asm("r0") = number;
@@ -183,7 +185,7 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
         raise FileNotFoundError(f"run: {tool} is not installed; `make device` installs it")
     board = BOARDS[library.target]
     library.write(folder)
-    (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + main_text(library, calls))
+    (folder / "main.c").write_text(MEMORY + START + f'#include "{library.name}.h"\n' + main_text(library, calls))
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]

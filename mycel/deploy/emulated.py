@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.deploy.boards import SECONDS, Arrays, BoardError, main_text, parts
+from mycel.deploy.boards import MEMORY, SECONDS, Arrays, BoardError, main_text, parts
 from mycel.engines.aot.library import Library
 
 __all__ = ["MACHINES", "Machine", "missing_tools", "run"]
@@ -49,21 +49,14 @@ static void leave(int code) { fflush(stdout); exit(code); }
 static uint64_t ticks(void) { return 0; }
 """
 
-_BARE_RISCV = r"""
-#include <stddef.h>
-#include <stdint.h>
+_BARE_RISCV = (
+    MEMORY
+    + r"""
 int main(void);
 static long ask(long number, long a, long b, long c) {
   register long a7 __asm("a7") = number, a0 __asm("a0") = a, a1 __asm("a1") = b, a2 __asm("a2") = c;
   __asm volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2) : "memory");
   return a0;
-}
-void *memset(void *p, int c, size_t n) { char *a = p; while (n--) *a++ = c; return p; }
-void *memcpy(void *p, const void *q, size_t n) { char *a = p; const char *b = q; while (n--) *a++ = *b++; return p; }
-void *memmove(void *p, const void *q, size_t n) {
-  char *a = p; const char *b = q;
-  if (a <= b) while (n--) *a++ = *b++; else while (n--) a[n] = b[n];
-  return p;
 }
 static void text(const char *s) { long n = 0; while (s[n]) n++; ask(64, 1, (long)s, n); }
 static void word(uint32_t v) {
@@ -76,6 +69,7 @@ void begin(void) { leave(main()); }
 __asm(".globl _start\n_start:\n.option push\n.option norelax\nla gp, __global_pointer$\n.option pop\n"
   "andi sp, sp, -16\ncall begin\n");
 """
+)
 
 _LINKED = ("-static", "-lm")
 _FREE = ("-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-nostdlib", "-static")

@@ -225,8 +225,8 @@ def _neg(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) 
     return e.put(f"fneg {kind} {a[0]}") if dtype.kind == "f" else e.put(f"sub {kind} {_constant(e, kind, '0')}, {a[0]}")
 
 
-def _unary_intrinsic(name: str) -> Rule:
-    return lambda e, kind, dtype, a, types: e.intrinsic(kind, f"llvm.{name}.{suffix(kind)}", [kind], [a[0]])
+def _sqrt(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
+    return e.intrinsic(kind, f"llvm.sqrt.{suffix(kind)}", [kind], [a[0]])
 
 
 def _rint(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
@@ -480,7 +480,7 @@ RULES.update(
     ceil=_whole("ceil"),
     trunc=_whole("trunc"),
     rint=_rint,
-    sqrt=_unary_intrinsic("sqrt"),
+    sqrt=_sqrt,
     floor_div=_floor_div,
     mod=_mod,
     fmod=_fmod,
