@@ -19,6 +19,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.remembered import Remembered
 from mycel.engines import base
+from mycel.engines.routines.door import ARRAY, CONSTANT, DOUBLE, INTEGER, MOST, door
 from mycel.engines.routines.elements import ARRAYS, ELEMENTS
 
 __all__ = ["Routine", "are_on", "routine"]
@@ -26,8 +27,11 @@ __all__ = ["Routine", "are_on", "routine"]
 _NUMBERS = {"Int": ("i64", ctypes.c_int64), "Double": ("double", ctypes.c_double)}
 # Element types; those in another order of bytes are equal to none of them.
 _TYPES = {np.dtype(name): name for name in ELEMENTS}
-_table = Remembered[tuple[Any, ...], Callable[..., None]]("routines", 2048)
+_table = Remembered[tuple[Any, ...], "_Code"]("routines", 2048)
 _compiling = locks.lock()
+_KINDS = {"Int": INTEGER, "Double": DOUBLE}
+# How many doors a routine has at most: trying one costs a twentieth of finding code without any.
+_DOORS = 16
 
 
 # Where CPython's NumPy has the address of an array's elements: behind the head of the object.
@@ -62,12 +66,21 @@ class _Plan(NamedTuple):
     * `arrays`: the numbers of those that are arrays, with their element types; None is any.
     * `known`: takes the key of the code from a list of arguments and the routine.
     * `given`: takes what the code is given.
+    * `kinds`: what each is to a door.
     """
 
     arity: int
     arrays: list[tuple[int, str | None]]
     known: Callable[[list[Any]], tuple[Any, ...]]
     given: Callable[[list[Any]], tuple[Any, ...]]
+    kinds: list[int]
+
+
+class _Code(NamedTuple):
+    """Code of a routine: what calls it, and the address of what takes words in place of that."""
+
+    call: Callable[..., None]
+    words: int
 
 
 def _those(numbers: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
@@ -88,6 +101,8 @@ class Routine:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._parameters: list[tuple[str, str]] = []
         self._plan: _Plan | None = None
+        # Functions that know their code, the newest first.
+        self._doors: tuple[Callable[..., bool], ...] = ()
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the parameters' names, with the words that annotate them."""
@@ -105,11 +120,19 @@ class Routine:
         arrays = [(number, ARRAYS[word]) for number, word in enumerate(words) if word in ARRAYS]
         known = [number for number, word in enumerate(words) if word not in _NUMBERS]
         given = [number for number, word in enumerate(words) if word in _NUMBERS or word in ARRAYS]
+        kinds = [ARRAY if word in ARRAYS else _KINDS.get(word, CONSTANT) for word in words]
         # What is made of a list, which ends with the routine itself, is a tuple.
-        self._plan = plan = _Plan(count, arrays, _those([*known, count]), _those(given))
+        self._plan = plan = _Plan(count, arrays, _those([*known, count]), _those(given), kinds)
         return plan
 
     def __call__(self, *arguments: Any) -> None:
+        for opened in self._doors:
+            if opened(*arguments):
+                return
+        self._call(arguments)
+
+    def _call(self, arguments: tuple[Any, ...]) -> None:
+        """Find the code for arguments or make it, call it, and make a door for others like them."""
         plan = self._plan or self._planned()
         if len(arguments) != plan.arity:
             raise TypeError(f"routine {self.__name__}: takes {plan.arity} arguments, got {len(arguments)}")
@@ -132,7 +155,15 @@ class Routine:
         code = _table.recent.get(found)
         if code is None:
             code = _table.recall(found, lambda: self._made(list(found[:-1])))
-        code(*plan.given(given))
+        code.call(*plan.given(given))
+        self._open(plan, code, arguments)
+
+    def _open(self, plan: _Plan, code: _Code, arguments: tuple[Any, ...]) -> None:
+        """Make a door for arguments like these; the one that was made first may make room."""
+        entry = door() if plan.arity <= MOST else None
+        if entry is not None and all(type(arguments[number]) is np.ndarray for number, _ in plan.arrays):
+            opened = entry.function(code.words, list(zip(plan.kinds, arguments)))
+            self._doors = (opened, *self._doors)[:_DOORS]
 
     def text(self, *known: Any) -> str:
         """Return the LLVM IR for element types and values of constants, in their order."""
@@ -157,15 +188,15 @@ class Routine:
 
         text = translate(self.function, "NAME", arrays, numbers, constants)
         name = f"mycel_{self.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        return text.replace("@NAME(", f"@{name}("), name, types
+        return text.replace("@NAME(", f"@{name}(").replace("@NAME_words(", f"@{name}_words("), name, types
 
-    def _made(self, known: list[Any]) -> Callable[..., None]:
+    def _made(self, known: list[Any]) -> _Code:
         from mycel.engines.native.llvm.jit import compile_objects, machine
 
         text, name, types = self._written(known)
         with _compiling:
-            (address,) = machine().link(compile_objects([text])[0], [name], {})
-        return ctypes.CFUNCTYPE(None, *types)(address)
+            address, words = machine().link(compile_objects([text])[0], [name, f"{name}_words"], {})
+        return _Code(ctypes.CFUNCTYPE(None, *types)(address), words)
 
 
 def routine(function: Callable[..., Any]) -> Routine:

@@ -135,8 +135,22 @@ class _Writer:
             *self.lines,
             "  ret void",
             "}",
+            *self.from_words(f"{name}_words", name, given),
         ]
         return "\n".join(parts) + "\n"
+
+    @staticmethod
+    def from_words(name: str, called: str, given: list[str]) -> list[str]:
+        """Return the function `name` that calls another one with the words of an array.
+
+        `called` and `given` are that one's name and parameters.
+        """
+        lines, passed = [f"define void @{name}(ptr %words) nounwind {{"], []
+        for number, kind in enumerate(parameter.split()[0] for parameter in given):
+            lines.append(f"  %at{number} = getelementptr i64, ptr %words, i64 {number}")
+            lines.append(f"  %word{number} = load {kind}, ptr %at{number}")
+            passed.append(f"{kind} %word{number}")
+        return [*lines, f"  call void @{called}({', '.join(passed)}) noinline", "  ret void", "}"]
 
     # Text.
 
