@@ -27,7 +27,15 @@ from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import is_hidden
 from mycel.dataset.blocks import Array
 from mycel.dataset.notices import no_effect
-from mycel.dataset.pipeline import BatchDataset, Dataset, MapDataset, RepeatDataset, SkipDataset, TakeDataset
+from mycel.dataset.pipeline import (
+    BatchDataset,
+    Dataset,
+    MapDataset,
+    RepeatDataset,
+    SkipDataset,
+    TakeDataset,
+    TransferDataset,
+)
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.transforms.generic import TypeCast
 from mycel.dataset.vision.color import Normalize, Rescale, ToType
@@ -113,7 +121,7 @@ _RULES: dict[type[Any], Callable[[Any, np.dtype[Any], tuple[int, ...]], Optional
 class Front(Cell):
     """A `network` that applies the `steps` of each column to a batch first."""
 
-    def __init__(self, network: Cell, steps: Sequence[Sequence[Step]]) -> None:
+    def __init__(self, network: Any, steps: Sequence[Sequence[Step]]) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
         self.steps = tuple(map(tuple, steps))
@@ -133,8 +141,8 @@ class Split:
     def __init__(self, dataset: Dataset, steps: list[list[Step]]) -> None:
         self.dataset, self.steps = dataset, steps
 
-    def before(self, network: Cell) -> Cell:
-        """Return a network that does the end of the pipeline first."""
+    def before(self, network: Any) -> Cell:
+        """Return a network that does the end of the pipeline before a Cell or a `Jit`."""
         return Front(network, self.steps)
 
 
@@ -146,14 +154,15 @@ def _any_wanted(node: Any) -> bool:
     return _wanted(node) or any(map(_any_wanted, node.children))
 
 
-def split(dataset: Any) -> Optional[Split]:
+def split(dataset: Any, against: str = "") -> Optional[Split]:
     """Return a pipeline without the operations that leave it; None where none do.
 
-    It is said once where some were to leave and cannot.
+    It is said once where some were to leave and cannot: they stay where there is a reason `against`
+    it.
     """
     if not isinstance(dataset, Dataset) or not _any_wanted(dataset):
         return None
-    found, why = _split(dataset)
+    found, why = (None, against) if against else _split(dataset)
     if found is None:
         no_effect("map", "offload", True, why)
     return found
@@ -178,6 +187,8 @@ def awaits_steps(dataset: Any, function: str) -> bool:
 def _split(dataset: Dataset) -> tuple[Optional[Split], str]:
     above: list[Any] = []
     node: Any = dataset
+    if isinstance(node, TransferDataset):
+        return None, "a device queue is sent what the whole pipeline makes; give the dataset itself"
     while isinstance(node, _THROUGH):
         above.append(node)
         node = node.children[0]

@@ -104,9 +104,10 @@ class Dataset(Node):
           processes, each with its copy of the operations; TypeError where one cannot be sent to a
           process. `cache` is a `DatasetCache`, which keeps the rows. `callbacks` is a
           `DSCallback` or a list of them. With `offload` the last operations of the `map` become
-          the beginning of the compiled step of `Model.train` and `eval` where they are Rescale,
-          Normalize, HWC2CHW, TypeCast or ToType below one `batch`, with the same values; other
-          iterators have them in the pipeline. `max_rowsize` changes nothing, which is said once.
+          the beginning of the compiled step of `Model`, `data_sink` or a `DatasetHelper` that
+          sinks where they are Rescale, Normalize, HWC2CHW, TypeCast or ToType below one `batch`,
+          with the same values; other iterators and `device_que` have them in the pipeline.
+          `max_rowsize` changes nothing, which is said once.
 
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
+from mycel.dataset import offloading
 from mycel.dataset.pipeline import Dataset, TransferDataset
 from mycel.train._batches import LONGEST, Epochs, check_dataset
 
@@ -39,6 +40,7 @@ class DatasetHelper:
         self._queue: Any = None
         if dataset_sink_mode and isinstance(dataset, Dataset):
             self._queue = dataset if isinstance(dataset, TransferDataset) else dataset.device_que()
+        self._split: Optional[offloading.Split] = None
         self._epochs: Optional[Epochs] = None
         self._ready: Optional[Iterator[tuple[Any, ...]]] = None
 
@@ -76,6 +78,16 @@ class DatasetHelper:
                 f"DatasetHelper.{name}: there is no queue of batches; use dataset_sink_mode=True and a dataset of mycel"
             )
         return self._queue
+
+    def _offloaded(self, network: Cell) -> Callable[..., Any]:
+        """Return what is called on batches: `network`, after the operations that leave the
+        dataset. Batches that are being sent already have all of them.
+        """
+        if self._split is None and self._epochs is None and not isinstance(self._dataset, TransferDataset):
+            self._split = offloading.split(self._dataset)
+            if self._split is not None:
+                self._queue = self._split.dataset.device_que()
+        return network if self._split is None else self._split.before(network)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         if self._epochs is None:
@@ -129,14 +141,18 @@ class _Connected(Cell):
         super().__init__(auto_prefix=False)
         self.network = network
         self._helper = helper
+        front = helper._offloaded(network)
+        # In a function, as the network is a Cell of this one once.
+        self._called: Callable[..., Any] = lambda *batch: front(*batch)
 
     def __call__(self) -> Any:
-        return self.network(*self._helper.next_batch())
+        return self._called(*self._helper.next_batch())
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
     """Return a network without inputs, which runs `network` on the next batch of a helper that
-    sinks. Raises TypeError for other arguments.
+    sinks. Operations of the dataset with `offload=True` come before it, unless batches are being
+    sent already. Raises TypeError for other arguments.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32),), ["x"]).batch(2)

@@ -19,6 +19,7 @@ from mycel.cells.cell import Cell
 from mycel.compiled.jit import Jit
 from mycel.compiled.repeat import Repeater, Results
 from mycel.core.tensor import Tensor
+from mycel.dataset import offloading
 from mycel.ir.binding import Binder
 from mycel.train._background import BYTES
 from mycel.train._batches import LONGEST, Epochs, check_dataset
@@ -57,17 +58,19 @@ class Runner:
 
 
 class _DataSink:
-    """A callable that runs the next `sink_size` steps of `function` on `dataset`; `results` are
-    those of the last call.
+    """A callable that runs the next `sink_size` steps of `function`, which is `fn` compiled, on
+    `dataset`; `results` are those of the last call.
 
     Batches are checked against `signature`, tensors whose types and shapes count, unless it is
     None.
     """
 
-    def __init__(self, function: Jit, dataset: Any, sink_size: int, signature: Optional[tuple[Any, ...]]) -> None:
-        self.__wrapped__ = function.__wrapped__
-        self.__name__ = function.__name__
-        self.__doc__ = function.__doc__
+    def __init__(
+        self, fn: Any, function: Jit, dataset: Any, sink_size: int, signature: Optional[tuple[Any, ...]]
+    ) -> None:
+        self.__wrapped__ = fn.__wrapped__ if isinstance(fn, Jit) else fn
+        self.__name__ = getattr(fn, "__name__", type(fn).__name__)
+        self.__doc__ = getattr(fn, "__doc__", None)
         self.dataset, self.sink_size = dataset, sink_size
         self.results = Results()
         self._signature = signature
@@ -108,7 +111,8 @@ def data_sink(
     that cannot be one graph runs step by step. The dataset begins again at its end. It is read
     ahead by a thread, which ends with the returned function or by its `close()`. The function's
     `results` are those of all steps of its last call. `input_signature`, a tensor or a tuple of
-    them, declares types and shapes of the columns (sizes of None are any).
+    them, declares types and shapes of the columns (sizes of None are any). Operations of the
+    dataset with `offload=True` become the beginning of the step, unless there is a signature.
 
     Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do
     not fit the signature.
@@ -135,14 +139,22 @@ def data_sink(
         signature = tuple(input_signature) if isinstance(input_signature, (tuple, list)) else (input_signature,)
         for value in signature:
             arguments.instance("data_sink", "input_signature", value, Tensor, "a tensor or a tuple of them")
+    found = offloading.split(dataset, "input_signature is of what the pipeline gives" if signature else "")
+    function = _compiled(fn, jit_config, found)
+    return _DataSink(fn, function, dataset if found is None else found.dataset, sink_size, signature)
+
+
+def _compiled(fn: Any, jit_config: Optional[JitConfig], end: Optional[offloading.Split]) -> Jit:
+    """Return `fn` compiled, behind the `end` of a pipeline, if that is given."""
+    if isinstance(fn, Cell) and jit_config is None:
+        return (fn if end is None else end.before(fn))._compiled()
+    options: dict[str, Any] = {} if jit_config is None else {"jit_config": jit_config}
     if isinstance(fn, Jit):
-        function = fn
-    elif isinstance(fn, Cell) and jit_config is None:
-        function = fn._compiled()
-    else:
-        options: dict[str, Any] = {} if jit_config is None else {"jit_config": jit_config}
-        function = Jit(fn, **options)
-    return _DataSink(function, dataset, sink_size, signature)
+        options = {"fullgraph": fn.fullgraph, **fn.options}
+    function = fn if isinstance(fn, (Cell, Jit)) else Jit(fn, **options)
+    if end is not None:
+        return Jit(end.before(function), **options)
+    return function if isinstance(function, Jit) else Jit(function, **options)
 
 
 def _check_signature(signature: tuple[Any, ...], batch: Sequence[Any]) -> None:

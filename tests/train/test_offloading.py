@@ -157,3 +157,81 @@ def test_what_cannot_leave_stays_and_is_said(monkeypatch: pytest.MonkeyPatch) ->
     assert offloading.split(after) is None
     with pytest.raises(TypeError, match="offload must be a bool"):
         pictures.map(normalise, "image", offload=1)
+
+
+@pytest.mark.parametrize("kind", ["function", "compiled", "cell", "configured"])
+@pytest.mark.parametrize("sink_size", [1, 4])
+def test_sinks_of_functions_take_the_end_of_the_pipeline(kind: str, sink_size: int) -> None:
+    def learned(offload: bool) -> tuple[Any, list[Any]]:
+        config.set_seed(2)
+        net = Net()
+        optimizer = nn.SGD(net.trainable_params(), 0.01)
+        seen: list[Any] = []
+
+        def step(image: Any, label: Any) -> Any:
+            loss, grads = ms.value_and_grad(net, None, optimizer.parameters)(image, label)
+            optimizer(grads)
+            return loss, image
+
+        fn: Any = step
+        if kind == "compiled":
+            fn = ms.jit(step, fullgraph=True)
+        elif kind == "cell":
+            fn = nn.TrainOneStepCell(net, optimizer)
+        data = images([vision.RandomHorizontalFlip(0.5), vision.Normalize(MEAN, STD), vision.HWC2CHW()], offload)
+        sink = ms.data_sink(fn, data, sink_size, **({"jit_config": ms.JitConfig()} if kind == "configured" else {}))
+        assert sink.__name__ in ("step", "TrainOneStepCell") or kind == "cell"
+        for _ in range(8 // sink_size):
+            seen.append(sink())
+        row = next(iter(sink.dataset.create_tuple_iterator(num_epochs=1)))
+        assert (row[0].dtype == ms.uint8) is offload
+        sink.close()
+        return net.w.asnumpy().copy(), seen
+
+    (wanted, before), (found, after) = learned(False), learned(True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    assert wanted.any()
+    if kind != "cell":
+        for (_, x), (_, y) in zip(before, after):
+            np.testing.assert_array_equal(x.asnumpy(), y.asnumpy())
+
+
+def test_a_helper_that_sinks_takes_the_end_of_the_pipeline() -> None:
+    def given(offload: bool, connects: bool = True) -> list[Any]:
+        config.set_seed(2)
+
+        class Same(nn.Cell):
+            def construct(self, image: Any, label: Any) -> Any:
+                return image, label
+
+        data = images([vision.RandomHorizontalFlip(0.5), vision.Normalize(MEAN, STD), vision.HWC2CHW()], offload)
+        helper = ms.DatasetHelper(data, epoch_num=2)
+        net = ms.connect_network_with_dataset(Same(), helper) if connects else helper.next_batch
+        assert (helper._queue._first_row()[0].dtype == np.uint8) is (offload and connects)
+        found = [[column.asnumpy() for column in net()] for _ in range(2) for _ in helper]
+        assert not offload or helper.get_send_info()[0][0] >= 12
+        helper.release()
+        return found
+
+    wanted = given(False)
+    assert len(wanted) == 12
+    for found in (given(True), given(True, connects=False)):
+        for a, b in zip(found, wanted, strict=True):
+            for x, y in zip(a, b, strict=True):
+                assert x.dtype == y.dtype
+                np.testing.assert_array_equal(x, y)
+
+
+def test_where_a_sink_cannot_take_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(offloading, "no_effect", lambda *about: said.append(about[-1]))
+    data = images([vision.Normalize(MEAN, STD), vision.HWC2CHW()], True)
+    signature = (ms.Tensor(shape=(None, 3, 8, 7), dtype=ms.float32), ms.Tensor(shape=(None,), dtype=ms.float32))
+    sink = ms.data_sink(lambda x, y: x.sum() + y.sum(), data, input_signature=signature)
+    assert sink.dataset is data and np.isfinite(float(sink()))
+    sink.close()
+    queue = data.device_que()
+    sink = ms.data_sink(lambda x, y: x.dtype == ms.float32, queue)
+    assert bool(sink())
+    sink.close()
+    assert [words.split()[0] for words in said] == ["input_signature", "a"]
