@@ -32,7 +32,7 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.convolution import conv2d
-from mycel.ops.creation import zeros
+from mycel.ops.creation import full, zeros
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -228,10 +228,13 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     return cast(reshaped(permuted(total, (0, 2, 1, 3)), (batch, queries, heads * dims)), given.dtype)
 
 
-def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor]) -> Tensor:
+def _bilinear(
+    columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor], largest: bool = False
+) -> Tensor:
     """Return (points, C) read at positions of maps whose columns (S, C) begin at `base`.
 
-    Positions more than 1 outside of a map read 0.
+    `sizes` are those of a map, and `places` the positions along each axis; those more than 1
+    outside of a map read 0. With `largest` it is the largest weighted corner, not their sum.
     """
     inside: Optional[Tensor] = None
     ends = []
@@ -247,7 +250,7 @@ def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tup
     for (row, down), (column, across) in itertools.product(*ends):
         read = run(I.take, columns, base + row * sizes[1] + column, axis=0)
         term = read * reshaped(select(inside, down * across, 0.0), (*row.shape, 1))
-        total = term if total is None else total + term
+        total = term if total is None else run(E.maximum, total, term) if largest else total + term
     assert total is not None
     return total
 
@@ -289,41 +292,78 @@ def roi_align(
         )
     n, c, h, w = (int(d) for d in x.shape)
     count = regions.shape[0]
-    columns = reshaped(permuted(x, (0, 2, 3, 1)), (n * h * w, c))
     image, *sides = (reshaped(take_slice(regions, 1, k, k + 1), (count, 1, 1)) for k in range(5))
-    base = run(I.checked, cast(image, D.int32), axis=0, size=n, bounds="front") * (h * w)
-    starts, bins = [], []
-    for k, bin_count in ((1, pooled_height), (0, pooled_width)):
+    starts, spans = [], []
+    for k in (1, 0):
         start = sides[k] * spatial_scale
         span = (sides[k + 2] + float(roi_end_mode)) * spatial_scale - start
         if not roi_end_mode:
             span = run(E.maximum, span, constant_like(1.0, span))
         starts.append(start)
-        bins.append(span / float(bin_count))
-    shape = (count, pooled_height, pooled_width)
+        spans.append(span)
+    return cast(sampled_regions(x, image, starts, spans, (pooled_height, pooled_width), sample_num), given.dtype)
+
+
+def sampled_regions(
+    x: Tensor,
+    image: Tensor,
+    starts: list[Tensor],
+    spans: list[Tensor],
+    pooled: tuple[int, int],
+    sample_num: int,
+    largest: bool = False,
+    least: float = 1.0,
+) -> Tensor:
+    """Return the features `x` (N, C, H, W) of regions at one size: (R, C, *pooled).
+
+    `image` (R, 1, 1) says of which map each region is, `starts` and `spans`, (R, 1, 1) each, where
+    it begins along y and x and how long it is. Its bins are read at `sample_num` positions along
+    each axis; with 0 at as many as a bin has elements, rounded up, but `least`. A result is their
+    mean, or with `largest` the largest weighted corner of any; without positions it is 0.
+    """
+    n, c, h, w = (int(d) for d in x.shape)
+    count = image.shape[0]
+    columns = reshaped(permuted(x, (0, 2, 3, 1)), (n * h * w, c))
+    base = run(I.checked, cast(image, D.int32), axis=0, size=n, bounds="front") * (h * w)
+    bins = [span / float(number) for span, number in zip(spans, pooled)]
+    shape = (count, *pooled)
     if sample_num > 0:
-        grid = (count, pooled_height, sample_num, pooled_width, sample_num)
+        grid = (count, pooled[0], sample_num, pooled[1], sample_num)
         places = []
         for k, (start, size) in enumerate(zip(starts, bins)):
             bin_at, sample = iota(grid, 1 + 2 * k, x.dtype), iota(grid, 2 + 2 * k, x.dtype)
             lead = (count, 1, 1, 1, 1)
             places.append(reshaped(start, lead) + reshaped(size, lead) * (bin_at + (sample + 0.5) / float(sample_num)))
         where = broadcast(reshaped(base, (count, 1, 1, 1, 1)), grid)
-        found = _bilinear(columns, where, (h, w), (places[0], places[1]))
-        return cast(permuted(reduction.mean(found, (2, 4)), (0, 3, 1, 2)), given.dtype)
-    grids = [run(E.maximum, run(E.ceil, size), constant_like(1.0, size)) for size in bins]
-    total = _adaptive(columns, broadcast(base, shape), (h, w), starts, bins, grids)
-    return cast(permuted(total / reshaped(grids[0] * grids[1], (count, 1, 1, 1)), (0, 3, 1, 2)), given.dtype)
+        found = _bilinear(columns, where, (h, w), (places[0], places[1]), largest)
+        found = reduction.amax(found, (2, 4)) if largest else reduction.mean(found, (2, 4))
+        return permuted(found, (0, 3, 1, 2))
+    grids = [run(E.maximum, run(E.ceil, size), constant_like(least, size)) for size in bins]
+    total = _adaptive(columns, broadcast(base, shape), (h, w), starts, bins, grids, largest)
+    whole = reshaped(grids[0] * grids[1], (count, 1, 1, 1))
+    if largest:
+        total = select(broadcast(run(E.lt, whole, constant_like(0.5, whole)), total.shape), 0.0, total)
+    else:
+        total = total / run(E.maximum, whole, constant_like(1.0, whole))
+    return permuted(total, (0, 3, 1, 2))
 
 
 def _adaptive(
-    columns: Tensor, base: Tensor, sizes: tuple[int, int], starts: list[Tensor], bins: list[Tensor], grids: list[Tensor]
+    columns: Tensor,
+    base: Tensor,
+    sizes: tuple[int, int],
+    starts: list[Tensor],
+    bins: list[Tensor],
+    grids: list[Tensor],
+    largest: bool,
 ) -> Tensor:
     """Return the sums over as many positions in each bin as `grids` says for its region.
 
-    Step k of a loop reads sample k of all bins.
+    `columns`, `base`, `sizes` and `largest` are those of `_bilinear`, and `starts` and `bins` say
+    where regions begin and how large their bins are. Step k of a loop reads sample k of all bins.
     """
     shape, kind = base.shape, columns.dtype
+    low = -float("inf")
     most = cast(run(R.reduce_max, grids[0] * grids[1], axes=(0, 1, 2), keepdims=False), D.int64)
 
     def body(
@@ -345,7 +385,10 @@ def _adaptive(
         down = y + height * (iota(shape, 1, kind) + (row + 0.5) / rows)
         right = x + width * (iota(shape, 2, kind) + (column + 0.5) / across)
         valid = broadcast(run(E.lt, number, rows * across), shape)
-        read = _bilinear(columns, base, sizes, (select(valid, down, -2.0), right))
+        read = _bilinear(columns, base, sizes, (select(valid, down, -2.0), right), largest)
+        if largest:
+            read = select(broadcast(reshaped(valid, (*shape, 1)), read.shape), read, low)
+            return k + scalar(1, D.int64), run(E.maximum, total, read)
         return k + scalar(1, D.int64), total + read
 
     def test(k: Tensor, *rest: Tensor) -> Any:
@@ -353,7 +396,7 @@ def _adaptive(
 
     operands = (
         zeros((), D.int64),
-        zeros((*shape, columns.shape[1]), kind),
+        full((*shape, columns.shape[1]), low if largest else 0.0, dtype=kind),
         columns,
         base,
         *starts,

@@ -256,7 +256,7 @@ def _clipped(at: Tensor, high: float) -> Tensor:
     return run(E.minimum, run(E.maximum, at, constant_like(0.0, at)), constant_like(high, at))
 
 
-def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
+def mirrored(at: Tensor, size: int, align: bool) -> Tensor:
     """Return positions mirrored at both ends until they lie inside."""
     low, span = (0.0, float(size - 1)) if align else (-0.5, float(size))
     if span == 0.0:
@@ -320,7 +320,7 @@ def grid_sample(
         at = reshaped(take_slice(g, rank + 1, rank - 1 - k, rank - k), (n, points))
         at = (at + 1.0) * ((size - 1) / 2) if align else ((at + 1.0) * float(size) - 1.0) * 0.5
         if padding_mode == "reflection":
-            at = _reflected(at, size, align)
+            at = mirrored(at, size, align)
         places.append(at if padding_mode == "zeros" else _clipped(at, float(size - 1)))
     places = [cast(at if mode == "bilinear" else run(E.rint, at), x.dtype) for at in places]
     total = cast(run(sample, x, *places, linear=mode == "bilinear"), given)

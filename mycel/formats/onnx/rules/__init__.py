@@ -14,6 +14,7 @@ from mycel.formats.onnx.rules import quantization as quantization
 from mycel.formats.onnx.rules import random as random
 from mycel.formats.onnx.rules import recurrent as recurrent
 from mycel.formats.onnx.rules import reductions as reductions
+from mycel.formats.onnx.rules import regions as regions
 from mycel.formats.onnx.rules import shapes as shapes
 from mycel.formats.onnx.rules import signals as signals
 from mycel.formats.onnx.rules import sizes as sizes

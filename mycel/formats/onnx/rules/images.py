@@ -31,6 +31,7 @@ from mycel.formats.onnx.operation import (
     shape_values,
     sliced,
 )
+from mycel.formats.onnx.rules.regions import cubic_samples
 from mycel.formats.onnx.rules.shapes import axis_of
 from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
@@ -179,11 +180,14 @@ def _grid_sample(op: Operation, x: Tensor, grid: Tensor) -> Tensor:
         "bicubic": "bicubic",
     }
     mode = modes.get(op.get("mode", "linear"))
-    if mode is None or (mode == "bicubic" and x.ndim != 4):
-        raise op.refused(f"the mode {op.get('mode')!r} of {x.ndim - 2} spatial axes")
-    found: Tensor = ops.grid_sample(
-        x, as_type(grid, x.dtype), mode, op.get("padding_mode", "zeros"), bool(op.get("align_corners", 0))
-    )
+    padding, align = op.get("padding_mode", "zeros"), bool(op.get("align_corners", 0))
+    if mode is None or padding not in ("zeros", "border", "reflection"):
+        raise op.refused(f"the mode {op.get('mode')!r} with padding {padding!r}")
+    if grid.ndim != x.ndim or grid.shape[-1] != x.ndim - 2:
+        raise op.wrong(f"a grid {grid._type} does not fit the images {x._type}")
+    if mode == "bicubic":
+        return cubic_samples(x, grid, padding, align)
+    found: Tensor = ops.grid_sample(x, as_type(grid, x.dtype), mode, padding, align)
     return found
 
 
