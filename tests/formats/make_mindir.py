@@ -339,6 +339,13 @@ class WrittenUnderView(nn.Cell):
         return y, z
 
 
+class Viewed(nn.Cell):
+    """Views, whose operators are marked as if they wrote."""
+
+    def construct(self, x):
+        return x.select(1, 2), ops.tanh(x.select(0, -1)), x * 2.0
+
+
 class Normalised(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -364,6 +371,7 @@ OPERATORS = {
         [Tensor([[1, 2, 2, 3], [0, 1, 5, 5]], ms.float32), Tensor([[2, 2.5, 9], [5, 0, 1]], ms.float32)],
     ),
     "unique": lambda: (Unique(), [Tensor([[1, 1, 2], [1, 1, 2], [3, 3, 3]], ms.int32)]),
+    "viewed": lambda: (Viewed(), [f(3, 4)]),
     "written": lambda: (Written(), [f(3, 4), Tensor([0, 2, 0], ms.int32), f(3, 3)]),
     "normalised": lambda: (Normalised(), [f(2, 3, 2, 2)], (1, 2, 3, 4, 6, 7)),
     "empty": lambda: (Empty(), [Tensor(np.zeros((0, 5), bool)), Tensor(np.zeros((0, 3), np.float32))], range(6)),

@@ -34,7 +34,8 @@ def check_writes(functions: Mapping[str, Function], model: Model, parameters: Ma
     writers = {
         name: p.operator
         for name, p in model.primitives.items()
-        if any(a.name == "side_effect_mem" and a.number for a in p.attributes)
+        # Views have the attribute and write nothing.
+        if any(a.name == "side_effect_mem" and a.number for a in p.attributes) and not _is_view(p.operator)
     }
     kinds = {name: p.operator for name, p in model.primitives.items()}
     for function in functions.values() if writers else ():
