@@ -146,7 +146,8 @@ def test_random_networks(target: str, seed: int, tmp_path: Path) -> None:
 def test_random_networks_elsewhere(target: str, tmp_path: Path) -> None:
     if not all(map(shutil.which, EMULATED.get(target, ("node",)))):
         pytest.skip(f"nothing runs code for {target} here")
-    for seed in (1003, 1011):
+    # The last has a depthwise convolution of images with one column, whose rows lie in the padding.
+    for seed in (1003, 1011, 910124):
         assert not check_seed(seed, target, tmp_path)
 
 

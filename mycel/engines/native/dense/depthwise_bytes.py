@@ -113,7 +113,9 @@ class _Writer(SumWriter):
 
     def fill_line(self) -> None:
         """Fill a line on the stack with zero points."""
-        e, size = self.e, self.of.width * self.image.steps[1]
+        e, channels = self.e, int(str(self.nest.loops[self.vector_loop].extent))
+        # A single column may have any step.
+        size = (self.of.width - 1) * self.image.steps[1] + channels
         whole = -(-size // LANE) * LANE
         self.entry.append(f"  %outside = alloca [{whole} x i8], align 64")
         zeros = "<" + ", ".join([f"i8 {self.image.zero}"] * LANE) + ">"
