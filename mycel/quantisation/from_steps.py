@@ -11,6 +11,7 @@ from mycel.prims.quantisation import dequantize
 from mycel.quantisation.network import Quantised, float_model
 from mycel.quantisation.post_training import ROUNDINGS, Choice, lowered_network
 from mycel.transforms.quantise.reading import read_steps
+from mycel.transforms.quantise.spreading import with_convolutions
 
 __all__ = ["integers"]
 
@@ -42,4 +43,4 @@ def integers(net: Any, *inputs: Any, rounding: str = "single") -> Quantised:
     arguments.one_of("integers", "rounding", rounding, ROUNDINGS)
     model = float_model(net, inputs, (dequantize,))
     read = read_steps(model.graph)
-    return lowered_network(model, read.graph, Choice(rounding=rounding), (read.inputs, read.outputs))
+    return lowered_network(model, with_convolutions(read.graph), Choice(rounding=rounding), (read.inputs, read.outputs))

@@ -24,6 +24,7 @@ from mycel.transforms.quantise.folding import fold_normalisations
 from mycel.transforms.quantise.freezing import array_of, literal
 from mycel.transforms.quantise.insertion import weights_of
 from mycel.transforms.quantise.scales import steps_of, weight_scale
+from mycel.transforms.quantise.spreading import with_convolutions
 
 __all__ = ["Mixed", "mixed_bits"]
 
@@ -64,7 +65,7 @@ def mixed_bits(net: Any, data: Any, *, mean: float, choices: Sequence[int] = (8,
         raise ValueError(f"mixed_bits: a mean of {mean!r} bits is below the fewest of a layer, {levels[-1]}")
     batches = Batches(data)
     model = float_model(net, batches.examples())
-    model.graph = fold_normalisations(model.graph)
+    model.graph = fold_normalisations(with_convolutions(model.graph))
     layers = [n for n in weights_of(model.graph) if array_of(n.inputs[1]) is not None]
     if not layers:
         raise Unsupported("mixed_bits: the network has no product or convolution with weights of its own")

@@ -36,6 +36,7 @@ from mycel.transforms.quantise.freezing import array_of
 from mycel.transforms.quantise.insertion import inserted, points, recurrences_of, weights_of
 from mycel.transforms.quantise.lowering import Ends, lowered
 from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
+from mycel.transforms.quantise.spreading import with_convolutions
 
 __all__ = ["Refused", "quantise"]
 
@@ -124,7 +125,7 @@ def quantise(
     if model.conditions and any(t.ndim and t.shape[0] == 1 for row in batches for t in row):
         # It was decided by open sizes, which are not 1, as recurrent layers do.
         model = float_model(net, list(batches.rows[0]))
-    graph = fold_normalisations(model.graph)
+    graph = fold_normalisations(with_convolutions(model.graph))
     model.graph = equalised(graph) if equalise else graph
     made = finished(model, batches, given)
     check_result(net, made, batches, measure, at_least, faster_than)
