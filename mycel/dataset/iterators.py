@@ -30,7 +30,7 @@ from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
 from mycel.dataset.blocks import Array, Row, as_array
 from mycel.dataset.node import Node
-from mycel.dataset.run import Run, Stretch
+from mycel.dataset.run import FRESH, Run
 from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
 from mycel.engines import buffers
@@ -162,17 +162,17 @@ def _epochs(
     size = config.get_prefetch_size()
     tuner = Tuner(dataset, scope) if scope.ahead and config.get_enable_autotune() else None
     interval = config.get_autotune_interval()
-    epoch, stretches, step = begin
+    epoch, begun, step = begin
     while last == -1 or epoch < last:
         run = Run(seed, epoch, max(1, min(32, size)) if scope.ahead else 1, seeded, scope=scope)
-        run.stretches = stretches
+        run.begun = begun
         again = False
-        blocks, begun = dataset._blocks(run, step), step
+        blocks, tuned = dataset._blocks(run, step), step
         for block in blocks:
             yield from block.rows()
             step += block.count
-            if tuner is not None and interval and step - begun >= interval:
-                begun = step
+            if tuner is not None and interval and step - tuned >= interval:
+                tuned = step
                 again = tuner.tune()
                 if again:
                     break
@@ -184,7 +184,7 @@ def _epochs(
             tuner.tune()
             tuner.save()
         yield _EPOCH_END
-        epoch, step, stretches = epoch + 1, 0, ()
+        epoch, step, begun = epoch + 1, 0, FRESH
 
 
 def _closed(blocks: Any) -> None:
@@ -231,7 +231,7 @@ class _Iterator:
         self._seeded = config.is_seeded()
         self._epoch = 0
         self._step = 0
-        self._stretches: tuple[Stretch, ...] = ()
+        self._begun = FRESH
         self._rows: Iterator[Any] | None = None
         self._queue: _Queue | None = None
         self._thread: threading.Thread | None = None
@@ -281,7 +281,7 @@ class _Iterator:
         self.scope = scope = Scope(ahead)
         for begun in watching:
             begun.append((self.dataset, scope))
-        begin = positions.Position(self._epoch, self._stretches, self._step)
+        begin = positions.Position(self._epoch, self._begun, self._step)
         items = _epochs(self.dataset, scope, self._seed, self._seeded, begin, self.num_epochs)
         if self._here or not ahead:
             self._rows = items
@@ -326,7 +326,7 @@ class _Iterator:
             )
         item = self._next_item()
         if item is _EPOCH_END:
-            self._epoch, self._step, self._stretches = self._epoch + 1, 0, ()
+            self._epoch, self._step, self._begun = self._epoch + 1, 0, FRESH
             if self._epoch == self.num_epochs:
                 self._shut()
             raise StopIteration
@@ -376,7 +376,7 @@ class _Iterator:
         With shards it also says what all of them have read, if each has taken as many steps.
         """
         state = {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
-        return positions.saved(self.dataset, state, self._stretches)
+        return positions.saved(self.dataset, state, self._begun)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where another iterator over an equal dataset was.
@@ -385,8 +385,9 @@ class _Iterator:
         functions are deterministic. A dataset with another number of shards goes on with the rows
         of the epoch that none of the shards before has read. Raises ValueError for a dictionary
         that `state_dict` did not make, and where that is another number of shards, and the rows
-        that have been read are not known: only `map`, `project`, `rename` and batches of fixed
-        sizes may be between the source and the iterator.
+        that have been read are not known: only `map`, `project`, `rename`, batches of fixed sizes,
+        `repeat`, `skip` and `take` may be between the source and the iterator, and right above the
+        source, with a seed, `shuffle`.
 
         >>> import mycel.dataset as ds
         >>> data = ds.NumpySlicesDataset(list(range(100)))
@@ -400,14 +401,14 @@ class _Iterator:
         found = positions.position("load_state_dict", self.dataset, positions.checked("load_state_dict", state))
         self._shut()
         self._seed, self._seeded = state["seed"], bool(state["seeded"])
-        self._epoch, self._stretches, self._step = found
+        self._epoch, self._begun, self._step = found
         self._stopped = False
 
     def _begin(self, state: dict[str, Any], where: str) -> None:
         """Begin at a position; `where` is named in messages."""
         if state["seeded"]:
             self._seed, self._seeded = state["seed"], True
-        self._epoch, self._stretches, self._step = positions.position(where, self.dataset, state)
+        self._epoch, self._begun, self._step = positions.position(where, self.dataset, state)
 
     def _shut(self) -> None:
         if self._finalizer is not None:

@@ -28,7 +28,7 @@ from mycel.dataset.cache import check_cache
 from mycel.dataset.flow import Piece, Plan, results
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
-from mycel.dataset.run import Run
+from mycel.dataset.run import FRESH, Begun, Run, Spot
 from mycel.dataset.scope import Pace, Scope
 
 
@@ -72,8 +72,10 @@ class Node(MadeOf):
     _several = False
     # Whether each row that it gives is made of the next `rows_of_one` rows that it reads.
     _row_for_row = False
+    # Whether it knows besides which rows it has read for those that it gave (`_spot`).
+    _knows_spots = False
     # Whether its rows are those that it reads, or some of their columns.
-    _passes = False
+    _passes_on = False
     # Where iterators begin that go on for others.
     _init_state: Any = None
 
@@ -107,6 +109,8 @@ class Node(MadeOf):
         self._height: int = 1 + max((child._height for child in group), default=-1)
         self._counted: int | None = None
         self._init_step = 0
+        # How many nodes below are a `take`.
+        self._takes: int = max((child._takes for child in group), default=0)
         self.is_synced = self.is_synced or any(child.is_synced for child in group)
         self.calls_back = any(child.calls_back for child in group)
         self.awaits_steps = self.awaits_steps or any(child.awaits_steps for child in group)
@@ -203,11 +207,33 @@ class Node(MadeOf):
         """Return whether each row that it gives is made of the next `rows_of_one` that it reads."""
         return self._row_for_row
 
+    def _unit(self) -> int:
+        """Return how many rows of the source are in one row."""
+        return self.rows_of_one * (self.children[0]._unit() if self.children else 1)
+
+    def _passes(self) -> int:
+        """Return how many passes over the source are in one epoch."""
+        return self.children[0]._passes() if self.children else 1
+
+    def _rest(self, begun: Begun) -> int:
+        """Return how many rows there are in an epoch that goes on."""
+        if begun == FRESH:
+            return self._count()
+        rows = self.children[0]._rest(begun)
+        return rows // self.rows_of_one if getattr(self, "drop_remainder", False) else -(-rows // self.rows_of_one)
+
+    def _spot(self, begun: Begun, step: int) -> Spot:
+        """Return what is done after `step` rows of an epoch that went on at `begun`."""
+        if not self.children:
+            return Spot(begun.number, True, step)
+        child = self.children[0]
+        return child._spot(begun, min(step * self.rows_of_one, child._rest(begun)))
+
     def hands_over(self) -> bool:
         """Return whether nobody but who reads its rows has their arrays, so that tensors may be
         made of them without a copy: rows of `batch`, and no function of the user's has seen them.
         """
-        return self._passes and self.children[0].hands_over()
+        return self._passes_on and self.children[0].hands_over()
 
     def words(self) -> str:
         """Return what messages call this node."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -10,8 +10,39 @@ from mycel.dataset.randomness import Stream, generator, key_of
 from mycel.dataset.scope import Scope
 
 LARGEST_BLOCK = 256
-# A number of shards, and how many rows each of them took.
-Stretch = tuple[int, int]
+# A number of shards, and how many rows each of them took: the first ones, or those that a shuffle
+# gave first, of which the size of the buffer and the node's height follow.
+Stretch = tuple[int, ...]
+
+
+class Begun(NamedTuple):
+    """Where an epoch goes on that other numbers of shards have begun (`positions.py`).
+
+    `number` is that of the pass of those below, `stretches` what is done of it, and `left` has how
+    many rows each `take` still gives, from the source up.
+    """
+
+    number: int = 0
+    stretches: tuple[Stretch, ...] = ()
+    left: tuple[int, ...] = ()
+
+
+FRESH = Begun()
+
+
+class Spot(NamedTuple):
+    """What is done of an epoch after some rows of a node.
+
+    `number` is that of the pass, `goes_on` whether it is the one that `Begun` was in, `rows` how
+    many rows of the source were taken from it. `left` has for each `take` how many rows of the
+    source it would still ask for, and `shuffled` the buffer and height of a shuffle.
+    """
+
+    number: int
+    goes_on: bool
+    rows: int
+    left: tuple[int, ...] = ()
+    shuffled: tuple[int, ...] = ()
 
 
 class Run:
@@ -25,13 +56,13 @@ class Run:
 
     Below `repeat` an epoch of the consumer has several passes, and `epoch` counts these. `round` is
     the consumer's epoch, `passed` how many passes of it are over, and `is_last` whether no other
-    follows in it. `grouped` is how many rows the batches above make one of. `stretches` are what
-    other numbers of shards have done of this epoch (`positions.py`).
+    follows in it. `grouped` is how many rows the batches above make one of. `begun` says where
+    this epoch goes on that other numbers of shards have begun.
     """
 
     __slots__ = (
         *("seed", "epoch", "block", "group", "seeded", "probes"),
-        *("scope", "round", "passed", "is_last", "grouped", "stretches"),
+        *("scope", "round", "passed", "is_last", "grouped", "begun"),
     )
 
     def __init__(
@@ -54,18 +85,27 @@ class Run:
         self.passed = 0
         self.is_last = True
         self.grouped = 1
-        self.stretches: tuple[Stretch, ...] = ()
+        self.begun = FRESH
 
     def _copied(self) -> Run:
         made = Run(self.seed, self.epoch, self.block, self.seeded, self.probes, self.scope)
-        made.group, made.grouped, made.stretches = self.group, self.grouped, self.stretches
+        made.group, made.grouped, made.begun = self.group, self.grouped, self.begun
         made.round, made.passed, made.is_last = self.round, self.passed, self.is_last
         return made
 
-    def of_pass(self, number: int, count: int) -> Run:
-        """Return this pass for pass `number` of `count` below a `repeat`; -1 passes have no end."""
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What other numbers of shards have done of this pass."""
+        return self.begun.stretches
+
+    def of_pass(self, number: int, count: int, begun: Begun = FRESH) -> Run:
+        """Return this pass for pass `number` of `count` below a `repeat`; -1 passes have no end.
+
+        `begun` is where that pass goes on.
+        """
         times = max(1, count)
         made = self._copied()
+        made.begun = begun
         made.epoch = self.epoch * times + number
         made.passed = self.passed * times + number
         made.is_last = self.is_last and number == count - 1
@@ -91,7 +131,9 @@ class Run:
 
     def key(self, *parts: int) -> int:
         """Return a 64-bit key made of this pass and further integers."""
-        done = (number for stretch in self.stretches for number in stretch)
+        done = [number for stretch in self.stretches for number in stretch]
+        if self.begun.number:
+            done.append(self.begun.number)
         return key_of(self.seed, self.epoch, *parts, *done)
 
     def stream(self) -> Stream:

@@ -19,7 +19,8 @@ from mycel.base import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
-from mycel.dataset.run import Run, Stretch
+from mycel.dataset.run import Begun, Run, Stretch
+from mycel.dataset.undone import undone
 from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -133,7 +134,7 @@ class BuiltinSampler(MadeOf):
         * `stretches`: as in `Run`.
         """
         run = Run(0)
-        run.stretches = tuple(stretches)
+        run.begun = Begun(stretches=tuple(stretches))
         return len(self.draw(rows, run, lambda column: np.zeros(rows)))
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
@@ -364,7 +365,7 @@ class DistributedSampler(BuiltinSampler):
         if self.shuffles:
             common = run if run.seeded else Run(0, run.epoch)
             order = common.generator(depth, 5).permutation(rows)
-        order = order[sum(count * each for count, each in run.stretches) :]
+        order = undone(order, run.stretches, run)
         rows = len(order)
         if self.offset >= 0:
             return order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]

@@ -15,13 +15,15 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import Stream, row_key, using
-from mycel.dataset.run import Run
+from mycel.dataset.run import FRESH, Begun, Run, Spot
 from mycel.dataset.sharing import held
 from mycel.dataset.waiting import end_early, give_back, leave_out
 
 
 class ShuffleNode(Node):
     """Rows in random order from a buffer of `buffer_size`; see `Dataset.shuffle`."""
+
+    _knows_spots = True
 
     def __init__(self, input_dataset: Node, buffer_size: int) -> None:
         super().__init__(input_dataset)
@@ -65,11 +67,19 @@ class ShuffleNode(Node):
     def is_shuffled(self) -> bool:
         return True
 
+    def _spot(self, begun: Begun, step: int) -> Spot:
+        return super()._spot(begun, step)._replace(shuffled=(self.buffer_size, self._height))
+
+
+# As many passes as one without an end has, for those above it.
+_ENDLESS = 1 << 40
+
 
 class RepeatNode(Node):
     """The rows `count` times over: pass i of epoch e is epoch e * count + i of the input."""
 
-    _passes = True
+    _passes_on = True
+    _knows_spots = True
 
     def __init__(self, input_dataset: Node, count: int | None = None) -> None:
         super().__init__(input_dataset)
@@ -83,18 +93,47 @@ class RepeatNode(Node):
         if skip and not child._count_is_fixed():
             yield from leave_out(self, run, self._blocks(run, 0), skip)
             return
-        number = 0
-        if skip:
-            size = child._count()
-            number, skip = divmod(skip, size) if size else (0, 0)
+        number, begun = self._at(run.begun)
+        if skip and skip >= (size := child._rest(begun)):
+            whole = child._count()
+            more, skip = divmod(skip - size, whole) if whole else (0, 0)
+            number, begun = number + 1 + more, FRESH
         while self.count == -1 or number < self.count:
             empty = True
-            for block in child._blocks(run.of_pass(number, self.count), skip):
+            for block in child._blocks(run.of_pass(number, self.count, begun), skip):
                 empty = False
                 yield block
-            if empty and not skip:
+            if empty and not skip and begun == FRESH:
                 return
-            number, skip = number + 1, 0
+            number, skip, begun = number + 1, 0, FRESH
+
+    def _passes(self) -> int:
+        return (_ENDLESS if self.count == -1 else self.count) * self.children[0]._passes()
+
+    def _at(self, begun: Begun) -> tuple[int, Begun]:
+        """Return the pass in which an epoch goes on, and where that one does."""
+        number, inner = divmod(begun.number, self.children[0]._passes())
+        return number, begun._replace(number=inner) if inner or begun.stretches else FRESH
+
+    def _rest(self, begun: Begun) -> int:
+        number, first = self._at(begun)
+        later = (_ENDLESS if self.count == -1 else self.count) - number - 1
+        child = self.children[0]
+        return child._rest(first) + later * child._count()
+
+    def _spot(self, begun: Begun, step: int) -> Spot:
+        child = self.children[0]
+        number, first = self._at(begun)
+        size = child._rest(first)
+        goes_on = step < size or number + 1 == self.count
+        if not goes_on:
+            more, step = divmod(step - size, max(1, child._count()))
+            number, first = number + 1 + more, FRESH
+            if number == self.count:
+                # The end of the last pass.
+                number, step = number - 1, child._count()
+        spot = child._spot(first, step)
+        return spot._replace(number=number * child._passes() + spot.number, goes_on=goes_on and spot.goes_on)
 
     def get_repeat_count(self) -> int:
         return self.count
@@ -106,11 +145,14 @@ class RepeatNode(Node):
 class TakeNode(Node):
     """The first `count` rows."""
 
-    _passes = True
+    _passes_on = True
+    _knows_spots = True
 
     def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
         self.count = check_count("take", "count", count, 1)
+        self._number = self._takes
+        self._takes += 1
 
     def _count(self) -> int:
         child = self.children[0]
@@ -119,7 +161,7 @@ class TakeNode(Node):
         return min(self.count, child._count())
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        left = self.count - skip
+        left = self._most(run.begun) - skip
         if left <= 0:
             return
         child = self.children[0]
@@ -137,11 +179,22 @@ class TakeNode(Node):
     def _is_endless(self) -> bool:
         return False
 
+    def _most(self, begun: Begun) -> int:
+        return self.count if begun == FRESH else begun.left[self._number]
+
+    def _rest(self, begun: Begun) -> int:
+        return self._count() if begun == FRESH else min(self._most(begun), self.children[0]._rest(begun))
+
+    def _spot(self, begun: Begun, step: int) -> Spot:
+        spot = super()._spot(begun, step)
+        return spot._replace(left=(*spot.left, (self._most(begun) - step) * self._unit()))
+
 
 class SkipNode(Node):
     """All but the first `count` rows."""
 
-    _passes = True
+    _passes_on = True
+    _knows_spots = True
 
     def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
@@ -153,8 +206,18 @@ class SkipNode(Node):
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         if self.children[0].calls_back and not self.children[0].awaits_steps:
             # Callbacks see the rows that are left out, as in MindSpore.
-            return drop(self.children[0]._blocks(run, skip), self.count)
-        return self.children[0]._blocks(run, skip + self.count)
+            return drop(self.children[0]._blocks(run, skip), self._left_out(run.begun))
+        return self.children[0]._blocks(run, skip + self._left_out(run.begun))
+
+    def _left_out(self, begun: Begun) -> int:
+        # Whoever began the epoch has left them out.
+        return self.count if begun == FRESH else 0
+
+    def _rest(self, begun: Begun) -> int:
+        return self._count() if begun == FRESH else self.children[0]._rest(begun)
+
+    def _spot(self, begun: Begun, step: int) -> Spot:
+        return super()._spot(begun, step + self._left_out(begun) if step else 0)
 
 
 class Chosen:
@@ -263,7 +326,7 @@ class ProjectNode(Node):
     """Some of the columns, in a given order."""
 
     _row_for_row = True
-    _passes = True
+    _passes_on = True
 
     def __init__(self, input_dataset: Node, columns: str | Sequence[str]) -> None:
         super().__init__(input_dataset)
@@ -290,7 +353,7 @@ class RenameNode(Node):
     """The same rows under other column names."""
 
     _row_for_row = True
-    _passes = True
+    _passes_on = True
 
     def __init__(
         self, input_dataset: Node, input_columns: str | Sequence[str], output_columns: str | Sequence[str]

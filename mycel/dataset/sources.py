@@ -20,7 +20,7 @@ from mycel.dataset.cached import blocks_of, plan_of
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.node import SOURCE
 from mycel.dataset.pipeline import Dataset
-from mycel.dataset.run import Run
+from mycel.dataset.run import Begun, Run
 from mycel.dataset.samplers import (
     BuiltinSampler,
     Indices,
@@ -109,6 +109,9 @@ class MappableDataset(Dataset):
 
     def _count(self) -> int:
         return self.sampler.length(self._total(), self._labels)
+
+    def _rest(self, begun: Begun) -> int:
+        return self.sampler.length_after(self._total(), begun.stretches) if begun.stretches else self._count()
 
     # Whether reading a row takes time, so that it is worth doing in workers and in small pieces.
     _reads_files = False

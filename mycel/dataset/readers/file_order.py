@@ -21,6 +21,7 @@ from mycel.dataset.readers.pieces import Pieces
 from mycel.dataset.readers.shards import partial_order, remote_files
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
+from mycel.dataset.undone import taken_of, undone
 
 
 class FileOrder(BuiltinSampler):
@@ -32,6 +33,7 @@ class FileOrder(BuiltinSampler):
     * `num_samples`: the largest number of rows.
     * `shards`: the number of shards and the number of this one.
     * `in_pieces`: whether the source can read files in pieces, which Shuffle.PARTIAL permutes.
+    * `whole_files`: of how many shards these files are one, where files are divided instead.
     """
 
     def __init__(
@@ -42,18 +44,19 @@ class FileOrder(BuiltinSampler):
         num_samples: int | None,
         shards: tuple[int, int] | None,
         in_pieces: bool = False,
+        whole_files: int = 0,
     ) -> None:
         super().__init__(num_samples)
         kinds = (Shuffle.FILES, Shuffle.INFILE, *([Shuffle.PARTIAL] if in_pieces else []))
         self.by_file = shuffle if shuffle in kinds else None
         self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
-        self.parts = shards
+        self.parts, self.whole_files = shards, whole_files
         # The source fills these when it reads its files.
         self.sizes = sizes
         self.pieces: Pieces | None = None
 
     def is_sharded(self) -> bool:
-        return self.parts is not None
+        return self.parts is not None or self.whole_files > 0
 
     def shards(self) -> tuple[int, int] | None:
         return self.parts if self.num_samples is None else None
@@ -85,8 +88,7 @@ class FileOrder(BuiltinSampler):
             each = -(-rows // count)
             chosen = order[(shard * each + np.arange(each)) % rows]
             return chosen
-        order = _left(order, *run.stretches[0])
-        order = order[sum(others * each for others, each in run.stretches[1:]) :]
+        order = undone(_left(order, run), run.stretches[1:], run)
         # What other numbers of shards have left is dealt out in turn, so that none is without rows
         # before all are.
         places = np.arange(shard, -(-len(order) // count) * count, count)
@@ -94,10 +96,14 @@ class FileOrder(BuiltinSampler):
         return chosen
 
 
-def _left(order: Indices, count: int, taken: int) -> Indices:
-    """Return the rows of an order of which `count` shards have taken so many, each its own."""
-    each = -(-len(order) // count)
-    return np.concatenate([order[start + taken : start + each] for start in range(0, len(order), each)])
+def _left(order: Indices, run: Run) -> Indices:
+    """Return the rows of an order that its first stretch leaves, each shard of it its own."""
+    first = run.stretches[0]
+    each = -(-len(order) // first[0])
+    taken = np.zeros(each, bool)
+    taken[taken_of(first, each, run)] = True
+    rows: Indices = order[~np.resize(taken, len(order))]
+    return rows
 
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ class TFRecordDataset(MappableDataset):
     * `columns_list`: the columns to read, in this order.
     * `shuffle`: as in `TextFileDataset`; not Shuffle.PARTIAL where files are compressed.
     * `shard_equal_rows`: whether shards take consecutive rows instead of whole files. They always
-      do for compressed files.
+      do for compressed files. Positions of whole files are refused by other numbers of shards.
     * `compression_type`: "GZIP" or "ZLIB" for compressed files, which are read into memory.
     * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
       `MappableDataset`.
@@ -68,11 +68,13 @@ class TFRecordDataset(MappableDataset):
         files = find_files(kind, dataset_files)
         if compression_type not in (None, "", "GZIP", "ZLIB"):
             raise ValueError(f"{kind}: compression_type must be '', 'GZIP' or 'ZLIB', got {compression_type!r}")
+        whole = 0
         if shards is not None and not shard_equal_rows and not compression_type:
             if len(files) < shards[0]:
                 raise RuntimeError(
                     f"{kind}: {len(files)} files cannot be shared by {shards[0]} shards; pass shard_equal_rows=True"
                 )
+            whole = shards[0]
             files, shards = files[shards[1] :: shards[0]], None
         self.schema = Schema(schema) if isinstance(schema, (str, os.PathLike)) else schema
         if self.schema is not None and not isinstance(self.schema, Schema):
@@ -100,7 +102,7 @@ class TFRecordDataset(MappableDataset):
         self._sizes = sizes
         if num_samples is None and self.schema is not None and self.schema.num_rows:
             num_samples = self.schema.num_rows
-        order = FileOrder(kind, shuffle, sizes, num_samples, shards, True)
+        order = FileOrder(kind, shuffle, sizes, num_samples, shards, True, whole)
         in_place = order.by_file in (Shuffle.FILES, Shuffle.PARTIAL) or not order.shuffles
         if shuffle is Shuffle.PARTIAL or (in_place and not compression_type and any(map(remote.is_remote, files))):
             stretches = [np.stack([rows[:, 1], rows[:, 1] + rows[:, 2]], 1) for rows in spans]
