@@ -23,7 +23,7 @@ import numpy as np
 from mycel.base import remote
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, join
-from mycel.dataset.readers import parquet_sizes, shards
+from mycel.dataset.readers import ipc_sizes, parquet_sizes, shards
 from mycel.dataset.readers.arrow_columns import NOTHING, SUPPORTED, arrow, dense, rows, unsupported, width
 from mycel.dataset.readers.held import Held
 from mycel.dataset.run import Run
@@ -51,9 +51,9 @@ def _reading(path: str, part: str = "") -> Iterator[None]:
     pa = arrow(_OWN)
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, parquet_sizes.Refused) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, parquet_sizes.Refused, ipc_sizes.Refused) as error:
         where = f"{_OWN}: {path!r}, {part}" if part else f"{_OWN}: {path!r}"
-        if isinstance(error, parquet_sizes.Refused):
+        if isinstance(error, (parquet_sizes.Refused, ipc_sizes.Refused)):
             raise ValueError(f"{where}: {error}") from error
         if isinstance(error, MemoryError):
             raise MemoryError(f"{where} is damaged, or needs more memory than there is: {error}") from error
@@ -105,10 +105,20 @@ class _Ipc:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with _reading(path), self._opened() as (file, _):
-            self.schema = file.schema
-            batches = (file.get_batch(number) for number in range(file.num_record_batches))
-            self.sizes = [(batch.num_rows, self._bytes(batch)) for batch in batches]
+        with _reading(path):
+            with remote.opened(path) as handle:
+                self._tables = ipc_sizes.Sizes(handle, remote.size_of(path))
+            with self._opened() as (file, handle):
+                self.schema = file.schema
+                batches = (self._batch(file, handle, number) for number in range(file.num_record_batches))
+                self.sizes = [(batch.num_rows, self._bytes(batch)) for batch in batches]
+
+    def _batch(self, file: Any, handle: Any, number: int) -> Any:
+        self._tables.check(handle, number)
+        batch = file.get_batch(number)
+        # Columns of other lengths than the batch says would have rows that there are not.
+        batch.validate()
+        return batch
 
     @staticmethod
     def _bytes(batch: Any) -> dict[str, int]:
@@ -127,8 +137,8 @@ class _Ipc:
     def read(self, number: int, columns: list[str]) -> Any:
         """Read columns of a batch as a table, which shares the memory of the file."""
         pa = arrow(_OWN)
-        with self._opened() as (file, _):
-            table = pa.Table.from_batches([file.get_batch(number)]).select(columns)
+        with self._opened() as (file, handle):
+            table = pa.Table.from_batches([self._batch(file, handle, number)]).select(columns)
             # Offsets of a damaged file would lead to memory that is not the file's.
             table.validate(full=True)
             return table
