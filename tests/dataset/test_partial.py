@@ -31,6 +31,16 @@ def text(folder: Path) -> Any:
     return lambda **options: ds.TextFileDataset(str(folder / "*.txt"), **options)
 
 
+def csv(folder: Path) -> Any:
+    start = 0
+    for number, count in enumerate(FILES):
+        form = '{0},"a ""{0}""\r\nb\u2028c, {1}"' + ("\n", "\r\n", "\n\n", "\r")[number]
+        rows = "".join(form.format(n, "é" * (n % 40)) for n in range(start, start + count))
+        (folder / f"{number}.csv").write_bytes(("n,word\n" + rows).encode())
+        start += count
+    return lambda **options: ds.CSVDataset(str(folder / "*.csv"), column_defaults=[0, ""], **options)
+
+
 def tar(folder: Path) -> Any:
     start = 0
     for number, count in enumerate(FILES):
@@ -65,7 +75,7 @@ def mindrecord(folder: Path) -> Any:
     return lambda **options: ds.MindDataset(names, **options)
 
 
-KINDS = {"text": text, "tar": tar, "tfrecord": tfrecord, "mindrecord": mindrecord}
+KINDS = {"text": text, "csv": csv, "tar": tar, "tfrecord": tfrecord, "mindrecord": mindrecord}
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -202,3 +212,39 @@ def test_files_that_change_or_cannot_be_read_by_place(tmp_path: Path) -> None:
     pack(tmp_path / "a.tar", [("1.txt", b"a")])
     with pytest.raises(ValueError, match="held_bytes must be within"):
         ds.WebDataset(str(tmp_path / "a.tar"), held_bytes=0)
+
+
+def test_csv_in_pieces_is_csv(tmp_path: Path) -> None:
+    """The same rows and the same errors as all at once."""
+    contents = [
+        'a,b\n1,x\n2,"y\nz"\n\n3,"q""r"\n',
+        'a,b\r\n1,x\r2,é\r\n3,"\u2028\x0b\x1c"\n4,k\x0bl\u2028m',
+        "\n\na,b\n\n\n5,x\n\n",
+        "a,b\n",
+        'a,b\n1,x"y\n2,z"\n3,w\n',
+        "a,b\n1,x\n2\n",
+        "a,b\n1,x\nz,y\n",
+        'a,b\n1,"open\n2,x\n',
+        "a,a\n1,2\n",
+        "",
+        "a,b\n1,\xff\n",
+        "a,b\n99999999999,x\n",
+        'a,b\n1,"x"y\n',
+    ]
+    for number, content in enumerate(contents):
+        path = tmp_path / f"{number}.csv"
+        path.write_bytes(content.encode("latin-1") if "\xff" in content else content.encode())
+        found: list[Any] = []
+        for shuffle in (False, ds.Shuffle.PARTIAL):
+            try:
+                data = ds.CSVDataset(str(path), column_defaults=[0, ""], shuffle=shuffle)
+                rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+                found.append(sorted((int(a), str(b)) for a, b in rows))
+                assert data.get_col_names() == ["a", "b"] and data.get_dataset_size() == len(found[-1])
+            except ValueError as error:
+                found.append(str(error))
+        assert found[0] == found[1], content
+    pieces = ds.CSVDataset(str(tmp_path / "0.csv"), shuffle=ds.Shuffle.PARTIAL)
+    (tmp_path / "0.csv").write_text("a,b\n1,x\n")
+    with pytest.raises(ValueError, match="was changed after this dataset was made"):
+        list(pieces.create_tuple_iterator(num_epochs=1))

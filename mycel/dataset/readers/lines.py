@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -34,16 +34,17 @@ def read_text(operation: str, path: str, newline: str) -> Iterator[IO[str]]:
 
 
 class Lines:
-    """The lines of files that are not empty, read by number in pieces.
+    """The lines of files that are not empty, or other stretches of text, read by number in pieces.
 
     * `operation`: what messages call the source.
     * `files`: the paths.
+    * `spans_of`: says where the lines of a file begin and end.
     """
 
-    def __init__(self, operation: str, files: Sequence[str]) -> None:
+    def __init__(self, operation: str, files: Sequence[str], spans_of: Callable[[str], Spans] | None = None) -> None:
         self.operation, self.files = operation, list(files)
         self._stamps = [_stamp(path) for path in files]
-        spans = [_spans(path) for path in files]
+        spans = [(_spans if spans_of is None else spans_of)(path) for path in files]
         self.sizes = [len(rows) for rows in spans]
         self.pieces = Pieces(files, spans, self._check)
         self._spans = np.concatenate(spans)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from mycel.dataset.blocks import Array, Block, Column, as_array
 from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.flow import Plan
 from mycel.dataset.generator import GeneratorDataset
+from mycel.dataset.readers.csv_rows import Form, Rows
 from mycel.dataset.readers.file_order import FileOrder, check_files, find_files
 from mycel.dataset.readers.lines import Lines, read_text
 from mycel.dataset.run import Run
@@ -106,7 +106,8 @@ class CSVDataset(ArrayDataset):
     * `column_defaults`: values whose types the columns have: int32 for an integer, float32 for a
       float, text for text. Without it all columns are text.
     * `column_names`: the names of the columns; without it they are in the first line of each file.
-    * `shuffle`: as in `TextFileDataset`.
+    * `shuffle`: as in `TextFileDataset`. With Shuffle.PARTIAL files are read once when the dataset
+      is made, to find and check their rows, and only then no larger than memory.
     * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
       `MappableDataset`.
 
@@ -147,44 +148,63 @@ class CSVDataset(ArrayDataset):
         for name in () if column_names is None else column_names:
             arguments.text("CSVDataset", "each of column_names", name)
         self.dataset_files = find_files("CSVDataset", dataset_files)
-        names = None if column_names is None else list(column_names)
-        rows: list[list[str]] = []
-        sizes = []
-        for path in self.dataset_files:
-            found = self._lines(path, field_delim)
-            if column_names is None:
-                if not found:
-                    raise ValueError(f"CSVDataset: {path!r} has no line of column names")
-                head = found.pop(0)
-                if names is not None and head != names:
-                    raise ValueError(f"CSVDataset: {path!r} has the columns {head}, another file has {names}")
-                names = head
-            rows += found
-            sizes.append(len(found))
-        names = names or []
+        self._defaults = column_defaults
+        self._form = Form("CSVDataset", field_delim, column_names)
+        self._rows: Rows | None = None
+        self._arrays: dict[str, Column] = {}
+        if shuffle is Shuffle.PARTIAL:
+            self._reads_files = True
+            self._rows = Rows(self.dataset_files, self._form, self._checked, self._made)
+            sizes = self._rows.lines.sizes
+        else:
+            rows = [[row for row, _, _ in self._form.rows(path)] for path in self.dataset_files]
+            sizes = [len(found) for found in rows]
+            self._arrays = dict(zip(self._columns(), self._checked(0, [row for found in rows for row in found])))
+        self.sampler = FileOrder("CSVDataset", shuffle, sizes, num_samples, shards, True)
+        self.sampler.pieces = None if self._rows is None else self._rows.lines.pieces
+
+    def _columns(self) -> list[str]:
+        names = self._form.names or []
         if len(set(names)) != len(names):
             raise ValueError(f"CSVDataset: a column is named twice in {names}")
-        if column_defaults is not None and len(column_defaults) != len(names):
-            raise ValueError(f"CSVDataset: {len(names)} columns but {len(column_defaults)} values in column_defaults")
-        for number, row in enumerate(rows):
+        if self._defaults is not None and len(self._defaults) != len(names):
+            raise ValueError(f"CSVDataset: {len(names)} columns but {len(self._defaults)} values in column_defaults")
+        return list(names)
+
+    def _checked(self, first: int, rows: list[list[str]]) -> list[Column]:
+        """Return the columns of rows, the first of which has this number; ValueError for others."""
+        names = self._columns()
+        for number, row in enumerate(rows, first):
             if len(row) != len(names):
                 raise ValueError(
                     f"CSVDataset: row {number} has {len(row)} values, but there are {len(names)} columns: {row}"
                 )
-        kinds = [""] * len(names) if column_defaults is None else list(column_defaults)
-        self._arrays: dict[str, Column] = {
-            name: _converted(name, [row[position] for row in rows], kind)
-            for position, (name, kind) in enumerate(zip(names, kinds))
-        }
-        self.sampler = FileOrder("CSVDataset", shuffle, sizes, num_samples, shards)
+        return self._made(rows)
 
-    @staticmethod
-    def _lines(path: str, delimiter: str) -> list[list[str]]:
-        try:
-            with read_text("CSVDataset", path, "") as handle:
-                return [row for row in csv.reader(handle, delimiter=delimiter, strict=True) if row]
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"CSVDataset: {path!r} cannot be read: {error}") from error
+    def _made(self, rows: list[list[str]]) -> list[Column]:
+        names = self._columns()
+        kinds = [""] * len(names) if self._defaults is None else list(self._defaults)
+        return [
+            _converted(name, [row[position] for row in rows], kind)
+            for position, (name, kind) in enumerate(zip(names, kinds))
+        ]
+
+    def _total(self) -> int:
+        return super()._total() if self._rows is None else sum(self._rows.lines.sizes)
+
+    def _labels(self, column: str) -> Array:
+        return super()._labels(column) if self._rows is None else MappableDataset._labels(self, column)
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        return super()._plan(run, skip) if self._rows is None else MappableDataset._plan(self, run, skip)
+
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        return super()._inline(run, skip) if self._rows is None else MappableDataset._inline(self, run, skip)
+
+    def _gather(self, indices: Indices) -> Block:
+        if self._rows is None:
+            return super()._gather(indices)
+        return Block(self._rows.columns(indices.tolist()), len(indices))
 
     def _data(self) -> dict[str, Column]:
         return self._arrays
