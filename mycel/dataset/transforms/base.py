@@ -49,14 +49,19 @@ class Transform(MadeOf):
         """Make a transform without arguments."""
 
     def __call__(self, *inputs: Any) -> Any:
-        arrays = [self.convert(value) for value in inputs]
-        if len(arrays) != 1:
-            error = TypeError if self.in_python else InputValueError
-            raise error(
-                f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a function"
-            )
+        if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
+            array = inputs[0]
+        else:
+            arrays = [self.convert(value) for value in inputs]
+            if len(arrays) != 1:
+                error = TypeError if self.in_python else InputValueError
+                raise error(
+                    f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a "
+                    "function"
+                )
+            array = arrays[0]
         try:
-            return self.compute(arrays[0], 0)
+            return self.compute(array, 0)
         except (RuntimeError, UnicodeError):
             raise
         except (TypeError, ValueError) as error:
@@ -65,7 +70,10 @@ class Transform(MadeOf):
             raise input_refused(error) from None
 
     def convert(self, value: Any) -> Array:
-        """Convert the argument of a call, anything array-like but a dictionary, to an array."""
+        """Convert the argument of a call, anything array-like but a dictionary, to an array.
+
+        An array of NumPy's own class is what it is, and not asked for.
+        """
         if isinstance(value, dict):
             raise arguments.wrong_type(type(self).__name__, "the input", "an array, a number or text", value)
         return as_array(value)

@@ -32,7 +32,7 @@ class ImageTransform(Transform):
     vectorised = True
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) == 1 and is_picture(inputs[0]):
+        if len(inputs) == 1 and type(inputs[0]) is not np.ndarray and is_picture(inputs[0]):
             for kind in type(self).__mro__:
                 if kind in picture_forms:
                     return picture_forms[kind](self, inputs[0])
@@ -67,20 +67,18 @@ class ImageTransform(Transform):
 
 # Images of more channels are left to NumPy, as each number of channels has code of its own.
 MOST_CHANNELS = 8
+_BYTE = np.dtype(np.uint8)
 
 
 def by_routine(array: Array, *dtypes: Any) -> bool:
     """Return whether routines compute an image [H, W] or [H, W, C] of one of these types, uint8 by
     default.
     """
-    return (
-        (array.dtype in dtypes if dtypes else array.dtype == np.uint8)
-        and array.size > 0
-        and array.ndim in (2, 3)
-        and (array.ndim == 2 or array.shape[2] <= MOST_CHANNELS)
-        and array.dtype.isnative
-        and are_on()
-    )
+    dtype = array.dtype
+    if not (dtype in dtypes and dtype.isnative if dtypes else dtype == _BYTE):
+        return False
+    shape = array.shape
+    return (len(shape) == 2 or len(shape) == 3 and shape[2] <= MOST_CHANNELS) and array.size > 0 and are_on()
 
 
 def flat_by_routine(array: Array, *dtypes: Any) -> bool:

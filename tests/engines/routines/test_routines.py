@@ -142,3 +142,64 @@ def test_routines_are_off_where_numpy_is_the_engine():
     from mycel.engines import base
 
     assert are_on() is (base.current().name != "reference")
+
+
+@routine
+def scaled(source: Elements, count: Int, scale: Double, order: Const, result: Doubles) -> None:
+    for i in range(count):
+        result[i] = f64(source[i]) * scale + f64(i32(order[0]))
+
+
+class _Own(np.ndarray):
+    pass
+
+
+def test_calls_that_differ_from_the_ones_before_are_told_apart():
+    result = np.zeros(3)
+    values = np.arange(1, 4)
+    calls = [(values.astype(kind), order) for kind in ("uint8", "int16", "float32", "int64") for order in (1, 2)]
+    calls += [(values.astype(np.int64).view(_Own), 2), (values.astype(np.float64)[::1], 7)]
+    for _ in range(3):
+        for source, order in calls:
+            scaled(source, 3, 0.5, (order, 0), result)
+            assert result.tolist() == [0.5 + order, 1.0 + order, 1.5 + order]
+
+
+def test_arguments_that_do_not_fit_are_refused_again_and_again():
+    source, result = np.arange(3.0), np.zeros(3)
+    scaled(source, 3, 1, (0,), result)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="takes 5 arguments, got 2"):
+            scaled(source, 3)
+        with pytest.raises(TypeError, match="result must be Doubles in C order, not float32"):
+            scaled(source, 3, 1.0, (0,), np.zeros(3, np.float32))
+        with pytest.raises(TypeError, match="source must be Elements in C order"):
+            scaled(np.zeros((3, 2))[:, 0], 3, 1.0, (0,), result)
+    assert result.tolist() == [0, 1, 2]
+
+
+def test_bytes_are_read_as_an_array_of_them():
+    result = np.zeros((2, 3), np.uint8)
+    weighted(np.frombuffer(b"abc", np.uint8), 1, 3, 1, result[0], np.zeros(3, np.int32))
+    for _ in range(2):
+        copied(b"abc", 3, result[1])
+        assert bytes(result[1]) == b"abc"
+
+
+@routine
+def copied(source: Bytes, count: Int, result: Bytes) -> None:
+    for i in range(count):
+        result[i] = source[i]
+
+
+def test_threads_call_one_routine_with_different_types():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def call(number):
+        kind = ("uint8", "float32", "int64")[number % 3]
+        result = np.zeros(100)
+        scaled(np.full(100, number % 50).astype(kind), 100, 2.0, (number % 5,), result)
+        return result.tolist() == [2.0 * (number % 50) + number % 5] * 100
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(400)))
