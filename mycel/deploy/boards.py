@@ -81,7 +81,7 @@ void *memmove(void *p, const void *q, size_t n) {
 }
 """
 
-START = r"""
+_BOARD = r"""
 extern char bss_start[], bss_end[], stack_top[];
 int main(void);
 int *__errno(void) { static int number; return &number; }
@@ -115,6 +115,7 @@ void reset(void) {
 __attribute__((section(".vectors"), used)) void *const vectors[16] = {stack_top, reset, fault, fault, fault, fault,
   fault, 0, 0, 0, 0, fault, fault, 0, fault, tick};
 """
+START = MEMORY + _BOARD
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
         raise FileNotFoundError(f"run: {tool} is not installed; `make device` installs it")
     board = BOARDS[library.target]
     library.write(folder)
-    (folder / "main.c").write_text(MEMORY + START + f'#include "{library.name}.h"\n' + main_text(library, calls))
+    (folder / "main.c").write_text(START + f'#include "{library.name}.h"\n' + main_text(library, calls))
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]

@@ -91,7 +91,7 @@ def _deform_conv(op: Operation, x: Tensor, w: Tensor, offset: Tensor, bias: Any 
 
 
 def cubic_samples(x: Tensor, grid: Tensor, padding: str, align: bool) -> Tensor:
-    """Return images (N, C, ...) read by cubic convolution at positions (N, ..., rank).
+    """Return images `x` (N, C, ...) read by cubic convolution at `grid` (N, ..., rank).
 
     Positions are those of `ops.grid_sample`. Of the four neighbours along each axis those outside
     are, by `padding`, zeros, the border (as in PyTorch and ONNX Runtime; the package onnx moves
