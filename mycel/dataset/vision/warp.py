@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_fill
@@ -22,6 +23,8 @@ from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import warping
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
+# An affine matrix: (x, y) goes to (a x + b y + c, d x + e y + f).
+Six = tuple[float, float, float, float, float, float]
 Points = list[tuple[int, int]]
 _TABLE = 32
 _BITS = 15
@@ -67,19 +70,19 @@ def _table(kind: Inter, exact: bool) -> Array:
     return np.ascontiguousarray(products if exact else np.rint(products * (1 << _BITS)).astype(np.int32))
 
 
-def _fills(image: Array, fill: Any) -> Array:
-    """Return the value of what lies outside for each channel."""
-    fills = np.empty(channels_of(image), image.dtype)
+@Remembered("fills of images", FEW).calls
+def _fills(channels: int, dtype: np.dtype[Any], fill: Any) -> tuple[Array, bool]:
+    """Return the value of what lies outside for each channel, and whether all are the same."""
+    fills = np.empty(channels, dtype)
     fills[:] = fill
-    return fills
+    return fills, len(set(fills.tolist())) == 1
 
 
-# The element types that routines read.
-_READ = (np.uint8, np.uint16, np.int16, np.float32, np.float64)
+# The element types that routines read, with their names.
+_READ = {np.dtype(kind): kind.__name__ for kind in (np.uint8, np.uint16, np.int16, np.float32, np.float64)}
 
 
-def _taps(kind: Inter) -> int:
-    return 1 if kind is Inter.NEAREST else _weights(kind).shape[1]
+_TAPS = {Inter.NEAREST: 1, Inter.BILINEAR: 2, Inter.BICUBIC: 4}
 
 
 def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
@@ -120,59 +123,80 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
     return result.reshape(*x.shape, *image.shape[2:])
 
 
-def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
+def _inverse(matrix: Six) -> Six:
+    """Return the inverse of an affine matrix.
+
+    It is solved for with pivots, whose reciprocals are multiplied with, in the order of LAPACK.
+    """
+    a, b, c, d, e, f = matrix
+    exchanged = abs(d) > abs(a)
+    if exchanged:
+        a, b, c, d, e, f = d, e, f, a, b, c
+    try:
+        first = 1.0 / a
+        below = d * first
+        e -= below * b
+        f -= below * c
+        second = 1.0 / e
+    except ZeroDivisionError:
+        raise np.linalg.LinAlgError("Singular matrix") from None
+    # The columns of the inverse begin as unit vectors.
+    one, other = -below * second, second
+    last = -f * second
+    found = ((1.0 - b * one) * first, -b * other * first, (-c - b * last) * first, one, other, last)
+    return (found[1], found[0], found[2], other, one, last) if exchanged else found
+
+
+def warp_affine(image: Array, matrix: Six, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
     """Return warp an image [H, W] or [H, W, C] by an affine matrix.
 
-    * `matrix`: [2, 3], takes positions (x, y, 1) of the input to those of the output.
+    * `matrix`: takes positions (x, y) of the input to those of the output.
     * `size`: the size of the result.
     * `kind`: the interpolation.
     * `fill`: the value of what lies outside.
     """
-    whole = np.zeros((3, 3))
-    whole[:2], whole[2, 2] = matrix, 1
-    inverse: Matrix = np.asarray(np.linalg.inv(whole)[:2], np.float64)
+    inverse = _inverse(matrix)
     if by_routine(image, *_READ) and min(size) > 0:
         # How far positions are from the first one at most, which is the last one in some direction.
-        far = max(abs(a) * size[1] + abs(b) * size[0] + abs(c) for a, b, c in inverse.tolist())
+        a, b, c, d, e, f = map(abs, inverse)
+        far = max(a * size[1] + b * size[0] + c, d * size[1] + e * size[0] + f)
         if far < _FAR:
             return _warped(image, inverse, size, kind, fill, "int32" if far < _NEAR and image.size < _FAR else "int64")
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
     columns, rows = np.arange(size[1]), np.arange(size[0])
-    along = [np.rint(line[0] * columns * 1024).astype(np.int64) for line in inverse]
-    down = [np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half for line in inverse]
+    lines = inverse[:3], inverse[3:]
+    along = [np.rint(line[0] * columns * 1024).astype(np.int64) for line in lines]
+    down = [np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half for line in lines]
     places = [(d[:, None] + a[None, :]) >> shift for d, a in zip(down, along)]
     return _sample(image, (places[0], places[1]), kind, fill)
 
 
-def _warped(image: Array, inverse: Matrix, size: tuple[int, int], kind: Inter, fill: Any, word: str) -> Array:
+def _warped(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill: Any, word: str) -> Array:
     """Return what `warp_affine` does, by a routine.
 
-    * `inverse`: the matrix [2, 3] from positions of the output to those of the input.
+    * `inverse`: the matrix from positions of the output to those of the input.
     * `word`: the integers in which positions are counted.
     """
     result = np.empty((*size, *image.shape[2:]), image.dtype)
-    exact, channels = image.dtype != np.uint8, channels_of(image)
-    weights, along, line = _table(kind, exact), np.empty(2 * size[1], word), np.empty(size[1] + 2, word)
-    source, fills, element = np.ascontiguousarray(image), _fills(image, fill), image.dtype.name
+    channels, element = channels_of(image), _READ[image.dtype]
+    weights, along = _table(kind, element != "uint8"), np.empty(2 * (size[1] + warping.WIDE), word)
+    fills, even = _fills(channels, image.dtype, fill)
     height, width = image.shape[:2]
-    # Only the nearest neighbour has code of its own for it.
-    even = kind is Inter.NEAREST and len(set(fills.tolist())) == 1
     warping.affine(
-        source,
+        np.ascontiguousarray(image),
         height,
         width,
         channels,
-        inverse,
+        *inverse,
         fills,
         even,
         weights,
-        _taps(kind),
+        _TAPS[kind],
         element,
         *size,
         word,
         along,
-        line,
         result,
     )
     return result
@@ -186,18 +210,20 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     height, width = image.shape[:2]
     inverse = np.linalg.inv(matrix)
     if by_routine(image, *_READ) and np.abs(inverse).max() < _FAR:
-        result = np.empty(image.shape, image.dtype)
+        result, channels, element = np.empty(image.shape, image.dtype), channels_of(image), _READ[image.dtype]
+        fills, even = _fills(channels, image.dtype, fill)
         warping.perspective(
             np.ascontiguousarray(image),
             height,
             width,
-            channels_of(image),
+            channels,
             inverse,
-            _fills(image, fill),
-            _table(kind, image.dtype != np.uint8),
-            _taps(kind),
-            image.dtype.name,
-            np.empty(2 * width, np.int32),
+            fills,
+            even,
+            _table(kind, element != "uint8"),
+            _TAPS[kind],
+            element,
+            np.empty(2 * warping.WIDE, np.int64),
             result,
         )
         return result
@@ -234,20 +260,19 @@ def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any,
     x, y = ((width - 1) / 2, (height - 1) / 2) if center is None else center
     turn = math.radians(degrees)
     cosine, sine = math.cos(turn), math.sin(turn)
-    matrix = np.array(
-        [[cosine, sine, (1 - cosine) * x - sine * y], [-sine, cosine, sine * x + (1 - cosine) * y]], np.float64
-    )
+    right, down = (1 - cosine) * x - sine * y, sine * x + (1 - cosine) * y
     if not expand:
-        return warp_affine(image, matrix, (height, width), kind, fill)
+        return warp_affine(image, (cosine, sine, right, -sine, cosine, down), (height, width), kind, fill)
     box_width = height * abs(sine) + width * abs(cosine)
     box_height = height * abs(cosine) + width * abs(sine)
-    matrix[:, 2] += (box_width - width) / 2, (box_height - height) / 2
+    right, down = right + (box_width - width) / 2, down + (box_height - height) / 2
+    matrix = cosine, sine, right, -sine, cosine, down
     return warp_affine(image, matrix, (round(box_height), round(box_width)), kind, fill)
 
 
 def affine_matrix(
     shape: Sequence[int], degrees: float, translate: Sequence[float], scale: float, shear: Sequence[float]
-) -> Matrix:
+) -> Six:
     """Return the matrix of an affine transform about the middle of an image.
 
     It shears, rotates and scales, and then translates.
@@ -264,11 +289,8 @@ def affine_matrix(
     b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
     c = math.sin(turn - sy) / math.cos(sy)
     d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
-    linear = scale * np.array([[a, b], [c, d]])
-    offset = np.array([x, y]) + np.asarray(translate, np.float64) - linear @ np.array([x, y])
-    matrix = np.empty((2, 3))
-    matrix[:, :2], matrix[:, 2] = linear, offset
-    return matrix
+    a, b, c, d = scale * a, scale * b, scale * c, scale * d
+    return a, b, x + translate[0] - (a * x + b * y), c, d, y + translate[1] - (c * x + d * y)
 
 
 def _check_center(operation: str, center: Any) -> tuple[float, float] | None:
@@ -364,8 +386,9 @@ def usable_fill(array: Array, fill: Any) -> Any:
     They are all three colours, with 0 for further channels, or the first colour for one channel.
     """
     channels = array.shape[2] if array.ndim == 3 else 1
-    colours = fill if isinstance(fill, tuple) else (fill,) * 3
-    return colours[0] if channels == 1 else [*colours, *[0] * channels][:channels]
+    if not isinstance(fill, tuple):
+        return fill if channels <= 3 else (*(fill,) * 3, *(0,) * (channels - 3))
+    return fill[0] if channels == 1 else (*fill, *(0,) * channels)[:channels]
 
 
 class RandomRotation(Rotate):
@@ -483,7 +506,7 @@ class RandomAffine(ImageTransform):
         matrix = self.draw(*array.shape[:2])
         return warp_affine(array, matrix, array.shape[:2], self.resample, usable_fill(array, self.fill_value))
 
-    def draw(self, height: int, width: int) -> Matrix:
+    def draw(self, height: int, width: int) -> Six:
         """Draw the matrix that moves the pixels of an image of this size."""
         stream = current_stream()
         degrees = stream.uniform(*self.degrees)

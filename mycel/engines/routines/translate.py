@@ -224,7 +224,7 @@ class _Writer:
             found = self.as_kind(target, value, place.kind)
             self.lines.append(f"  store {place.kind} {found.text}, ptr {place.address}")
         elif isinstance(target, ast.Subscript):
-            address, element = self.address(target)
+            address, element = self.address(target, target.value, target.slice)
             memory, kind, _ = ELEMENTS[element]
             if isinstance(value, Value) and value.kind == "i64" and kind == "i32":
                 value = self.say(f"trunc i64 {value.text} to i32", "i32")
@@ -315,7 +315,7 @@ class _Writer:
             whole = self.value(node.value)
             if isinstance(whole, tuple) and not isinstance(whole, Value):
                 return whole[self.value(node.slice)]
-            address, element = self.address(node)
+            address, element = self.address(node, node.value, node.slice)
             memory, kind, widen = ELEMENTS[element]
             found = self.say(f"load {memory}, ptr {address}", memory)
             return self.say(f"{widen} {memory} {found.text} to {kind}", kind) if widen else Value(found.text, kind)
@@ -346,13 +346,14 @@ class _Writer:
             raise self.refuse(node, f"{node.id} has no value")
         return found
 
-    def address(self, node: ast.Subscript) -> tuple[str, str]:
-        array = self.value(node.value)
+    def address(self, node: ast.expr, whole: ast.expr, index: ast.expr, within: str = " inbounds") -> tuple[str, str]:
+        """Return the address of an element of an array, and the element's type."""
+        array = self.value(whole)
         if not isinstance(array, Value) or array.kind not in ELEMENTS:
             raise self.refuse(node, "only arrays have elements")
-        place = self.as_kind(node, self.value(node.slice), "i64")
+        place = self.as_kind(node, self.value(index), "i64")
         memory = ELEMENTS[array.kind][0]
-        return self.say(f"getelementptr inbounds {memory}, ptr {array.text}, i64 {place.text}", "").text, array.kind
+        return self.say(f"getelementptr{within} {memory}, ptr {array.text}, i64 {place.text}", "").text, array.kind
 
     def as_kind(self, node: ast.AST, value: Any, kind: str) -> Value:
         """Return a value in a type that it may take without a conversion that is written out."""
@@ -454,6 +455,8 @@ class _Writer:
         if not isinstance(node.func, ast.Name) or node.keywords:
             raise self.refuse(node, "functions are called by name, without keywords")
         name = node.func.id
+        if name == "soon":
+            return self.soon(node)
         arguments = [self.value(argument) for argument in node.args]
         if name in _CASTS:
             return self.cast(node, arguments[0], _CASTS[name])
@@ -475,6 +478,12 @@ class _Writer:
         if name in ("least", "most"):
             return self.bounded(node, name, arguments)
         return self.inline(node, name, arguments)
+
+    def soon(self, node: ast.Call) -> None:
+        """Ask memory for an element, wherever that would be."""
+        address, _ = self.address(node, node.args[0], node.args[1], "")
+        self.outside.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
 
     def bounded(self, node: ast.AST, name: str, arguments: list[Any]) -> Any:
         """Return the `least` or the `most` of two values."""

@@ -83,3 +83,7 @@ def most(one: Any, other: Any) -> Any:
 def within(value: Any, low: Any, high: Any) -> Any:
     """Return a number limited to a range."""
     return least(most(value, low), high)
+
+
+def soon(array: Any, place: Any) -> None:
+    """Ask memory for an element that is read soon, if there is one at this place."""

@@ -11,10 +11,11 @@ from typing import Any
 from mycel.engines.routines import routine
 from mycel.engines.routines.words import (
     Const,
+    Double,
     Doubles,
     Elements,
     Int,
-    Ints,
+    Longs,
     f32,
     f64,
     i32,
@@ -22,8 +23,16 @@ from mycel.engines.routines.words import (
     least,
     most,
     rint,
+    soon,
     within,
 )
+
+# Results are made in tiles of so many rows and columns, as positions next to each other in a tile
+# are so in the image, too: a long row may cross all rows of a large image.
+TALL, WIDE = 32, 128
+# Images with at least so many elements are not near the processor: what a row of a tile reads is
+# asked for at once, as waiting for it pixel by pixel takes longer than all else.
+LARGE = 1 << 18
 
 
 def _product(value: Any, weight: Any, element: Const) -> Any:
@@ -66,43 +75,34 @@ def _read(
     row: Int,
     result: Elements,
     place: Int,
-    room: Int,
+    until: Int,
 ) -> None:
-    if taps == 1:
-        if column >= 0 and column < width and row >= 0 and row < height:
-            at = (row * width + column) * channels
-            for c in range(channels):
-                result[place + c] = source[at + c]
-        else:
-            for c in range(channels):
-                result[place + c] = fill[c]
-    else:
-        entry = ((row & 31) * 32 + (column & 31)) * (taps * taps)
-        left, top = (column >> 5) - (taps // 2 - 1), (row >> 5) - (taps // 2 - 1)
-        at = (top * width + left) * channels
-        pitch = width * channels
-        if left >= 0 and left + taps <= width and top >= 0 and top + taps <= height:
-            if channels == 3:
-                # Four at once are a vector; the last one is written over by the next pixel.
-                if at + (taps - 1) * (pitch + 3) + 4 <= height * pitch and place + 4 <= room:
-                    for q in range(4):
-                        result[place + q] = _weighed(source, at + q, pitch, 3, weights, entry, taps, element)
-                else:
-                    for c in range(channels):
-                        result[place + c] = _edge(
-                            source, height, width, channels, fill, weights, entry, taps, element, left, top, c
-                        )
+    entry = ((row & 31) * 32 + (column & 31)) * (taps * taps)
+    left, top = (column >> 5) - (taps // 2 - 1), (row >> 5) - (taps // 2 - 1)
+    at = (top * width + left) * channels
+    pitch = width * channels
+    if left >= 0 and left + taps <= width and top >= 0 and top + taps <= height:
+        if channels == 3:
+            # Four at once are a vector; the last one is written over by the next pixel.
+            if at + (taps - 1) * (pitch + 3) + 4 <= height * pitch and place + 4 <= until:
+                for q in range(4):
+                    result[place + q] = _weighed(source, at + q, pitch, 3, weights, entry, taps, element)
             else:
                 for c in range(channels):
-                    result[place + c] = _weighed(source, at + c, pitch, channels, weights, entry, taps, element)
-        elif left >= width or left + taps <= 0 or top >= height or top + taps <= 0:
-            for c in range(channels):
-                result[place + c] = fill[c]
+                    result[place + c] = _edge(
+                        source, height, width, channels, fill, weights, entry, taps, element, left, top, c
+                    )
         else:
             for c in range(channels):
-                result[place + c] = _edge(
-                    source, height, width, channels, fill, weights, entry, taps, element, left, top, c
-                )
+                result[place + c] = _weighed(source, at + c, pitch, channels, weights, entry, taps, element)
+    elif left >= width or left + taps <= 0 or top >= height or top + taps <= 0:
+        for c in range(channels):
+            result[place + c] = fill[c]
+    else:
+        for c in range(channels):
+            result[place + c] = _edge(
+                source, height, width, channels, fill, weights, entry, taps, element, left, top, c
+            )
 
 
 def _weighed(
@@ -169,38 +169,71 @@ def _outside(fill: Elements, even: Const, channels: Const, first: Int, last: Int
                 result[place + x * channels + c] = fill[c]
 
 
-def _nearest_row(
+def _copied(source: Elements, at: Int, lanes: Const, result: Elements, into: Int) -> None:
+    for q in range(lanes):
+        result[into + q] = source[at + q]
+
+
+def _nearest(
     source: Elements,
     end: Int,
     channels: Const,
     fill: Elements,
     even: Const,
     line: Elements,
-    columns: Int,
-    ahead: Int,
+    count: Int,
+    lowest: Int,
+    highest: Int,
     result: Elements,
     place: Int,
 ) -> None:
     # Pixels inside of the image are next to each other. A fourth element is read and written with
-    # those of a pixel, but at the end of the image and, where none is `ahead`, of the result.
-    # The line has a place before and after those of the row.
-    first, last = 0, columns
-    while first < columns and line[first + 1] < 0:
-        first += 1
-    while last > first and line[last] < 0:
-        last -= 1
-    _outside(fill, even, channels, 0, first, result, place)
-    quick = least(last, ahead)
-    for j in range(first, quick):
-        at = line[j + 1]
-        if at < end:
-            for q in range(4 if channels == 3 else channels):
-                result[place + j * channels + q] = source[at + q]
-        else:
-            _picked(source, at, channels, fill, result, place + j * channels)
-    for k in range(most(first, quick), last):
-        _picked(source, line[k + 1], channels, fill, result, place + k * channels)
-    _outside(fill, even, channels, last, columns, result, place)
+    # those of a pixel, but at the end of the image and of what is written.
+    if lowest >= 0 and highest < end:
+        lanes = 4 if channels == 3 else channels
+        quick = (count - 1) // 4 * 4
+        for j in range(0, quick, 4):
+            for k in range(4):
+                _copied(source, line[j + k], lanes, result, place + (j + k) * channels)
+        for n in range(quick, count):
+            _copied(source, line[n], channels, result, place + n * channels)
+    elif highest < 0:
+        _outside(fill, even, channels, 0, count, result, place)
+    else:
+        first, last = 0, count
+        while first < count and line[first] < 0:
+            first += 1
+        while last > first and line[last - 1] < 0:
+            last -= 1
+        _outside(fill, even, channels, 0, first, result, place)
+        for m in range(first, last):
+            _picked(source, line[m], channels, fill, result, place + m * channels)
+        _outside(fill, even, channels, last, count, result, place)
+
+
+def _between(
+    source: Elements,
+    height: Int,
+    width: Int,
+    channels: Const,
+    fill: Elements,
+    weights: Elements,
+    taps: Const,
+    element: Const,
+    line: Elements,
+    count: Int,
+    result: Elements,
+    into: Int,
+) -> None:
+    pitch, until = width * channels, into + count * channels
+    if pitch * height >= LARGE:
+        for i in range(count):
+            place = i64(line[WIDE + i] >> 5) * pitch + (line[i] >> 5) * channels
+            for k in range(taps):
+                soon(source, place + (k - (taps // 2 - 1)) * pitch)
+    for x in range(count):
+        column, row, at = line[x], line[WIDE + x], into + x * channels
+        _read(source, height, width, channels, fill, weights, taps, element, column, row, result, at, until)
 
 
 def _whole(value: Any, word: Const) -> Any:
@@ -213,7 +246,12 @@ def affine(
     height: Int,
     width: Int,
     channels: Const,
-    matrix: Doubles,
+    a: Double,
+    b: Double,
+    c: Double,
+    d: Double,
+    e: Double,
+    f: Double,
     fill: Elements,
     even: Const,
     weights: Elements,
@@ -222,7 +260,6 @@ def affine(
     rows: Int,
     columns: Int,
     word: Const,
-    along: Elements,
     line: Elements,
     result: Elements,
 ) -> None:
@@ -231,37 +268,46 @@ def affine(
     A position is the sum of what a row and a column give, rounded to 2**-10 of a pixel.
 
     * `source`, `height`, `width`, `channels`: the image.
-    * `matrix`: [2, 3], from positions (x, y, 1) of the result to those of the image.
+    * `a`, `b`, `c`, `d`, `e`, `f`: a position (x, y) of the result is read at
+      (a x + b y + c, d x + e y + f).
     * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
     * `even`: whether the fills of all channels are the same.
     * `rows`, `columns`: the result's size.
     * `word`: the integers in which there is no overflow, "int32" or "int64".
-    * `along`, `line`: memory for twice as many of them as `columns`, and for two more.
+    * `line`: memory for twice `WIDE` and twice `columns` of them.
     * `result`: the result.
     """
-    room = rows * columns * channels
     for p in range(columns):
-        along[p] = _whole(rint(matrix[0] * f64(p) * 1024.0), word)
-        along[columns + p] = _whole(rint(matrix[3] * f64(p) * 1024.0), word)
-    half = 512 if taps == 1 else 16
-    # A last pixel has none behind it that might be read or written with it.
+        line[2 * WIDE + p] = _whole(rint(a * f64(p) * 1024.0), word)
+        line[2 * WIDE + columns + p] = _whole(rint(d * f64(p) * 1024.0), word)
+    half = _whole(512 if taps == 1 else 16, word)
+    # A last pixel has none behind it that might be read with it.
     end = height * width * channels - channels + (0 if channels == 3 else 1)
     bottom, right = _whole(height, word), _whole(width, word)
-    for y in range(rows):
-        across = _whole(rint((matrix[1] * f64(y) + matrix[2]) * 1024.0), word) + half
-        down = _whole(rint((matrix[4] * f64(y) + matrix[5]) * 1024.0), word) + half
-        if taps == 1:
-            for i in range(columns):
-                c, r = (across + along[i]) >> 10, (down + along[columns + i]) >> 10
-                inside = c >= 0 and c < right and r >= 0 and r < bottom
-                line[i + 1] = (r * right + c) * channels if inside else -1
-            ahead = columns - (1 if y == rows - 1 else 0)
-            _nearest_row(source, end, channels, fill, even, line, columns, ahead, result, y * columns * channels)
-        else:
-            for x in range(columns):
-                column, row = (across + along[x]) >> 5, (down + along[columns + x]) >> 5
-                place = (y * columns + x) * channels
-                _read(source, height, width, channels, fill, weights, taps, element, column, row, result, place, room)
+    for top in range(0, rows, TALL):
+        for left in range(0, columns, WIDE):
+            count = least(columns - left, WIDE)
+            for y in range(top, least(top + TALL, rows)):
+                across = _whole(rint((b * f64(y) + c) * 1024.0), word) + half
+                down = _whole(rint((e * f64(y) + f) * 1024.0), word) + half
+                into = (y * columns + left) * channels
+                if taps == 1:
+                    lowest, highest = right * bottom * channels, _whole(-1, word)
+                    for i in range(count):
+                        column, row = (
+                            (across + line[2 * WIDE + left + i]) >> 10,
+                            (down + line[2 * WIDE + columns + left + i]) >> 10,
+                        )
+                        inside = column >= 0 and column < right and row >= 0 and row < bottom
+                        at = (row * right + column) * channels if inside else -1
+                        line[i] = at
+                        lowest, highest = least(lowest, at), most(highest, at)
+                    _nearest(source, end, channels, fill, even, line, count, lowest, highest, result, into)
+                else:
+                    for k in range(count):
+                        line[k] = (across + line[2 * WIDE + left + k]) >> 5
+                        line[WIDE + k] = (down + line[2 * WIDE + columns + left + k]) >> 5
+                    _between(source, height, width, channels, fill, weights, taps, element, line, count, result, into)
 
 
 @routine
@@ -272,10 +318,11 @@ def perspective(
     channels: Const,
     matrix: Doubles,
     fill: Elements,
+    even: Const,
     weights: Elements,
     taps: Const,
     element: Const,
-    line: Ints,
+    line: Longs,
     result: Elements,
 ) -> None:
     """Read an image at the positions that a matrix [3, 3] gives.
@@ -283,21 +330,35 @@ def perspective(
     * `source`, `height`, `width`, `channels`: the image.
     * `matrix`: from positions of the result to those of the image.
     * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
-    * `line`, `result`: along for the positions of a row, and the result.
+    * `even`: whether the fills of all channels are the same.
+    * `line`, `result`: memory for twice `WIDE` numbers, and the result.
     """
     units = 1.0 if taps == 1 else 32.0
-    room = height * width * channels
-    for y in range(height):
-        b = f64(y)
-        for i in range(width):
-            a = f64(i)
-            depth = (matrix[6] * a + matrix[7] * b) + matrix[8]
-            scale = f64(units) / depth if depth != 0.0 else f64(0)
-            across = ((matrix[0] * a + matrix[1] * b) + matrix[2]) * scale
-            down = ((matrix[3] * a + matrix[4] * b) + matrix[5]) * scale
-            line[i] = i32(rint(within(across, -1073741824.0, 1073741824.0)))
-            line[width + i] = i32(rint(within(down, -1073741824.0, 1073741824.0)))
-        for x in range(width):
-            column, row = i64(line[x]), i64(line[width + x])
-            place = (y * width + x) * channels
-            _read(source, height, width, channels, fill, weights, taps, element, column, row, result, place, room)
+    end = height * width * channels - channels + (0 if channels == 3 else 1)
+    for top in range(0, height, TALL):
+        for left in range(0, width, WIDE):
+            count = least(width - left, WIDE)
+            for y in range(top, least(top + TALL, height)):
+                b = f64(y)
+                into = (y * width + left) * channels
+                lowest, highest = height * width * channels, i64(-1)
+                for i in range(count):
+                    a = f64(left + i)
+                    depth = (matrix[6] * a + matrix[7] * b) + matrix[8]
+                    scale = f64(units) / depth if depth != 0.0 else f64(0)
+                    across = ((matrix[0] * a + matrix[1] * b) + matrix[2]) * scale
+                    down = ((matrix[3] * a + matrix[4] * b) + matrix[5]) * scale
+                    column = i64(i32(rint(within(across, -1073741824.0, 1073741824.0))))
+                    row = i64(i32(rint(within(down, -1073741824.0, 1073741824.0))))
+                    if taps == 1:
+                        inside = column >= 0 and column < width and row >= 0 and row < height
+                        at = (row * width + column) * channels if inside else -1
+                        line[i] = at
+                        lowest, highest = least(lowest, at), most(highest, at)
+                    else:
+                        line[i] = column
+                        line[WIDE + i] = row
+                if taps == 1:
+                    _nearest(source, end, channels, fill, even, line, count, lowest, highest, result, into)
+                else:
+                    _between(source, height, width, channels, fill, weights, taps, element, line, count, result, into)
