@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
-from mycel.dataset.blocks import Array
+from mycel.dataset.blocks import Array, aligned
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of
 from mycel.dataset.vision.enums import Border
 from mycel.dataset.vision.geometry import beyond
@@ -21,6 +21,9 @@ from mycel.dataset.vision.nests import exact, filtering
 _EXACT = (np.uint16, np.int16, np.float32, np.float64)
 # Longer sums of neighbours are left to NumPy, as each length has code of its own.
 _MOST_BLURRED = 31
+# Sums of other numbers that have code of their own.
+_FEW = 15
+_DOUBLE = np.dtype(np.float64)
 
 
 def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, Any]:
@@ -113,8 +116,7 @@ class GaussianBlur(ImageTransform):
         columns = beyond(width, across // 2, across // 2, Border.REFLECT)
         rows = beyond(height, down // 2, down // 2, Border.REFLECT)
         pitch = width * channels
-        held, line = np.empty(down, np.int64), np.empty(len(columns) * channels)
-        lines, total = np.empty(down * pitch), np.empty(pitch)
+        held, lines, total = np.empty(down, np.int64), aligned([down * pitch], _DOUBLE), np.empty(pitch)
         result = np.empty(array.shape, array.dtype)
         exact.blur(
             array,
@@ -125,11 +127,12 @@ class GaussianBlur(ImageTransform):
             rows,
             weights[1],
             down,
+            down if down <= _FEW else 0,
             columns,
             weights[0],
             across,
+            across if across <= _FEW else 0,
             held,
-            line,
             lines,
             total,
             result,

@@ -19,7 +19,9 @@ from mycel.engines.routines.words import (
     f32,
     f64,
     i32,
+    least,
     log,
+    most,
     rint,
     sqrt,
     within,
@@ -38,15 +40,93 @@ def _brought(value: Any, element: Const) -> Any:
     return found
 
 
-def _summed(source: Doubles, step: Int, weights: Doubles, count: Int, width: Int, result: Doubles, into: Int) -> None:
-    """Sum up an odd number of neighbours, `step` elements from each other, with weights."""
-    for i in range(width):
-        result[into + i] = f64(0) + weights[0] * source[i]
-    for k in range(1, count, 2):
-        one, other = weights[k], weights[k + 1]
-        for i in range(width):
-            at = i + k * step
-            result[into + i] = (result[into + i] + one * source[at]) + other * source[at + step]
+def _at_edge(
+    source: Elements,
+    at: Int,
+    columns: Longs,
+    x: Int,
+    channels: Int,
+    weights: Doubles,
+    count: Int,
+    into: Doubles,
+    to: Int,
+) -> None:
+    """Sum up the neighbours of a pixel near the ends of a row, which is continued."""
+    for c in range(channels):
+        total = f64(0) + weights[0] * f64(source[at + columns[x] * channels + c])
+        for k in range(1, count):
+            total = total + weights[k] * f64(source[at + columns[x + k] * channels + c])
+        into[to + x * channels + c] = total
+
+
+def _summed(
+    source: Elements,
+    at: Int,
+    columns: Longs,
+    weights: Doubles,
+    count: Int,
+    few: Const,
+    width: Int,
+    channels: Int,
+    result: Doubles,
+    into: Int,
+) -> None:
+    """Sum up an odd number of neighbours of each pixel of a row with weights."""
+    half = count // 2
+    first = least(half, width)
+    last = most(width - half, first)
+    for e in range(first):
+        _at_edge(source, at, columns, e, channels, weights, count, result, into)
+    for e in range(last, width):
+        _at_edge(source, at, columns, e, channels, weights, count, result, into)
+    begin = at - half * channels
+    if few != 0:
+        for x in range(first * channels, last * channels):
+            total = f64(0) + weights[0] * f64(source[begin + x])
+            for n in range(1, few):
+                total = total + weights[n] * f64(source[begin + x + n * channels])
+            result[into + x] = total
+    else:
+        for i in range(first * channels, last * channels):
+            result[into + i] = f64(0) + weights[0] * f64(source[begin + i])
+        for k in range(1, count, 2):
+            one, other = weights[k], weights[k + 1]
+            for i in range(first * channels, last * channels):
+                there = begin + i + k * channels
+                more = result[into + i] + one * f64(source[there])
+                result[into + i] = more + other * f64(source[there + channels])
+
+
+def _summed_rows(
+    lines: Doubles,
+    pitch: Int,
+    rows: Longs,
+    y: Int,
+    weights: Doubles,
+    count: Int,
+    few: Const,
+    total: Doubles,
+    element: Const,
+    result: Elements,
+) -> None:
+    """Sum up rows that are kept, and write a row of the result."""
+    if few != 0:
+        for x in range(pitch):
+            whole = f64(0) + weights[0] * lines[(rows[y] % few) * pitch + x]
+            for n in range(1, few):
+                whole = whole + weights[n] * lines[(rows[y + n] % few) * pitch + x]
+            result[y * pitch + x] = _brought(whole, element)
+    else:
+        top = (rows[y] % count) * pitch
+        for i in range(pitch):
+            total[i] = f64(0) + weights[0] * lines[top + i]
+        for k in range(1, count, 2):
+            at, other = (rows[y + k] % count) * pitch, (rows[y + k + 1] % count) * pitch
+            weight, more = weights[k], weights[k + 1]
+            for i in range(pitch):
+                total[i] = (total[i] + weight * lines[at + i]) + more * lines[other + i]
+        for i in range(pitch):
+            result[y * pitch + i] = _brought(total[i], element)
 
 
 @routine
@@ -59,11 +139,12 @@ def blur(
     rows: Longs,
     weights: Doubles,
     count: Int,
+    few: Const,
     columns: Longs,
     column_weights: Doubles,
     column_count: Int,
+    column_few: Const,
     held: Longs,
-    line: Doubles,
     lines: Doubles,
     total: Doubles,
     result: Elements,
@@ -77,11 +158,15 @@ def blur(
     * `rows`, `weights`, `count`: for each of height + count - 1 rows of the image that is continued
       at its edges, which row it is, and the weights along columns.
     * `columns`, `column_weights`, `column_count`: the same along rows.
-    * `held`, `line`, `lines`, `total`: memory for `count` numbers, one row that is continued,
-      `count` rows, and one row.
+    * `few`, `column_few`: `count` and `column_count` where there is to be code for them, else 0.
+    * `held`, `lines`, `total`: memory for `count` numbers, `count` rows, and one row.
     * `result`: the result.
     """
     pitch = width * channels
+    if few != 0:
+        count = few
+    if column_few != 0:
+        column_count = column_few
     for i in range(count):
         held[i] = -1
     for y in range(height):
@@ -90,25 +175,9 @@ def blur(
             place = row % count
             if held[place] != row:
                 held[place] = row
-                half = column_count // 2
-                for x in range(half):
-                    after = half + width + x
-                    for c in range(channels):
-                        line[x * channels + c] = f64(source[row * pitch + columns[x] * channels + c])
-                        line[after * channels + c] = f64(source[row * pitch + columns[after] * channels + c])
-                for i in range(pitch):
-                    line[half * channels + i] = f64(source[row * pitch + i])
-                _summed(line, channels, column_weights, column_count, pitch, lines, place * pitch)
-        top = (rows[y] % count) * pitch
-        for i in range(pitch):
-            total[i] = f64(0) + weights[0] * lines[top + i]
-        for k in range(1, count, 2):
-            at, other = (rows[y + k] % count) * pitch, (rows[y + k + 1] % count) * pitch
-            weight, more = weights[k], weights[k + 1]
-            for i in range(pitch):
-                total[i] = (total[i] + weight * lines[at + i]) + more * lines[other + i]
-        for i in range(pitch):
-            result[y * pitch + i] = _brought(total[i], element)
+                at, to = row * pitch, place * pitch
+                _summed(source, at, columns, column_weights, column_count, column_few, width, channels, lines, to)
+        _summed_rows(lines, pitch, rows, y, weights, count, few, total, element, result)
 
 
 @routine
