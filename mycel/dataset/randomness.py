@@ -118,8 +118,11 @@ class Stream:
 
     def bits(self) -> int:
         """Draw 64 random bits."""
-        self.state = (self.state + _GAMMA) & _MASK
-        return mix(self.state)
+        # `mix`, written out: every draw of every random transform is one of these.
+        self.state = state = (self.state + _GAMMA) & _MASK
+        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
+        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
+        return state ^ (state >> 31)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         """Draw a number uniformly from [low, high)."""

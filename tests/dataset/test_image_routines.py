@@ -1,5 +1,6 @@
 """What transforms compute by routines is what their NumPy code gives, bit for bit."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -214,6 +215,49 @@ def test_values_and_places(monkeypatch):
     ]
     compare(monkeypatch, transforms, images(("uint8", "float32", "int32")))
     compare(monkeypatch, transforms, images(channels=(9,)))
+
+
+ALL_TYPES = ("bool", "int8", "uint8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64")
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (2, 7), (5, 3, 1), (13, 9, 3), (33, 65, 3), (64, 11, 4), (70, 1, 3)])
+def test_colours_of_all_types(monkeypatch, shape):
+    values = np.random.default_rng(sum(shape)).integers(0, 256, shape)
+    of = [(values * (1 if dtype in ("bool", "uint8") else 0.5)).astype(dtype) for dtype in ALL_TYPES]
+    three = [image for image in of if image.shape[2:] == (3,)]
+    rows = np.repeat(values.astype(np.uint8), 2, 0)[::2]
+    alike = [
+        vision.Rescale(1 / 255, 0.1),
+        vision.Rescale(3.7, 0),
+        vision.Normalize([120.0], [50.0]),
+        vision.NormalizePad([120.0], [50.0]),
+        vision.NormalizePad([120.0], [50.0], "float16"),
+        vision.AdjustBrightness(1.3),
+        vision.AdjustContrast(0.3),
+        vision.AdjustSaturation(1.7),
+        vision.RandomLighting(0.4),
+        vision.RandomColorAdjust(0.4, 0.4, 0.4, 0.1),
+        vision.Invert(),
+        vision.Solarize((20.5, 100)),
+        vision.Grayscale(1),
+        vision.HsvToRgb(True),
+        vision.RgbToHsv(True),
+        *[vision.ConvertColor(vision.ConvertMode(mode)) for mode in (0, 1, 4, 5, 7, 8, 10)],
+    ]
+    compare(monkeypatch, alike, [*of, rows])
+    if three:
+        compare(monkeypatch, [vision.Normalize([1.0, 2.0, 3.0], [3.0, 5.0, 7.0])], [*of, rows])
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e15, -1e300])
+def test_hues_of_numbers_that_are_none_or_large(monkeypatch, odd):
+    image = np.random.default_rng(2).random((4, 5, 3))
+    image[2, 3, 1] = odd
+    batch = np.stack([image[..., 0], image[..., 1], image[..., 2]])[None].repeat(2, 0)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compare(monkeypatch, [vision.RgbToHsv(True), vision.HsvToRgb(True)], [image, image[:1]])
+        compare(monkeypatch, [vision.RgbToHsv(), vision.HsvToRgb()], [batch, batch[0]])
 
 
 def test_empty_images_and_blocks(monkeypatch):

@@ -60,6 +60,10 @@ class Transform(MadeOf):
                     "function"
                 )
             array = arrays[0]
+        return self.result_of(array)
+
+    def result_of(self, array: Array) -> Any:
+        """Compute the result for one sample; errors are those of a call."""
         try:
             return self.compute(array, 0)
         except (RuntimeError, UnicodeError):

@@ -12,6 +12,7 @@ from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.enums import Border
 from mycel.engines.routines import are_on
+from mycel.engines.routines.elements import ELEMENTS
 
 # What operations give for an image of Pillow, by their class; see `picture_forms.py`.
 picture_forms: dict[type, Callable[[Any, Any], Any]] = {}
@@ -32,7 +33,9 @@ class ImageTransform(Transform):
     vectorised = True
 
     def __call__(self, *inputs: Any) -> Any:
-        if len(inputs) == 1 and type(inputs[0]) is not np.ndarray and is_picture(inputs[0]):
+        if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
+            return self.result_of(inputs[0])
+        if len(inputs) == 1 and is_picture(inputs[0]):
             for kind in type(self).__mro__:
                 if kind in picture_forms:
                     return picture_forms[kind](self, inputs[0])
@@ -86,6 +89,20 @@ def flat_by_routine(array: Array, *dtypes: Any) -> bool:
     whatever shape they are.
     """
     return array.dtype in dtypes and array.size > 0 and array.dtype.isnative and are_on()
+
+
+# The element types that routines read, with their names; NumPy makes a name anew each time.
+_NAMES = {np.dtype(name): name for name in ELEMENTS}
+
+
+def is_read(array: Array) -> bool:
+    """Return whether routines read the values of an array."""
+    return array.dtype in _NAMES and array.size > 0 and are_on()
+
+
+def name_of(array: Array) -> str:
+    """Return the name of the element type of an array that routines read."""
+    return _NAMES[array.dtype]
 
 
 def channels_of(array: Array) -> int:

@@ -17,14 +17,18 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
-from mycel.dataset.vision.base import MOST_CHANNELS, ImageTransform, by_routine, flat_by_routine
+from mycel.dataset.vision.base import (
+    MOST_CHANNELS,
+    ImageTransform,
+    by_routine,
+    flat_by_routine,
+    is_read,
+    name_of,
+)
 from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.taking import Part, write
 from mycel.engines.routines import are_on
-
-# Smaller arrays are as quick in NumPy.
-_FEW = 512
 
 
 def to_uint8(values: Array) -> Array:
@@ -150,7 +154,7 @@ class Rescale(Transform):
     def compute(self, array: Array, lead: int) -> Array:
         if array.dtype.kind not in "iufb":
             raise TypeError(f"Rescale: expected numbers, got {array.dtype}")
-        if array.dtype in (np.uint8, np.float32) and array.dtype.isnative and array.size > _FEW and are_on():
+        if is_read(array):
             result: Array = np.empty(array.shape, np.float32)
             colouring.rescale(np.ascontiguousarray(array), array.size, self.rescale, self.shift, result)
             return result
@@ -192,19 +196,22 @@ class Normalize(ImageTransform):
         self.check_image(array, lead)
         plain = array.ndim - lead == 2
         channels = self._channels(array, lead)
+        if (plain or self.is_hwc and channels <= MOST_CHANNELS) and is_read(array):
+            result = np.empty(array.shape, np.float32)
+            source = np.ascontiguousarray(array)
+            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), result)
+            return result
         shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
         mean = np.array(self.mean, np.float32).reshape(shape)
         std = np.array(self.std, np.float32).reshape(shape)
-        if plain or self.is_hwc and channels <= MOST_CHANNELS:
-            if array.dtype in (np.uint8, np.float32) and array.dtype.isnative and array.size > _FEW and are_on():
-                means, stds = (np.ascontiguousarray(np.broadcast_to(v, (channels,))) for v in (mean, std))
-                result = np.empty(array.shape, np.float32)
-                source = np.ascontiguousarray(array)
-                colouring.normalise(source, array.size // channels, channels, means, stds, result)
-                return result
         result = np.subtract(array, mean, dtype=np.float32)
         result /= std
         return result
+
+    def _numbers(self, channels: int) -> tuple[Array, Array]:
+        """Return the mean and the standard deviation of each channel."""
+        times = channels if len(self.mean) == 1 else 1
+        return np.array(self.mean * times, np.float32), np.array(self.std * times, np.float32)
 
     def _channels(self, array: Array, lead: int) -> int:
         """Return the number of channels; raise ValueError where there are not as many means."""
@@ -271,7 +278,7 @@ class Invert(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        inverted: Array = np.subtract(255, array, dtype=array.dtype)
+        inverted: Array = np.invert(array) if array.dtype == np.uint8 else np.subtract(255, array, dtype=array.dtype)
         return inverted
 
 
@@ -301,6 +308,11 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
     red, green, blue = (array[..., c].astype(np.float64) for c in range(3))
     sums: Array = (red * 0.299 + green * 0.587) + blue * 0.114
     return sums
+
+
+def mean_of(values: Array) -> Any:
+    """Return what `values.mean()` gives of floats, in less time."""
+    return np.add.reduce(values, None) / values.size if values.size else values.mean()
 
 
 def blended(array: Array, simple: Any, factor: float) -> Array:
@@ -337,9 +349,10 @@ class Grayscale(ImageTransform):
         else:
             check_colours(self, array)
             if array.size and are_on():
-                repeated = np.empty((*array.shape[:-1], self.num_output_channels), np.uint8)
-                colouring.greys(np.ascontiguousarray(array), array.size // 3, self.num_output_channels, repeated)
-                return repeated[..., 0] if self.num_output_channels == 1 else repeated
+                count = self.num_output_channels
+                repeated = np.empty(array.shape[:-1] if count == 1 else array.shape, np.uint8)
+                colouring.greys(np.ascontiguousarray(array), array.size // 3, count, repeated)
+                return repeated
             flat = grey(array)
         return flat if self.num_output_channels == 1 else np.repeat(flat[..., None], 3, -1)
 
@@ -417,7 +430,7 @@ class AdjustBrightness(ImageTransform):
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
         if flat_by_routine(array, np.uint16, np.int16):
             scaled: Array = np.empty(array.shape, array.dtype)
-            exact.blend(np.ascontiguousarray(array), array.dtype.name, array.size, 0.0, self.factor, scaled)
+            exact.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, self.factor, scaled)
             return scaled
         limits = np.iinfo(array.dtype)
         return np.clip(np.rint(array * self.factor), limits.min, limits.max).astype(array.dtype)
@@ -440,12 +453,12 @@ class AdjustContrast(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
-            mean = grey_of_floats(self, array).mean()
+            mean = mean_of(grey_of_floats(self, array))
             if not by_routine(array, np.float32, np.float64):
                 return blended(array, mean, self.factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
-            exact.blend(source, array.dtype.name, array.size, float(mean), self.factor, made)
+            exact.blend(source, name_of(array), array.size, float(mean), self.factor, made)
             return made
         check_colours(self, array)
         if by_routine(array):
@@ -478,7 +491,7 @@ class AdjustSaturation(ImageTransform):
                 return blended(array, grey_of_floats(self, array)[..., None], self.factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
-            exact.saturate(source, array.dtype.name, array.size // 3, self.factor, made)
+            exact.saturate(source, name_of(array), array.size // 3, self.factor, made)
             return made
         check_colours(self, array)
         if array.size and are_on():
@@ -514,15 +527,16 @@ class Solarize(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        low, high = self.threshold
-        if array.dtype == np.uint8 and array.size > 256:
-            if are_on():
-                made: Array = np.empty(array.shape, np.uint8)
-                exact.solarise(np.ascontiguousarray(array), array.size, math.ceil(low), math.floor(high), made)
-                return made
-            values = np.arange(256, dtype=np.uint8)
-            return looked_up(array, np.where((values >= low) & (values <= high), 255 - values, values))
-        return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)
+        return solarised(array, *self.threshold)
+
+
+def solarised(array: Array, low: float, high: float) -> Array:
+    """Return an image with the values from `low` to `high` inverted."""
+    if array.dtype == np.uint8 and array.size and are_on():
+        made: Array = np.empty(array.shape, np.uint8)
+        exact.solarise(np.ascontiguousarray(array), array.size, math.ceil(low), math.floor(high), made)
+        return made
+    return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)
 
 
 class Posterize(ImageTransform):
@@ -540,5 +554,14 @@ class Posterize(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_uint8(self, array)
-        kept: Array = array & np.uint8((0xFF << (8 - self.bits)) & 0xFF)
-        return kept
+        return posterised(array, self.bits)
+
+
+def posterised(array: Array, bits: int) -> Array:
+    """Return bytes with their upper `bits` bits."""
+    kept: Array = array & _UPPER[bits]
+    return kept
+
+
+# The upper bits, by their number.
+_UPPER = [np.uint8(0xFF << (8 - bits) & 0xFF) for bits in range(9)]

@@ -13,7 +13,7 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
-from mycel.dataset.vision.base import ImageTransform, by_routine, parse_fill, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, is_read, name_of, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
@@ -107,12 +107,11 @@ class NormalizePad(Normalize):
         self.dtype = numpy_type("NormalizePad", dtype)
 
     def compute(self, array: Array, lead: int) -> Array:
-        if (self.is_hwc or array.ndim == 2) and not lead and by_routine(array, np.uint8, np.float32):
+        if (self.is_hwc or array.ndim == 2) and not lead and by_routine(array, array.dtype) and is_read(array):
             channels = self._channels(array, 0)
-            means, stds = (np.resize(np.array(values, np.float32), channels) for values in (self.mean, self.std))
             padded = np.empty((*array.shape[:2], channels + 1), np.float32)
             source = np.ascontiguousarray(array)
-            colouring.normalise_and_pad(source, array.size // channels, channels, means, stds, padded)
+            colouring.normalise_and_pad(source, array.size // channels, channels, *self._numbers(channels), padded)
             return padded.astype(self.dtype, copy=False)
         normalised = super().compute(array, lead)
         if array.ndim - lead == 2:
@@ -132,7 +131,7 @@ class RandomLighting(ImageTransform):
     vectorised = False
     random = True
     _VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-    _VALUES = np.array([55.46, 4.794, 1.148])
+    _VALUES = (55.46, 4.794, 1.148)
 
     def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = check_factor("RandomLighting", alpha)
@@ -142,21 +141,22 @@ class RandomLighting(ImageTransform):
         if array.shape[2] != 3:
             raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
         added = self.draw()
-        if not lead and by_routine(array, np.uint8, np.float32, np.float64):
+        if not lead and by_routine(array, np.uint8, np.uint16, np.int16, np.float32, np.float64):
             made: Array = np.empty(array.shape, array.dtype)
-            repeated = np.resize(added, 3 * 64)
-            exact.add(np.ascontiguousarray(array), array.dtype.name, array.size, repeated, repeated.size, made)
+            source, repeated = np.ascontiguousarray(array), np.empty(3 * 64)
+            exact.add(source, name_of(array), array.size, *added, repeated, made)
             return made
+        amounts = np.array(added)
         if array.dtype == np.uint8:
-            return looked_up(array, to_uint8(np.arange(256, dtype=np.uint8) + added[:, None]))
-        lit = array + added
+            return looked_up(array, to_uint8(np.arange(256, dtype=np.uint8) + amounts[:, None]))
+        lit: Array = array + amounts
         return lit.astype(array.dtype)
 
-    def draw(self) -> Array:
+    def draw(self) -> list[float]:
         """Draw what is added to each channel of one image."""
         stream = current_stream()
-        drawn = np.array([stream.normal() for _ in range(3)]) * self.alpha
-        added: Array = self._VECTORS @ (drawn * self._VALUES)
+        drawn = [stream.normal() * self.alpha * value for value in self._VALUES]
+        added: list[float] = (self._VECTORS @ np.array(drawn)).tolist()
         return added
 
 

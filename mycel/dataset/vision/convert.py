@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform, flat_by_routine
+from mycel.dataset.vision.base import ImageTransform, flat_by_routine, is_read, name_of
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.engines.routines import are_on
 
@@ -53,42 +53,46 @@ class ConvertColor(ImageTransform):
         if not isinstance(convert_mode, ConvertMode):
             raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")
         self.convert_mode = convert_mode
+        mode = int(convert_mode)
+        self._greys, self._plan = self._GREYS.get(mode), self._PLANS.get(mode, ())
+        self._wanted = (1,) if mode in (8, 9) else (3, 4) if mode in self._GREYS else (1, 3, 4)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        if array.dtype != np.uint8 and array.dtype.kind != "f":
+        dtype = array.dtype
+        of_bytes = dtype == np.uint8
+        if not of_bytes and dtype.kind != "f":
             raise TypeError(f"ConvertColor: expected uint8 or floats, got {array.dtype}")
         image = array[..., None] if array.ndim - lead == 2 else array
-        mode, found = self.convert_mode, image.shape[-1]
-        wanted = (1,) if mode in (8, 9) else (3, 4) if mode in self._GREYS else (1, 3, 4)
-        if found not in wanted:
+        found = image.shape[-1]
+        if found not in self._wanted:
             raise ValueError(
-                f"ConvertColor: {mode.name} needs {' or '.join(map(str, wanted))} channels, got an image of shape "
-                f"{array.shape[lead:]}"
+                f"ConvertColor: {self.convert_mode.name} needs {' or '.join(map(str, self._wanted))} channels, got an "
+                f"image of shape {array.shape[lead:]}"
             )
-        if mode in self._GREYS:
-            if array.dtype == np.uint8 and array.size and are_on():
-                weights = (9798, 19235, 3735) if self._GREYS[mode][0] == 0 else (3735, 19235, 9798)
+        if self._greys is not None:
+            if of_bytes and array.size and are_on():
+                weights = (9798, 19235, 3735) if self._greys[0] == 0 else (3735, 19235, 9798)
                 made = np.empty(image.shape[:-1], np.uint8)
                 colouring.weigh(np.ascontiguousarray(image), made.size, found, *weights, made)
                 return made
-            red, green, blue = (image[..., c] for c in self._GREYS[mode])
             if flat_by_routine(image, np.float32, np.float64):
-                shades = np.empty(image.shape[:-1], array.dtype)
-                source, first = np.ascontiguousarray(image), self._GREYS[mode][0]
-                exact.weigh(source, array.dtype.name, shades.size, found, first, shades)
+                shades = np.empty(image.shape[:-1], dtype)
+                source, first = np.ascontiguousarray(image), self._greys[0]
+                exact.weigh(source, name_of(array), shades.size, found, first, shades)
                 return shades
-            if array.dtype != np.uint8:
+            red, green, blue = (image[..., c] for c in self._greys)
+            if not of_bytes:
                 return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
             sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
             return ((sums + (1 << 14)) >> 15).astype(np.uint8)
-        if flat_by_routine(array, np.uint8, np.float32, np.float64):
-            opacity = 255 if array.dtype == np.uint8 else 1
-            order = tuple(0 if found == 1 and c < 3 else c for c in self._PLANS[mode])
-            made = np.empty((*image.shape[:-1], len(order)), array.dtype)
+        if is_read(array):
+            opacity = 255 if of_bytes else 1
+            order = self._plan if found > 1 else tuple([0 if c < 3 else c for c in self._plan])
+            made = np.empty((*image.shape[:-1], len(order)), dtype)
             colouring.reorder(np.ascontiguousarray(image), array.size // found, found, order, opacity, made)
             return made
         opaque = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
         parts = [image[..., c if found > 1 else 0] for c in range(3)]
         parts.append(image[..., 3] if found == 4 else opaque)
-        return np.stack([parts[c] for c in self._PLANS[mode]], -1)
+        return np.stack([parts[c] for c in self._plan], -1)

@@ -18,17 +18,17 @@ from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, name_of
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
     AdjustSaturation,
-    Posterize,
-    Solarize,
     check_colours,
     check_factor,
     check_uint8,
     looked_up,
+    posterised,
+    solarised,
     to_uint8,
 )
 from mycel.dataset.vision.hsv import hsv_to_rgb
@@ -99,6 +99,7 @@ class AdjustGamma(ImageTransform):
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = check_factor("AdjustGamma", gamma)
         self.gain = check_factor("AdjustGamma", gain)
+        self._table: Array | None = None
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, self.leading(array, lead))
@@ -106,7 +107,9 @@ class AdjustGamma(ImageTransform):
             bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
             return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
         check_uint8(self, array)
-        return looked_up(array, _gamma_table(self.gamma, self.gain))
+        if self._table is None:
+            self._table = _gamma_table(self.gamma, self.gain)
+        return looked_up(array, self._table)
 
 
 @Remembered("tables of gamma", FEW).calls
@@ -211,7 +214,7 @@ class AdjustSharpness(ImageTransform):
             return sharp
         if by_routine(array, np.uint16, np.int16, np.float32, np.float64) and min(array.shape[:2]) > 2:
             result: Array = np.empty(array.shape, array.dtype)
-            source, element = np.ascontiguousarray(array), array.dtype.name
+            source, element = np.ascontiguousarray(array), name_of(array)
             exact.sharpen(source, element, *array.shape[:2], channels_of(array), self._factor(), result)
             return result
         soft = blurred(array)
@@ -443,7 +446,8 @@ class RandomSolarize(ImageTransform):
         stream = current_stream()
         ends = [stream.integer(*self.threshold) for _ in range(2)]
         low, high = min(ends), max(ends)
-        return Solarize(low if low == high else (low, high)).compute(array, lead)
+        self.check_image(array, lead)
+        return solarised(array, low, 255 if low == high else high)
 
 
 class RandomPosterize(ImageTransform):
@@ -470,4 +474,7 @@ class RandomPosterize(ImageTransform):
         self.bits = (pair[0], pair[1])
 
     def compute(self, array: Array, lead: int) -> Array:
-        return Posterize(current_stream().integer(*self.bits)).compute(array, lead)
+        bits = current_stream().integer(*self.bits)
+        self.check_image(array, lead)
+        check_uint8(self, array)
+        return posterised(array, bits)

@@ -11,10 +11,8 @@ from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.nests import colouring
 from mycel.engines.routines import are_on
 
-# Numbers up to which sectors of hues are integers; those that are not numbers are not below it.
-_LARGE = 1e14
 # The element types that routines read.
-_READ = (np.uint8, np.uint16, np.float32, np.float64)
+_READ = frozenset(map(np.dtype, ("uint8", "uint16", "float32", "float64")))
 
 
 def rgb_to_hsv(image: Array) -> Array:
@@ -51,7 +49,7 @@ class _ColourSpace(ImageTransform):
     def _apply(self, image: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define _apply")
 
-    def _loop(self, source: Array, count: int, result: Array) -> None:
+    def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _loop")
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -62,19 +60,24 @@ class _ColourSpace(ImageTransform):
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
             raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
-        if array.dtype in _READ and array.dtype.isnative and array.size and are_on():
-            if array.dtype.kind == "u" or np.abs(array).max() < _LARGE:
-                result: Array = np.empty(array.shape)
-                source = np.ascontiguousarray(array)
-                if self.is_hwc:
-                    self._loop(source, source.size // 3, result)
-                else:
-                    images = zip(source.reshape(-1, *array.shape[-3:]), result.reshape(-1, *array.shape[-3:]))
-                    for image, into in images:
-                        self._loop(image, image.size // 3, into)
-                return result
+        if array.dtype in _READ and array.size and are_on():
+            made: Array = np.empty(array.shape)
+            if self._computed(np.ascontiguousarray(array), made):
+                return made
         result = self._apply(np.moveaxis(array.astype(np.float64), axis, -1))
         return np.ascontiguousarray(np.moveaxis(result, -1, axis))
+
+    def _computed(self, source: Array, result: Array) -> bool:
+        """Write the result; return False where numbers are too large, or none, for a routine."""
+        large = np.empty(1, np.int64)
+        if self.is_hwc or source.ndim == 3:
+            self._loop(source, source.size // 3, result, large)
+            return not large[0]
+        for image, into in zip(source, result):
+            self._loop(image, image.size // 3, into, large)
+            if large[0]:
+                return False
+        return True
 
 
 class RgbToHsv(_ColourSpace):
@@ -86,8 +89,8 @@ class RgbToHsv(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return rgb_to_hsv(image)
 
-    def _loop(self, source: Array, count: int, result: Array) -> None:
-        colouring.to_hsv(source, count, self.is_hwc, result)
+    def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
+        colouring.to_hsv(source, count, self.is_hwc, result, large)
 
 
 class HsvToRgb(_ColourSpace):
@@ -99,5 +102,5 @@ class HsvToRgb(_ColourSpace):
     def _apply(self, image: Array) -> Array:
         return hsv_to_rgb(image)
 
-    def _loop(self, source: Array, count: int, result: Array) -> None:
-        colouring.from_hsv(source, count, self.is_hwc, result)
+    def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
+        colouring.from_hsv(source, count, self.is_hwc, result, large)

@@ -250,12 +250,14 @@ def normalise_and_pad(
 
 
 @routine
-def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
+def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: Longs) -> None:
     """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`.
 
-    Channels are next to each other with `hwc`, else pixels are.
+    Channels are next to each other with `hwc`, else pixels are. Where one of them is no number or
+    so large that halves of it are none, `large` becomes 1, and the result is not right.
     """
     pixel, channel = (3, 1) if hwc else (1, count)
+    beyond = i64(0)
     for i in range(count):
         red, green, blue = (
             f64(source[pixel * i]),
@@ -264,14 +266,25 @@ def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
         )
         high = most(red, most(green, blue))
         span = high - least(red, least(green, blue))
+        beyond |= _beyond(red, green, blue)
         safe = span if span != 0.0 else f64(1)
-        r, g, b = (high - red) / safe, (high - green) / safe, (high - blue) / safe
-        turn = (b - g if red == high else 2.0 + r - b if green == high else 4.0 + g - r) / 6.0
+        # Of the three distances from the highest only two are wanted: adding 0 changes no bit.
+        is_red, is_green = red == high, green == high
+        one = blue if is_red else red if is_green else green
+        other = green if is_red else blue if is_green else red
+        first = f64(0) if is_red else f64(2) if is_green else f64(4)
+        turn = ((first + (high - one) / safe) - (high - other) / safe) / 6.0
         # Hues are from -1/6 to 1.
         hue = turn + 1.0 if turn < 0.0 else turn
         result[pixel * i] = hue if span != 0.0 else f64(0)
         result[pixel * i + channel] = span / (high if high != 0.0 else f64(1))
         result[pixel * i + 2 * channel] = high
+    large[0] = beyond
+
+
+def _beyond(one: Double, two: Double, three: Double) -> Int:
+    fine = abs(one) < 1e14 and abs(two) < 1e14 and abs(three) < 1e14
+    return i64(0) if fine else i64(1)
 
 
 def _chosen(k: Double, a: Double, b: Double, c: Double, d: Double, e: Double, f: Double) -> Double:
@@ -279,18 +292,21 @@ def _chosen(k: Double, a: Double, b: Double, c: Double, d: Double, e: Double, f:
 
 
 @routine
-def from_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
+def from_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: Longs) -> None:
     """Write the colours of `count` hues, saturations and values of `source` to `result`.
 
-    Channels are next to each other with `hwc`, else pixels are.
+    Channels are next to each other with `hwc`, else pixels are. Where one of them is no number or
+    so large that its sector is no integer, `large` becomes 1, and the result is not right.
     """
     pixel, channel = (3, 1) if hwc else (1, count)
+    beyond = i64(0)
     for i in range(count):
         turn, s, v = (
             f64(source[pixel * i]) * 6.0,
             f64(source[pixel * i + channel]),
             f64(source[pixel * i + 2 * channel]),
         )
+        beyond |= _beyond(turn, s, v)
         sector = floor(turn)
         rest = turn - sector
         p, q, t = v * (1.0 - s), v * (1.0 - s * rest), v * (1.0 - s * (1.0 - rest))
@@ -299,3 +315,4 @@ def from_hsv(source: Elements, count: Int, hwc: Const, result: Doubles) -> None:
         result[pixel * i] = _chosen(k, v, q, p, p, t, v)
         result[pixel * i + channel] = _chosen(k, t, v, v, q, p, p)
         result[pixel * i + 2 * channel] = _chosen(k, p, p, t, v, v, q)
+    large[0] = beyond

@@ -251,17 +251,36 @@ def saturate(source: Elements, element: Const, count: Int, factor: Double, resul
 
 
 @routine
-def add(source: Elements, element: Const, count: Int, added: Doubles, length: Int, result: Elements) -> None:
-    """Add the `length` numbers of `added`, again and again, to `count` values.
+def add(
+    source: Elements,
+    element: Const,
+    count: Int,
+    red: Double,
+    green: Double,
+    blue: Double,
+    repeated: Doubles,
+    result: Elements,
+) -> None:
+    """Add a number to each of three channels.
 
-    `source` and `element` are the image, `result` is the result; bytes are limited and cut.
+    * `source`, `element`, `count`: the image, and how many values it has.
+    * `red`, `green`, `blue`: the numbers.
+    * `repeated`: memory for 192 numbers.
+    * `result`: the result. Bytes are limited and cut, and other integers cut, to their lower bits.
     """
+    length = 192
+    for i in range(64):
+        repeated[3 * i] = red
+        repeated[3 * i + 1] = green
+        repeated[3 * i + 2] = blue
     for block in range((count + length - 1) // length):
         start = block * length
         for i in range(length if start + length <= count else count - start):
-            total = f64(source[start + i]) + added[i]
+            total = f64(source[start + i]) + repeated[i]
             if element == "uint8":
                 result[start + i] = i32(within(total, 0.0, 255.0))
+            elif element == "uint16" or element == "int16":
+                result[start + i] = i32(total)
             else:
                 result[start + i] = _brought(total, element)
 
