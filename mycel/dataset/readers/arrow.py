@@ -71,19 +71,20 @@ class _Parquet:
         self.path = path
         with _reading(path), remote.opened(path) as handle, pyarrow.parquet.ParquetFile(handle) as file:
             self.metadata, self.schema = file.metadata, file.schema_arrow
-            groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
-            self.sizes = [(group.num_rows, self._bytes(group)) for group in groups]
+            count = self.metadata.num_row_groups
+            self._chunks = parquet_sizes.chunks_of(handle, remote.size_of(path), count)
+            rows = [self.metadata.row_group(number).num_rows for number in range(count)]
+            self.sizes = [(number, self._bytes(number, chunks)) for number, chunks in zip(rows, self._chunks)]
 
-    def _bytes(self, group: Any) -> dict[str, int]:
+    def _bytes(self, rows: int, chunks: Sequence[parquet_sizes.Chunk]) -> dict[str, int]:
         """Return about how many bytes the columns of a group take, as Arrow holds them."""
         found = dict.fromkeys(self.schema.names, 0)
-        for number in range(group.num_columns):
-            column = group.column(number)
+        for column in chunks:
             name = column.path_in_schema.partition(".")[0]
             found[name] = found.get(name, 0) + column.total_uncompressed_size
         widths = {field.name: width(field.type) for field in self.schema}
         # Encodings change the size of numbers.
-        return {n: found[n] if each is None else math.ceil(each * group.num_rows) for n, each in widths.items()}
+        return {n: found[n] if each is None else math.ceil(each * rows) for n, each in widths.items()}
 
     def read(self, number: int, columns: list[str]) -> Any:
         """Read columns of a group as a table."""
@@ -92,7 +93,7 @@ class _Parquet:
         options = {"metadata": self.metadata, "page_checksum_verification": True}
         with remote.opened(self.path) as handle:
             size = remote.size_of(self.path)
-            kept = parquet_sizes.check_group(handle, size, self.metadata, number, columns)
+            kept = parquet_sizes.check_group(handle, size, self.metadata.schema, self._chunks[number], columns)
             source, mapped = (handle, False) if remote.is_remote(self.path) else (self.path, True)
             with pyarrow.parquet.ParquetFile(source, read_dictionary=kept, memory_map=mapped, **options) as file:
                 return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
@@ -394,7 +395,10 @@ class _Batches:
 
     def read(self, number: int, columns: list[str]) -> Any:
         """Return columns of a batch as a table, which shares its memory."""
-        return arrow(_OWN).Table.from_batches([self._batches[number]]).select(columns)
+        table = arrow(_OWN).Table.from_batches([self._batches[number]]).select(columns)
+        # Whoever mapped it from a file may not have looked at its offsets.
+        table.validate(full=True)
+        return table
 
 
 class TableRows(ArrowDataset):

@@ -11,6 +11,7 @@ Source: the format's `parquet.thrift` (Apache Parquet 2.10).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mycel.base.decompression import limit
@@ -94,6 +95,109 @@ class _Compact:
         return found
 
 
+class _Tables(_Compact):
+    """A reader of structures with lists and bytes in them, as the footer has, in one loop: there
+    are many. What reads beyond the end is an IndexError.
+    """
+
+    def structure(self, depth: int = 0) -> dict[int, Any]:
+        """Read a structure."""
+        if depth > _DEEPEST:
+            raise _Damaged
+        content, found, field = self.content, dict[int, Any](), 0
+        while head := content[self.at]:
+            self.at += 1
+            field = field + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            if 4 <= kind <= 6:
+                number = content[self.at]
+                if number < 128:
+                    self.at += 1
+                else:
+                    number = self._varint()
+                found[field] = number >> 1 ^ -(number & 1)
+            elif kind == 8:
+                found[field] = self._bytes()
+            elif kind == 12:
+                found[field] = self.structure(depth + 1)
+            elif kind in (9, 10):
+                found[field] = self._list(depth)
+            else:
+                found[field] = self._value(kind, depth)
+        self.at += 1
+        return found
+
+    def _bytes(self) -> bytes:
+        size = self._varint()
+        self._passed(size)
+        return self.content[self.at - size : self.at]
+
+    def _list(self, depth: int) -> list[Any]:
+        head = self._byte()
+        count, kind = head >> 4, head & 15
+        if count == 15:
+            count = self._varint()
+        # Each takes a byte at least, and lists within lists are as deep as structures.
+        if count > len(self.content) - self.at or depth > _DEEPEST:
+            raise _Damaged
+        if kind == 8:
+            return [self._bytes() for _ in range(count)]
+        if kind == 12:
+            return [self.structure(depth + 1) for _ in range(count)]
+        if kind in (1, 2):
+            return [self._byte() == 1 for _ in range(count)]
+        if kind in (9, 10):
+            return [self._list(depth + 1) for _ in range(count)]
+        return [self._value(kind, depth) for _ in range(count)]
+
+
+class Chunk(NamedTuple):
+    """A column of a row group, by the names that pyarrow has for what the footer says of it."""
+
+    physical_type: str
+    path_in_schema: str
+    total_uncompressed_size: int
+    total_compressed_size: int
+    data_page_offset: int
+    dictionary_page_offset: int | None
+
+
+_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+
+
+def chunks_of(file: Any, size: int, groups: int) -> list[list[Chunk]]:
+    """Return the columns of each row group, from the footer of a file.
+
+    pyarrow has them too, but ends the process where statistics of a column are damaged.
+
+    * `file`, `size`: the open file, and its bytes.
+    * `groups`: how many row groups pyarrow has found.
+
+    Raises Refused for a damaged footer.
+    """
+    try:
+        file.seek(max(0, size - 8))
+        length = int.from_bytes(file.read(4), "little")
+        if length > size - 8:
+            raise _Damaged
+        file.seek(size - 8 - length)
+        footer = _Tables(file.read(length)).structure()
+        found = [[_chunk(column[3]) for column in group.get(1, [])] for group in footer.get(4, [])]
+    except (_Damaged, KeyError, TypeError, AttributeError, IndexError, UnicodeDecodeError):
+        raise Refused("its footer is damaged") from None
+    if len(found) != groups:
+        raise Refused(f"its footer is damaged: it has {len(found)} row groups, where {groups} were found")
+    return found
+
+
+def _chunk(about: dict[int, Any]) -> Chunk:
+    path = b".".join(about[3]).decode()
+    kind, unpacked, packed, data = (about[field] for field in (1, 6, 7, 9))
+    if any(type(number) is not int for number in (kind, unpacked, packed, data, about.get(11, 0))) or kind < 0:
+        raise _Damaged
+    return Chunk(_TYPES[kind], path, unpacked, packed, data, about.get(11))
+
+
 class _Page(NamedTuple):
     kind: int
     inflated: int
@@ -163,24 +267,25 @@ def _of_column(file: Any, column: Any, width: float) -> _Sizes:
     return _Sizes(max(pages, int(count * width)), dictionary, repeated)
 
 
-def check_group(file: Any, size: int, metadata: Any, number: int, columns: list[str]) -> list[str]:
+def check_group(file: Any, size: int, schema: Any, chunks: Sequence[Chunk], columns: list[str]) -> list[str]:
     """Return the paths of those of some columns of a row group that have to stay dictionaries.
 
     * `file`, `size`: the open file, and its bytes.
-    * `metadata`: its footer.
-    * `number`, `columns`: the row group, and the names of columns.
+    * `schema`, `chunks`: pyarrow's of the file, and the columns of the row group.
+    * `columns`: the names of some columns.
 
     Raises Refused where the columns become more in memory than they may.
     """
-    group, most = metadata.row_group(number), limit(size)
+    most = limit(size)
     total, kept = 0, []
-    for place in range(group.num_columns):
-        column = group.column(place)
+    if len(chunks) != len(schema):
+        raise Refused(f"its footer is damaged: a row group has {len(chunks)} columns, and the file {len(schema)}")
+    for place, column in enumerate(chunks):
         path = column.path_in_schema
         if not any(path == name or path.startswith(f"{name}.") for name in columns):
             continue
         width = _WIDTHS.get(column.physical_type)
-        sizes = _of_column(file, column, metadata.schema.column(place).length if width is None else width)
+        sizes = _of_column(file, column, schema.column(place).length if width is None else width)
         total += sizes.total
         if column.physical_type == "BYTE_ARRAY" and sizes.repeated * sizes.dictionary > most:
             kept.append(path)
