@@ -158,7 +158,7 @@ def new_file(
             handle = create(name)
         except FileExistsError:
             continue
-        if _holds(handle, True):
+        if holds(handle, True):
             try:
                 facts, found = os.fstat(handle), look(name)
                 if (facts.st_dev, facts.st_ino) == (found.st_dev, found.st_ino):
@@ -183,7 +183,7 @@ def is_abandoned(path: str | os.PathLike[str], within: Optional[int] = None) -> 
     except OSError:
         return False
     try:
-        return stat.S_ISREG(os.fstat(handle).st_mode) and _holds(handle, False)
+        return stat.S_ISREG(os.fstat(handle).st_mode) and holds(handle, False)
     finally:
         os.close(handle)
 
@@ -207,7 +207,7 @@ def _removed(path: str) -> bool:
         return False
     try:
         # Held while it is removed: its writer, if there is one, then finds that it is gone.
-        if not stat.S_ISREG(os.fstat(handle).st_mode) or not _holds(handle, False):
+        if not stat.S_ISREG(os.fstat(handle).st_mode) or not holds(handle, False):
             return False
         os.unlink(path)
     except OSError as error:
@@ -219,7 +219,7 @@ def _removed(path: str) -> bool:
     return True
 
 
-def _holds(handle: int, wait: bool) -> bool:
+def holds(handle: int, wait: bool) -> bool:
     """Lock an open file; return whether that was possible."""
     if not HAS_LOCKS:
         return False

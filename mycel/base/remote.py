@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, Optional
 
-from mycel.base import atomic_files, config
+from mycel.base import atomic_files, config, copies
 from mycel.base.decompression import limit
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -210,19 +210,23 @@ def size_of(path: str) -> int:
 def copied(path: str, beside: Optional[str] = None) -> str:
     """Return the path of a copy of a file, which is made unless the file is there already.
 
-    Copies lie in the folder `copies` of the cache, and stay there until somebody removes them.
-    With `beside`, the path of another file of the same folder, the copy lies beside that one's.
+    Copies lie in the folder `copies` of the cache. Those that no process uses go where there is no
+    room for a new one (`copies.py`); NoRoom, an OSError, where that is not enough. With `beside`,
+    the path of another file of the same folder, the copy lies beside that one's.
     """
     size, mark = stamp(path)
     name = re.split(r"[/\\]", path.partition("::")[0])[-1]
     key = hashlib.sha256(f"{beside or path}\0{stamp(beside)[1] if beside else mark}".encode()).hexdigest()[:32]
-    place = os.path.join(config.cache_directory(), "copies", key)
-    os.makedirs(place, mode=0o700, exist_ok=True)
+    folder = os.path.join(config.cache_directory(), "copies")
+    place = copies.use(folder, key)
     made = os.path.join(place, name or "file")
     # The copy of a file beside may be of an earlier one.
     note = f"{made}.of-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
     if os.path.isfile(made) and os.path.getsize(made) == size and os.path.exists(note):
+        # So it was used last now.
+        os.utime(note)
         return made
+    copies.make_room(folder, size, path)
     with opened(path) as source, atomic_files.replacing(made, "copy", durable=False) as target:
         with open(target, "wb") as file:
             while piece := source.read(_PIECE):

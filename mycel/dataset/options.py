@@ -11,6 +11,8 @@ from enum import IntEnum
 from typing import Any
 
 from mycel.base import remote
+from mycel.base.copies import NoRoom
+from mycel.base.log import logger
 from mycel.dataset.notices import no_effect
 from mycel.dataset.sending import SendingLimit
 
@@ -264,8 +266,9 @@ def get_error_samples_mode() -> ErrorSamplesMode:
 def set_keep_remote_files(keep: bool) -> None:
     """Set whether sources that are made later copy files that fsspec reaches to this machine.
 
-    Copies lie in the folder `copies` of the cache (`MYCEL_CACHE`), whole, until somebody removes
-    them; a file that changes is copied again. Without it files are read where they are.
+    Copies lie in the folder `copies` of the cache (`MYCEL_CACHE`), whole; a file that changes is
+    copied again. Those that no process uses are removed where there is no room for new ones
+    (`MYCEL_COPIES`). Without it files are read where they are.
 
     >>> from mycel.dataset import config
     >>> config.set_keep_remote_files(False)
@@ -291,5 +294,8 @@ def kept(operation: str, path: str) -> str:
         return path
     try:
         return remote.copied(path)
+    except NoRoom as error:
+        logger.warning("%s: it is read where it is: %s", operation, error)
+        return path
     except OSError as error:
         raise ValueError(f"{operation}: {error}") from error

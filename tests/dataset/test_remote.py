@@ -135,7 +135,9 @@ def test_copies(places: Any, tmp_path: Path) -> None:
     ds.config.set_keep_remote_files(True)
     try:
         assert rows(make(elsewhere, shuffle=False)) == expected
-        copies = sorted(path for path in (tmp_path / "cache" / "copies").rglob("*") if path.is_file())
+        found = sorted(path for path in (tmp_path / "cache" / "copies").rglob("*") if path.is_file())
+        # Notes say when a copy was used last.
+        copies = [path for path in found if ".of-" not in path.name and path.parent.name != ".users"]
         times = [path.stat().st_mtime_ns for path in copies]
         assert copies and rows(make(elsewhere, shuffle=False)) == expected
         assert times == [path.stat().st_mtime_ns for path in copies]
@@ -222,3 +224,21 @@ def test_an_archive_that_would_become_large(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("MYCEL_INFLATE", "0.001GB")
     with pytest.raises(ValueError, match="becomes 4 MiB when it is decompressed; MYCEL_INFLATE"):
         rows(ds.TextFileDataset(f"zip://a.txt::{tmp_path}/a.zip"))
+
+
+def test_copies_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setenv("MYCEL_CACHE", os.fspath(tmp_path / "cache"))
+    monkeypatch.setenv("MYCEL_COPIES", "0.0001GB")
+    memory, name = fsspec.filesystem("memory"), uuid.uuid4().hex
+    for part in range(2):
+        memory.pipe(f"/{name}/{part}.txt", b"".join(b"%d\n" % n for n in range(part * 30_000, part * 30_000 + 30_000)))
+    said: list[str] = []
+    monkeypatch.setattr("mycel.dataset.options.logger.warning", lambda *words: said.append(words[0] % words[1:]))
+    ds.config.set_keep_remote_files(True)
+    try:
+        data = ds.TextFileDataset(f"memory://{name}/*.txt", shuffle=False)
+        assert [int(str(x)) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [*range(60_000)]
+    finally:
+        ds.config.set_keep_remote_files(False)
+        memory.rm(f"/{name}", recursive=True)
+    assert len(said) == 2 and all("is read where it is: there is no room for a copy" in words for words in said)
