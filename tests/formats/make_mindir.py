@@ -69,6 +69,17 @@ class Recurrent(nn.Cell):
         return self.head(y), h, c
 
 
+class Open(nn.Cell):
+    """A recurrent layer over any number of rows, whose first state is made as large as they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(3, 4, batch_first=True)
+
+    def construct(self, x):
+        return self.gru(x)[0]
+
+
 class Encoder(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -242,6 +253,7 @@ CASES = {
     "lenet": lambda: (LeNet(), [f(2, 1, 14, 14)]),
     "resnet": lambda: (ResNet(), [f(2, 3, 12, 12)]),
     "lstm": lambda: (Recurrent(), [f(2, 5, 3), f(4, 2, 4), f(4, 2, 4)]),
+    "gru_open": lambda: (Open(), [f(2, 5, 3)], [Tensor(shape=[None, 5, 3], dtype=ms.float32)]),
     "transformer": lambda: (Encoder(), [f(2, 5, 8), Tensor(np.array([[0, 0, 0, 0, 1], [0, 0, 1, 1, 1]], bool))]),
     "upsampler": lambda: (Upsampler(), [f(2, 2, 3, 4)]),
     "loop": lambda: (Loop(), [f(3), Tensor(9, ms.int32)]),

@@ -106,8 +106,11 @@ def _function_call(name: str, kind: Any, parameters: Sequence[str], inputs: Sequ
     # The word of a writing has another list than that of a loss.
     words = {"reduction": "reduce"} if name == "TensorScatterElements" else {}
     given = [named_argument(words.get(p, p), v) for p, v in zip(parameters, inputs[count:])]
-    call = list(inspect.signature(kind.__call__).parameters)[1:]
-    named = [named_argument(p, v) for p, v in zip(call, inputs[:count])] if len(call) == count else inputs[:count]
+    compute = getattr(kind, "compute", None)
+    function = kind.__call__ if compute is None else compute
+    # A method, or a function that takes the object in front where that has parameters.
+    call = list(inspect.signature(function).parameters)[compute is None or bool(parameters) :]
+    named = [named_argument(p, v) for p, v in zip(call, inputs[:count])] if len(call) >= count else inputs[:count]
     return kind(*given)(*named)
 
 
