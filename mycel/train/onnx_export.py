@@ -367,9 +367,11 @@ def _custom(w: Writer, node: Node, x: list[str], *, count: int, **_: Any) -> lis
 
 
 def _cond(w: Writer, node: Node, x: list[str], *, true: Graph, false: Graph) -> list[str]:
+    seen = w.seen_inside(x[1:], node.inputs[1:])
+
     def branch(graph: Graph) -> bytes:
         kinds = [o.type for o in graph.outputs]
-        return w.body([], lambda: list(zip(w.inlined(graph, x[1:]), kinds)))
+        return w.body([], lambda: list(zip(w.inlined(graph, seen), kinds)))
 
     count = len(true.outputs)
     found = w.emit("If", x[:1], outputs=count, then_branch=branch(true), else_branch=branch(false))
@@ -378,11 +380,11 @@ def _cond(w: Writer, node: Node, x: list[str], *, true: Graph, false: Graph) -> 
 
 def _while(w: Writer, node: Node, x: list[str], *, test: Graph, body: Graph, carried: int) -> list[str]:
     round_, going, *inner = [w.fresh() for _ in range(2 + carried)]
-    types = body.output_types
+    types, seen = body.output_types, w.seen_inside(x[carried:], node.inputs[carried:])
 
     def make() -> list[tuple[str, Any]]:
-        values = w.inlined(body, [*inner, *x[carried:]])
-        (goes_on,) = w.inlined(test, [*values, *x[carried:]])
+        values = w.inlined(body, [*inner, *seen])
+        (goes_on,) = w.inlined(test, [*values, *seen])
         return [(goes_on, test.output_types[0]), *zip(values, types)]
 
     (first,) = w.inlined(test, x)

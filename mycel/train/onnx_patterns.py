@@ -353,7 +353,8 @@ def _attention(node: Node, users: Users) -> Optional[Match]:
     return Match((q, k, v, *masks), write)
 
 
-_GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2)}
+_GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "tanh": (0,), "relu": (0,)}
+_LAYERS = {"lstm": "LSTM", "gru": "GRU", "tanh": "RNN", "relu": "RNN"}
 
 
 def _recurrence(node: Node, users: Users) -> Optional[Match]:
@@ -365,8 +366,10 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
     wanted = 3 if mode == "lstm" else 2
     asked = [u.params["index"] for u in users[node] if u.prim is GET_ITEM]
     x, weight = steps.inputs
-    if any(i >= wanted for i in asked) or not _is_turned(weight) or len(x.shape) != 3:
+    if any(i >= wanted for i in asked) or len(weight.shape) != 2 or len(x.shape) != 3:
         return None
+    # Quantised weights are constants that lie turned already.
+    turned = _is_turned(weight)
     if any(isinstance(n, Dim) for n in (*again.shape, *weight.shape)):
         return None
     hidden = again.shape[1]
@@ -385,9 +388,10 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
 
     def write(w: Writer, names: list[str]) -> list[str]:
         x, weight, again, bias, *states = names
+        weight = weight if turned else w.emit("Transpose", [weight], perm=(1, 0))
         order = _GATES[mode]
-        if mode == "lstm":
-            zeros = w.constant(np.zeros(4 * hidden, node.inputs[0].dtype.numpy))
+        if mode != "gru":
+            zeros = w.constant(np.zeros(len(order) * hidden, node.inputs[0].dtype.numpy))
             both = w.emit("Concat", [parts(w, bias, order), zeros], axis=0)
         else:
             # The parts are m, r, z and p_n: those of the products of the state, and of the input.
@@ -398,12 +402,12 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
         given = [x, front(w, parts(w, weight, order)), front(w, parts(w, again, order)), front(w, both), ""]
         given += [front(w, s) for s in states]
         more: dict[str, Any] = {"linear_before_reset": 1} if mode == "gru" else {}
-        operator = "LSTM" if mode == "lstm" else "GRU"
-        found = w.emit(operator, given, outputs=wanted, hidden_size=int(hidden), direction=back, **more)
+        more |= {"activations": ["Relu"]} if mode == "relu" else {}
+        found = w.emit(_LAYERS[mode], given, outputs=wanted, hidden_size=int(hidden), direction=back, **more)
         axes = [1] + [0] * (wanted - 1)
         return [w.emit("Squeeze", [name, w.integers([axis])]) for name, axis in zip(found, axes)]
 
-    return Match((x, weight.inputs[0], again, bias, first, *rest), write)
+    return Match((x, weight.inputs[0] if turned else weight, again, bias, first, *rest), write)
 
 
 Pattern = Callable[[Node, Users], Optional[Match]]

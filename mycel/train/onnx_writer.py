@@ -34,7 +34,7 @@ _INT4 = 22
 
 _SIZES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "//": "Div", "%": "Mod", "max": "Max"}
 
-Attribute = Union[int, float, str, Sequence[int], bytes]
+Attribute = Union[int, float, str, Sequence[int], Sequence[str], bytes]
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
 NodeRule = Callable[["Writer", Node, list[str]], Any]
 
@@ -49,6 +49,8 @@ def _attribute(name: str, value: Attribute) -> bytes:
         return content + field(4, value) + field(20, 3)
     if isinstance(value, bytes):
         return content + field(6, value) + field(20, 5)
+    if value and isinstance(value[0], str):
+        return content + b"".join([field(9, str(v)) for v in value]) + field(20, 8)
     return content + b"".join([field(8, int(v)) for v in value]) + field(20, 7)
 
 
@@ -115,6 +117,7 @@ class Writer(GraphWriter):
         self.nodes: list[bytes] = []
         self.constants: dict[Any, str] = {}
         self.initializers: list[bytes] = []
+        self.steps = False  # whether a value is dequantised
 
     def model(self) -> bytes:
         graph, states = self.source.graph, self.source.states
@@ -187,7 +190,21 @@ class Writer(GraphWriter):
         content = b"".join([field(1, i) for i in inputs]) + b"".join([field(2, n) for n in names])
         content += field(3, f"{operator}_{names[0]}") + field(4, operator)
         self.nodes.append(content + b"".join([field(5, _attribute(k, v)) for k, v in attributes.items()]))
+        self.steps = self.steps or operator == "DequantizeLinear"
         return names if outputs > 1 else names[0]
+
+    def seen_inside(self, names: Sequence[str], nodes: Sequence[Node]) -> list[str]:
+        """Return names of the values of `nodes`, called `names`, for inner graphs.
+
+        Where there are steps of scales, ONNX Runtime moves these across what changes a shape, and
+        ends where that is seen by an inner graph. It moves none across a largest of one.
+        """
+        if not self.steps:
+            return list(names)
+        return [
+            str(self.emit("Max", [name])) if node.dtype.name in ("float32", "float64") else name
+            for name, node in zip(names, nodes)
+        ]
 
     def need_operators(self, version: int) -> None:
         """Note that a set of operators is needed that is newer than what others are written in."""

@@ -120,3 +120,51 @@ def test_halves_away_from_zero_are_written_by_their_definition(tmp_path: Path) -
     model, found = written(net, x, tmp_path)
     assert found.tolist() == [[-3.0, 1.0, 2.0, 7.0]]
     assert "QuantizeLinear" not in {n.op_type for n in model.graph.node}
+
+
+class Recurrent(nn.Cell):
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.layer, self.dense = kind(6, 8, batch_first=True), nn.Dense(8, 3)
+
+    def construct(self, x: Any) -> Any:
+        return self.dense(self.layer(x)[0][:, -1])
+
+
+@pytest.mark.parametrize("kind, operator", [(nn.LSTM, "LSTM"), (nn.GRU, "GRU"), (nn.RNN, "RNN")])
+@pytest.mark.parametrize("length", [5, 20])
+def test_recurrent_layers_of_any_length(tmp_path: Path, kind: Any, operator: str, length: int) -> None:
+    x = values(4, length, 6)
+    made = quantise(Recurrent(kind), ms.Tensor(x))
+    model, found = written(made, x, tmp_path)
+    ours = made(ms.Tensor(x)).asnumpy()
+    assert np.abs(found - ours).max() <= 0.02 * np.abs(ours).max()
+    count = Counter(n.op_type for n in model.graph.node)
+    assert count[operator] == 1 and "Loop" not in count and "Sigmoid" not in count
+
+
+class Chosen(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Dense(6, 8)
+
+    def construct(self, x: Any) -> Any:
+        y = self.dense(x).reshape((-1, 2, 4))
+        if y.sum() > 0.0:
+            y = y * 2.0
+        else:
+            y = y - 1.0
+        return y
+
+
+def test_inner_graphs_see_no_steps_through_shapes(tmp_path: Path) -> None:
+    """ONNX Runtime ends where it moves DequantizeLinear to what an inner graph sees."""
+    x = values(4, 6)
+    made = quantise(Chosen(), ms.Tensor(x))
+    model, found = written(made, x, tmp_path)
+    assert np.abs(found - made(ms.Tensor(x)).asnumpy()).max() < 0.05
+    makers = {o: n.op_type for n in model.graph.node for o in n.output}
+    (branch,) = [n for n in model.graph.node if n.op_type == "If"]
+    inside = {o for a in branch.attribute for n in a.g.node for o in n.output}
+    seen = {i for a in branch.attribute for n in a.g.node for i in n.input} - inside
+    assert {makers[i] for i in seen if i in makers} == {"Max"}
