@@ -131,7 +131,8 @@ class RandomLighting(ImageTransform):
     vectorised = False
     random = True
     _VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-    _VALUES = (55.46, 4.794, 1.148)
+    _VALUES = np.array([55.46, 4.794, 1.148])
+    _SCALES = _VALUES.tolist()
 
     def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = check_factor("RandomLighting", alpha)
@@ -155,7 +156,7 @@ class RandomLighting(ImageTransform):
     def draw(self) -> list[float]:
         """Draw what is added to each channel of one image."""
         stream = current_stream()
-        drawn = [stream.normal() * self.alpha * value for value in self._VALUES]
+        drawn = [stream.normal() * self.alpha * value for value in self._SCALES]
         added: list[float] = (self._VECTORS @ np.array(drawn)).tolist()
         return added
 
