@@ -42,6 +42,8 @@ def transforms(v: Any) -> dict[str, Any]:
         "Affine": v.Affine(15, (0.1, -0.1), 1.2, (5, 3)),
         "Affine, bilinear": v.Affine(15, (0.1, -0.1), 1.2, (5, 3), kind.BILINEAR),
         "AutoAugment": v.AutoAugment(),
+        "AutoAugment, CIFAR10": v.AutoAugment(v.AutoAugmentPolicy.CIFAR10),
+        "AutoAugment, SVHN": v.AutoAugment(v.AutoAugmentPolicy.SVHN),
         "AutoContrast": v.AutoContrast(2.0),
         "CenterCrop": v.CenterCrop(56),
         "CenterCrop, larger": v.CenterCrop((230, 240)),
@@ -78,6 +80,7 @@ def more_transforms(v: Any) -> dict[str, Any]:
         "Perspective": v.Perspective(CORNERS, MOVED),
         "Posterize": v.Posterize(4),
         "RandAugment": v.RandAugment(),
+        "RandAugment, bilinear": v.RandAugment(2, 9, 31, kind.BILINEAR),
         "RandomAdjustSharpness": v.RandomAdjustSharpness(1.7, 1.0),
         "RandomAffine": v.RandomAffine((15, 15), (0.1, 0.1), (0.9, 1.1)),
         "RandomAutoContrast": v.RandomAutoContrast(2.0, None, 1.0),
@@ -142,6 +145,33 @@ def of_files(v: Any) -> dict[str, Any]:
         "Decode": decoded,
         "encode_jpeg": lambda image: len(v.encode_jpeg(image)) * 0 + 1,
         "encode_png": lambda image: len(v.encode_png(image)) * 0 + 1,
+    }
+
+
+_batches: dict[Any, Any] = {}
+
+
+def batch_of(image: Any, planes: bool = False) -> tuple[Any, Any]:
+    """Return a batch of an image and others like it, and labels; `planes` puts channels first."""
+    key = image.shape, image.dtype.name, planes
+    if key not in _batches:
+        count = 16 if image.size < 1 << 20 else 4
+        images = np.stack([np.roll(image, number, 0) for number in range(count)])
+        images = np.ascontiguousarray(images.transpose(0, 3, 1, 2)) if planes else images
+        _batches[key] = images, np.eye(count, dtype=np.float32)
+    return _batches[key]
+
+
+def of_batches(v: Any) -> dict[str, Any]:
+    """Return functions of a package that mix the images of batches, which take an image."""
+    formats = getattr(v, "ImageBatchFormat", None) or v.utils.ImageBatchFormat
+    mixed = v.MixUpBatch(1.0)
+    cut, cut_planes = v.CutMixBatch(formats.NHWC), v.CutMixBatch(formats.NCHW)
+    return {
+        "MixUp, batch": lambda image: v.MixUp(len(batch_of(image)[0]), 1.0)(*batch_of(image))[0],
+        "MixUpBatch": lambda image: mixed(*batch_of(image))[0],
+        "CutMixBatch": lambda image: cut(*batch_of(image))[0],
+        "CutMixBatch, planes": lambda image: cut_planes(*batch_of(image, True))[0],
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import cv2 as cv
 import numpy as np
-from image_cases import CORNERS, MOVED, jpeg_of
+from image_cases import CORNERS, MOVED, batch_of, jpeg_of
 
 Function = Callable[[Any], Any]
 
@@ -172,6 +172,20 @@ def cropped_and_resized(image: Any) -> Any:
     return cv.resize(image[:height, :width], (56, 56))
 
 
+def mixed(image: Any) -> Any:
+    images = batch_of(image)[0]
+    return np.stack([cv.addWeighted(one, 0.4, other, 0.6, 0) for one, other in zip(images, images[::-1])])
+
+
+def cut(image: Any) -> Any:
+    images = batch_of(image)[0]
+    height, width = image.shape[0] // 4, image.shape[1] // 4
+    result = images.copy()
+    for number in range(len(images)):
+        result[number, height:-height, width:-width] = images[-number, height:-height, width:-width]
+    return result
+
+
 def solarized(image: Any) -> Any:
     return cv.LUT(image, TABLES["Solarize"])
 
@@ -200,6 +214,8 @@ _FIRST: dict[str, Function] = {
     "AutoContrast": auto_contrast,
     "CenterCrop": centred,
     "CenterCrop, larger": padded_to(230, 240),
+    "MixUpBatch": mixed,
+    "CutMixBatch": cut,
     "ConvertColor, BGR": lambda image: cv.cvtColor(image, cv.COLOR_RGB2BGR),
     "ConvertColor, RGBA": lambda image: cv.cvtColor(image, cv.COLOR_RGB2RGBA),
     "ConvertColor, grey": lambda image: cv.cvtColor(image, cv.COLOR_RGB2GRAY),

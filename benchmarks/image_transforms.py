@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from image_cases import images, of_files, transforms
+from image_cases import batch_of, images, of_batches, of_files, transforms
 
 Function = Callable[[Any], Any]
 
@@ -52,6 +52,8 @@ def torch() -> dict[str, Function]:
         "AdjustSaturation": lambda p: f.adjust_saturation(p, 1.3),
         "AdjustSharpness": lambda p: f.adjust_sharpness(p, 1.7),
         "AutoAugment": v2.AutoAugment(),
+        "AutoAugment, CIFAR10": v2.AutoAugment(v2.AutoAugmentPolicy.CIFAR10),
+        "AutoAugment, SVHN": v2.AutoAugment(v2.AutoAugmentPolicy.SVHN),
         "AutoContrast": v2.RandomAutocontrast(1.0),
         "CenterCrop": v2.CenterCrop(56),
         "Equalize": v2.RandomEqualize(1.0),
@@ -63,6 +65,7 @@ def torch() -> dict[str, Function]:
         "Pad": v2.Pad(8),
         "Posterize": lambda p: f.posterize(p, 4),
         "RandAugment": v2.RandAugment(),
+        "RandAugment, bilinear": v2.RandAugment(2, 9, 31, kind.BILINEAR),
         "RandomAffine": v2.RandomAffine((15, 15), (0.1, 0.1), (0.9, 1.1)),
         "RandomColorAdjust": v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
         "RandomCrop": v2.RandomCrop(48),
@@ -94,6 +97,16 @@ def torch() -> dict[str, Function]:
         return called
 
     found = {name: on_picture(function) for name, function in plain.items()}
+    mixed, cut = v2.MixUp(alpha=1.0, num_classes=16), v2.CutMix(alpha=1.0, num_classes=16)
+
+    def of_batch(function: Any) -> Function:
+        def called(image: Any) -> Any:
+            planes = torch.from_numpy(batch_of(image, True)[0])
+            return function(planes, torch.arange(len(planes)))[0]
+
+        return called
+
+    found |= {"MixUpBatch": of_batch(mixed), "CutMixBatch, planes": of_batch(cut)}
     found["ToPIL"] = lambda image: Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
     return found
 
@@ -118,7 +131,7 @@ def serve(name: str, folder: str) -> None:
     if name.startswith(("mycel", "mindspore")):
         package = "mycel" if name.startswith("mycel") else "mindspore"
         vision = importlib.import_module(f"{package}.dataset.vision")
-        functions: dict[str, Any] = transforms(vision) | of_files(vision)
+        functions: dict[str, Any] = transforms(vision) | of_files(vision) | of_batches(vision)
     else:
         functions = torch() if name.startswith("torch") else importlib.import_module("image_opencv").functions()
     given = images()

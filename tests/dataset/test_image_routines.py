@@ -249,6 +249,42 @@ def test_colours_of_all_types(monkeypatch, shape):
         compare(monkeypatch, [vision.Normalize([1.0, 2.0, 3.0], [3.0, 5.0, 7.0])], [*of, rows])
 
 
+@pytest.mark.parametrize("dtype", [*ALL_TYPES, "uint32", "uint64", ">f4", ">i2"])
+def test_mixed_batches(monkeypatch, dtype):
+    rng = np.random.default_rng(4)
+    for shape in ((0, 2, 3, 3), (1, 1, 1, 1), (5, 7, 9, 3), (4, 3, 33, 2)):
+        kind = np.dtype(dtype).kind
+        images = (
+            rng.integers(0, 2 if kind == "b" else 120, shape) * (1 if kind in "bf" or "8" in dtype else 250)
+        ).astype(dtype)
+        labels = np.eye(shape[0], 11)
+        for transform in (vision.MixUpBatch(0.4), vision.MixUp(max(1, shape[0]), 0.9)):
+            found = []
+            for engine in ("routines", "numpy"):
+                with monkeypatch.context() as patch, using(Stream(9)):
+                    if engine == "numpy":
+                        without_routines(patch)
+                    if shape[0] or isinstance(transform, vision.MixUpBatch):
+                        found.append(transform(images, labels))
+            for one, other in zip(*found):
+                assert one.dtype == other.dtype
+                np.testing.assert_array_equal(one, other)
+
+
+def test_mixed_batches_against_their_definition():
+    values = np.arange(24).reshape(2, 2, 2, 3) * 2700
+    for dtype in ("uint16", "int16", "int32", "int64", "uint8", "float32", "float64"):
+        images = (values if dtype != "uint8" else values // 250).clip(0, 32767).astype(dtype)
+        with using(Stream(3)):
+            mixed, marks = vision.MixUpBatch(1.0)(images, np.eye(2))
+        share, other = marks[0].astype(np.float64), images.astype(np.float64)
+        for n in range(2):
+            wanted = share[0] * other[n] + share[1] * other[1 - n] if share[1] else other[n]
+            error = np.abs(mixed[n] - wanted).max()
+            assert error <= (0.01 if dtype[0] == "f" else 0.51), (dtype, error)
+        assert mixed.dtype == images.dtype
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e15, -1e300])
 def test_hues_of_numbers_that_are_none_or_large(monkeypatch, odd):
     image = np.random.default_rng(2).random((4, 5, 3))

@@ -17,6 +17,7 @@ from mycel.dataset.vision.base import ImageTransform, by_routine, is_read, name_
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
+from mycel.dataset.vision.mixing import mixed
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
 
@@ -319,7 +320,8 @@ class MixUpBatch(Transform):
     """Images and one-hot labels mixed with others of the batch (Zhang et al., 2018).
 
     Every pair is mixed by a share drawn from the distribution Beta(alpha, alpha). Takes two
-    columns, images of four axes and labels [N, classes], and returns both, labels as float32.
+    columns, images of four axes and labels [N, classes], and returns both, images in their type,
+    labels as float32.
     """
 
     random = True
@@ -334,11 +336,9 @@ class MixUpBatch(Transform):
         _check_labels("MixUpBatch", images, labels)
         stream = current_stream()
         share = _beta(stream, self.alpha)
-        others = stream.permutation(len(images))
-        mixed = share * images.astype(np.float32) + (1 - share) * images[others].astype(np.float32)
-        marks = labels.astype(np.float32)
-        mixed = mixed if images.dtype.kind == "f" else to_uint8(np.rint(mixed))
-        return mixed.astype(images.dtype), (share * marks + (1 - share) * marks[others]).astype(np.float32)
+        others = np.array(stream.permutation(len(images)), np.int64)
+        shares, marks = np.full(len(images), share), labels.astype(np.float32)
+        return mixed(images, others, shares, images.dtype), mixed(marks, others, shares, marks.dtype)
 
 
 class CutMixBatch(Transform):

@@ -1,4 +1,4 @@
-"""MixUp with a share for every image (Zhang et al., 2018).
+"""MixUp with a share for every image (Zhang et al., 2018), and what all mixing computes.
 
 `MixUpBatch` has one share for a batch.
 """
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import as_array
+from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform
-from mycel.dataset.vision.color import check_factor
+from mycel.dataset.vision.base import is_read
+from mycel.dataset.vision.color import check_factor, to_uint8
+from mycel.dataset.vision.nests import mixing as nest
 
 
 class MixUp(Transform):
@@ -47,7 +49,7 @@ class MixUp(Transform):
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != 2:
             raise ValueError(f"MixUp: takes images and labels, got {len(inputs)} columns")
-        images, labels = (as_array(value).astype(np.float64) for value in inputs)
+        images, labels = map(as_array, inputs)
         if len(images) != self.batch_size or len(labels) != self.batch_size or labels.ndim < 2:
             raise ValueError(
                 f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and "
@@ -55,8 +57,40 @@ class MixUp(Transform):
             )
         random = np.random.Generator(np.random.PCG64(current_stream().bits()))
         shares = random.beta(self.alpha, self.alpha, self.batch_size)
-        results = []
-        for values in (images, labels):
-            weights = shares.reshape(-1, *[1] * (values.ndim - 1))
-            results.append(weights * values + (1 - weights) * np.roll(values, -1, 0))
-        return tuple(results)
+        others = np.roll(np.arange(self.batch_size), -1)
+        return tuple(mixed(values, others, shares, np.dtype(np.float64)) for values in (images, labels))
+
+
+def mixed(values: Array, others: Array, shares: Array, dtype: np.dtype[Any]) -> Array:
+    """Return rows mixed with others, in a type.
+
+    * `values`, `others`: the rows, and for each which other one.
+    * `shares`: for each row its own share, of 1.
+    * `dtype`: the type of the result. Integers are rounded to even and limited. The arithmetic is
+      in float32 for results of bytes, float32 and float16, and in float64 for others.
+    """
+    narrow = dtype.newbyteorder("=") in _NARROW
+    kind = np.dtype(np.float32 if narrow else np.float64)
+    if is_read(values) and dtype in _MADE:
+        made: Array = np.empty(values.shape, dtype)
+        size = values.size // len(values)
+        rows, rests = np.ascontiguousarray(values), 1 - shares
+        nest.mix(rows, len(rows), size, others, shares, rests, kind.name, dtype.name, made)
+        return made
+    weights = shares.reshape(-1, *[1] * (values.ndim - 1))
+    own, rest = weights.astype(kind), (1 - weights).astype(kind)
+    wide = values.astype(kind)
+    total: Array = own * wide + rest * wide[others]
+    if dtype.kind == "f":
+        return total.astype(dtype)
+    if dtype.kind == "b":
+        return to_uint8(np.rint(total)).astype(dtype)
+    limits = np.iinfo(dtype)
+    # The largest integers of 64 bits are none of float64's.
+    most = float(limits.max) if limits.bits < 64 else float(limits.max - (1 << limits.bits - 53))
+    return np.clip(np.rint(total), float(limits.min), most).astype(dtype)
+
+
+_NARROW = frozenset(map(np.dtype, ("bool", "uint8", "float16", "float32")))
+# The types of results that the routine writes.
+_MADE = frozenset(map(np.dtype, ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64")))

@@ -1,0 +1,56 @@
+"""Loops over batches of images that are mixed with each other."""
+
+from typing import Any
+
+from mycel.engines.routines import routine
+from mycel.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64, i32, rint, within
+
+
+@routine
+def mix(
+    source: Elements,
+    count: Int,
+    size: Int,
+    others: Longs,
+    shares: Doubles,
+    rests: Doubles,
+    kind: Const,
+    element: Const,
+    result: Elements,
+) -> None:
+    """Sum up each image with another one, with weights.
+
+    * `source`, `count`, `size`: the images, how many, and how many values each has.
+    * `others`, `shares`, `rests`: for each image which other one, its own weight, and the other's.
+    * `kind`: the type of the arithmetic, "float32" or "float64".
+    * `element`, `result`: the type of the result, to which sums are rounded and limited, and the
+      result.
+    """
+    for n in range(count):
+        at, other = n * size, others[n] * size
+        if kind == "float32":
+            share, rest = f32(shares[n]), f32(rests[n])
+            for i in range(size):
+                result[at + i] = _of(share * f32(source[at + i]) + rest * f32(source[other + i]), element)
+        else:
+            own, its = shares[n], rests[n]
+            for i in range(size):
+                result[at + i] = _of(own * f64(source[at + i]) + its * f64(source[other + i]), element)
+
+
+def _of(value: Any, element: Const) -> Any:
+    if element == "float64":
+        found = f64(value)
+    elif element == "float32":
+        found = f32(value)
+    elif element == "uint8":
+        found = i32(within(rint(value), 0.0, 255.0))
+    elif element == "int8":
+        found = i32(within(rint(value), -128.0, 127.0))
+    elif element == "uint16":
+        found = i32(within(rint(value), 0.0, 65535.0))
+    elif element == "int16":
+        found = i32(within(rint(value), -32768.0, 32767.0))
+    else:
+        found = i32(within(rint(value), -2147483648.0, 2147483647.0))
+    return found
