@@ -199,7 +199,7 @@ class Normalize(ImageTransform):
         if (plain or self.is_hwc and channels <= MOST_CHANNELS) and is_read(array):
             result = np.empty(array.shape, np.float32)
             source = np.ascontiguousarray(array)
-            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), result)
+            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), 0, result)
             return result
         shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
         mean = np.array(self.mean, np.float32).reshape(shape)

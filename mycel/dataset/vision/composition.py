@@ -112,7 +112,7 @@ class NormalizePad(Normalize):
             channels = self._channels(array, 0)
             padded = np.empty((*array.shape[:2], channels + 1), np.float32)
             source = np.ascontiguousarray(array)
-            colouring.normalise_and_pad(source, array.size // channels, channels, *self._numbers(channels), padded)
+            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), 1, padded)
             return padded.astype(self.dtype, copy=False)
         normalised = super().compute(array, lead)
         if array.ndim - lead == 2:

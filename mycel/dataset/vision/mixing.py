@@ -67,7 +67,7 @@ def mixed(values: Array, others: Array, shares: Array, dtype: np.dtype[Any]) -> 
     * `values`, `others`: the rows, and for each which other one.
     * `shares`: for each row its own share, of 1.
     * `dtype`: the type of the result. Integers are rounded to even and limited. The arithmetic is
-      in float32 for results of bytes, float32 and float16, and in float64 for others.
+      in float32 for results of at most 16 bits and float32, and in float64 for others.
     """
     narrow = dtype.newbyteorder("=") in _NARROW
     kind = np.dtype(np.float32 if narrow else np.float64)
@@ -91,6 +91,6 @@ def mixed(values: Array, others: Array, shares: Array, dtype: np.dtype[Any]) -> 
     return np.clip(np.rint(total), float(limits.min), most).astype(dtype)
 
 
-_NARROW = frozenset(map(np.dtype, ("bool", "uint8", "float16", "float32")))
+_NARROW = frozenset(map(np.dtype, ("bool", "uint8", "int8", "uint16", "int16", "float16", "float32")))
 # The types of results that the routine writes.
 _MADE = frozenset(map(np.dtype, ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64")))

@@ -191,14 +191,19 @@ def rescale(source: Elements, count: Int, factor: Double, shift: Double, result:
 
 
 @routine
-def normalise(source: Elements, count: Int, channels: Const, means: Floats, stds: Floats, result: Floats) -> None:
+def normalise(
+    source: Elements, count: Int, channels: Const, means: Floats, stds: Floats, more: Const, result: Floats
+) -> None:
     """Subtract the mean from `count` pixels of `source`, and divide by the standard deviation.
 
-    There are one of `means` and `stds` for each of the `channels`; `result` is the result.
+    There are one of `means` and `stds` for each of the `channels`. `result` is the result, which
+    has `more` channels of zeros.
     """
     for i in range(count):
         for c in range(channels):
-            result[i * channels + c] = (f32(source[i * channels + c]) - means[c]) / stds[c]
+            result[i * (channels + more) + c] = (f32(source[i * channels + c]) - means[c]) / stds[c]
+        for c in range(more):
+            result[i * (channels + more) + channels + c] = 0.0
 
 
 def _byte(value: Double) -> Int:
@@ -235,18 +240,12 @@ def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, 
         result[3 * i + 2] = _choice(k, low, low, rising, full, full, falling)
 
 
-@routine
-def normalise_and_pad(
-    source: Elements, count: Int, channels: Const, means: Floats, stds: Floats, result: Floats
-) -> None:
-    """Do what `normalise` does, and write a zero after the channels of each pixel.
+def _steps(count: Int, hwc: Const) -> tuple[Int, Int]:
+    return (3, 1) if hwc else (1, count)
 
-    `source`, `count`, `channels`, `means`, `stds` and `result` are those of `normalise`.
-    """
-    for i in range(count):
-        for c in range(channels):
-            result[i * (channels + 1) + c] = (f32(source[i * channels + c]) - means[c]) / stds[c]
-        result[i * (channels + 1) + channels] = 0.0
+
+def _three(source: Elements, at: Int, step: Int) -> tuple[Double, Double, Double]:
+    return f64(source[at]), f64(source[at + step]), f64(source[at + 2 * step])
 
 
 @routine
@@ -256,14 +255,10 @@ def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: Lon
     Channels are next to each other with `hwc`, else pixels are. Where one of them is no number or
     so large that halves of it are none, `large` becomes 1, and the result is not right.
     """
-    pixel, channel = (3, 1) if hwc else (1, count)
+    pixel, channel = _steps(count, hwc)
     beyond = i64(0)
     for i in range(count):
-        red, green, blue = (
-            f64(source[pixel * i]),
-            f64(source[pixel * i + channel]),
-            f64(source[pixel * i + 2 * channel]),
-        )
+        red, green, blue = _three(source, pixel * i, channel)
         high = most(red, most(green, blue))
         span = high - least(red, least(green, blue))
         beyond |= _beyond(red, green, blue)
@@ -298,14 +293,11 @@ def from_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: L
     Channels are next to each other with `hwc`, else pixels are. Where one of them is no number or
     so large that its sector is no integer, `large` becomes 1, and the result is not right.
     """
-    pixel, channel = (3, 1) if hwc else (1, count)
+    pixel, channel = _steps(count, hwc)
     beyond = i64(0)
     for i in range(count):
-        turn, s, v = (
-            f64(source[pixel * i]) * 6.0,
-            f64(source[pixel * i + channel]),
-            f64(source[pixel * i + 2 * channel]),
-        )
+        hue, s, v = _three(source, pixel * i, channel)
+        turn = hue * 6.0
         beyond |= _beyond(turn, s, v)
         sector = floor(turn)
         rest = turn - sector
