@@ -138,7 +138,14 @@ def read(path: str, start: int, size: int) -> bytes:
         return b""
     system, inner = _place(path)
     with _asking(path):
-        return bytes(system.cat_file(inner, start=start, end=start + size))
+        return _fitting(bytes(system.cat_file(inner, start=start, end=start + size)), size, start)
+
+
+def _fitting(content: bytes, most: int, start: int) -> bytes:
+    # A server may answer with the whole file.
+    if len(content) > most:
+        raise OSError(f"{len(content)} bytes came for the {most} from byte {start} on: its server knows no ranges")
+    return content
 
 
 class _Opened(io.RawIOBase):
@@ -180,7 +187,12 @@ class _Opened(io.RawIOBase):
             with _asking(self.path):
                 if self.file.tell() != self.at:
                     self.file.seek(self.at)
-                content = self.file.read(wanted)
+                content = _fitting(self.file.read(wanted), wanted, self.at)
+        if len(content) < wanted:
+            raise OSError(
+                f"{self.path!r} ends at byte {self.at + len(content)}, where it has {self.length}: it was cut off, or "
+                "changed meanwhile"
+            )
         target[: len(content)] = content
         self.at += len(content)
         return len(content)

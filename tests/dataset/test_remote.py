@@ -242,3 +242,27 @@ def test_copies_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ds.config.set_keep_remote_files(False)
         memory.rm(f"/{name}", recursive=True)
     assert len(said) == 2 and all("is read where it is: there is no room for a copy" in words for words in said)
+
+
+@pytest.mark.parametrize("kind", ["text", "csv"])
+def test_answers_that_are_cut_off_or_too_long(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that gives less than it promised does not end a file, nor does a whole file stand for
+    a part of it.
+    """
+    make = KINDS[kind](tmp_path)
+    memory, name = fsspec.filesystem("memory"), uuid.uuid4().hex
+    for file in sorted(tmp_path.iterdir()):
+        memory.pipe(f"/{name}/{file.name}", file.read_bytes())
+    whole = type(memory).cat_file
+    for shuffle in (False, ds.Shuffle.PARTIAL):
+        sound = make(f"memory://{name}", shuffle=shuffle)
+        assert len(rows(make(f"memory://{name}", shuffle=shuffle))) == ROWS
+        monkeypatch.setattr(type(memory), "cat_file", lambda *about, **where: whole(*about, **where)[:-3])
+        with pytest.raises((ValueError, OSError), match=rf"memory://.*{name}.*(ends at byte|become shorter)"):
+            rows(make(f"memory://{name}", shuffle=shuffle))
+        if shuffle is not False:
+            monkeypatch.setattr(type(memory), "cat_file", lambda self, path, **where: whole(self, path) + b"more")
+            with pytest.raises((ValueError, OSError), match="its server knows no ranges"):
+                rows(sound)
+        monkeypatch.setattr(type(memory), "cat_file", whole)
+    memory.rm(f"/{name}", recursive=True)
