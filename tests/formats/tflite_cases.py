@@ -28,8 +28,15 @@ def scale() -> float:
     return float(np.float32(10 ** random.uniform(-2.5, -0.5)))
 
 
-def model(operator: str, options: Any, tensors: list[dict[str, Any]], inputs: list[int], outputs: list[int]) -> bytes:
-    """The bytes of a file of one operator, whose operands are all tensors but the outputs."""
+def model(
+    operator: str,
+    options: Any,
+    tensors: list[dict[str, Any]],
+    inputs: list[int],
+    outputs: list[int],
+    operands: Any = None,
+) -> bytes:
+    """The bytes of a file of one operator, whose operands are by default all but the outputs."""
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 
@@ -56,8 +63,9 @@ def model(operator: str, options: Any, tensors: list[dict[str, Any]], inputs: li
             found.scale, found.zeroPoint = info["scales"], info["zeros"]
             found.quantizedDimension = info.get("axis", 0)
             tensor.quantization = found
+        tensor.isVariable = info.get("kept", False)
         graph.tensors.append(tensor)
-    node.inputs, node.outputs = [n for n in range(len(tensors)) if n not in outputs], outputs
+    node.inputs, node.outputs = operands or [n for n in range(len(tensors)) if n not in outputs], outputs
     if options is not None:
         name, values = options
         node.builtinOptions = getattr(schema, f"{name}T")()

@@ -22,7 +22,8 @@ from mycel.base.dtype import from_any
 from mycel.base.errors import Unsupported
 from mycel.core.eager import apply
 from mycel.core.tensor import Tensor
-from mycel.formats.tflite.rules import CONSTANTS, RULES, first, last, pads_of
+from mycel.formats.tflite.more_rules import CONSTANTS, RULES
+from mycel.formats.tflite.rules import first, last, pads_of
 from mycel.formats.tflite.schema import Operator, TFLiteError
 from mycel.formats.tflite.schema import Tensor as Info
 from mycel.prims import elementwise as E
@@ -180,8 +181,6 @@ def _fully_connected(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor] 
 def _added(sign: int) -> Kernel:
     def compute(given: Given, x: Tensor, y: Tensor) -> Tensor:
         a, b, made = given.input(0), given.input(1), given.output
-        if made.kind == "int16":
-            raise Unsupported(f"load: {given.operator.name} of int16 has no kernel of rounding='tflite'")
         twice = 2.0 * max(float(_scale(a)), float(_scale(b)))
         parts = []
         for value, info, factor in ((x, a, 1), (y, b, sign)):
@@ -368,15 +367,23 @@ KERNELS: Mapping[int, Kernel] = {
 }  # fmt: skip
 
 
-def kernel_of(o: Operator) -> Kernel:
-    """Return the kernel of an operator of quantised tensors.
+# Those whose kernels of int16 have other arithmetic, with sums of 64 bits.
+_BYTES_ALONE = frozenset((0, 1, 3, 4, 9, 18, 40, 41))
+
+
+def kernel_of(o: Operator, inputs: Sequence[Optional[Info]] = ()) -> Kernel:
+    """Return the kernel of an operator of quantised tensors; `inputs` are what it is given.
 
     Raises Unsupported where there is none.
     """
     found = KERNELS.get(o.code)
-    if found is None:
+    first_ = inputs[0] if inputs else None
+    what = ""
+    if first_ is not None and o.code in _BYTES_ALONE:
+        what = " of int16" if first_.kind == "int16" else "" if first_.is_quantised else " of floats and integers"
+    if found is None or what:
         raise Unsupported(
-            f"load: the operator {o.name} has no kernel of rounding='tflite'; without it its results are right up to "
-            "a step"
+            f"load: the operator {o.name}{what} has no kernel of rounding='tflite'; without it its results are right "
+            "up to a step"
         )
     return found

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor
 from mycel.formats.tflite.schema import Operator
 
-__all__ = ["CONSTANTS", "RULES", "Rule", "first", "last", "pads_of"]
+__all__ = ["CONSTANTS", "RULES", "Rule", "active", "first", "last", "pads_of", "sliced_by", "strided"]
 
 Rule = Callable[..., Any]
 _ACTIVATIONS: Mapping[int, Callable[[Any], Any]] = {
@@ -28,10 +27,10 @@ _ACTIVATIONS: Mapping[int, Callable[[Any], Any]] = {
     3: ops.relu6,
     4: ops.tanh,
 }
-_KINDS = {0: D.float32, 1: D.float16, 2: D.int32, 3: D.uint8, 4: D.int64, 6: D.bool_, 7: D.int16, 9: D.int8}
 
 
-def _active(o: Operator, field: int, x: Any) -> Any:
+def active(o: Operator, field: int, x: Any) -> Any:
+    """Return values after the activation that an operator names in a field of its options."""
     code = o.option(field)
     if code not in _ACTIVATIONS:
         raise Unsupported(f"load: the activation {code} of an operator of TensorFlow Lite is not supported")
@@ -39,7 +38,7 @@ def _active(o: Operator, field: int, x: Any) -> Any:
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Rule:
-    return lambda o, x, y: _active(o, 0, function(x, y))
+    return lambda o, x, y: active(o, 0, function(x, y))
 
 
 def _pads(size: int, kernel: int, stride: int, dilation: int, same: bool) -> tuple[int, int]:
@@ -79,14 +78,14 @@ def _conv(o: Operator, x: Any, w: Any, bias: Any = None) -> Any:
     w = ops.transpose(w, (0, 3, 1, 2))
     strides = o.option(2, "<i"), o.option(1, "<i")
     dilations = o.option(5, "<i", 1), o.option(4, "<i", 1)
-    return _active(o, 3, _convolved(x, w, bias, o.option(0) == 0, strides, dilations, x.shape[3] // w.shape[1]))
+    return active(o, 3, _convolved(x, w, bias, o.option(0) == 0, strides, dilations, x.shape[3] // w.shape[1]))
 
 
 def _depthwise(o: Operator, x: Any, w: Any, bias: Any = None) -> Any:
     w = ops.transpose(w, (3, 0, 1, 2))
     strides = o.option(2, "<i"), o.option(1, "<i")
     dilations = o.option(6, "<i", 1), o.option(5, "<i", 1)
-    return _active(o, 4, _convolved(x, w, bias, o.option(0) == 0, strides, dilations, x.shape[3]))
+    return active(o, 4, _convolved(x, w, bias, o.option(0) == 0, strides, dilations, x.shape[3]))
 
 
 def _conv_transposed(o: Operator, shape: Any, w: Any, x: Any, bias: Any = None) -> Any:
@@ -104,7 +103,7 @@ def _conv_transposed(o: Operator, shape: Any, w: Any, x: Any, bias: Any = None) 
     spread = ops.pad(spread, (c, d, a, b))
     turned = ops.flip(ops.transpose(w, (0, 3, 1, 2)), (2, 3))
     y = last(ops.conv2d(spread, turned, pad_mode="valid"))
-    return _active(o, 3, y if bias is None else y + bias)
+    return active(o, 3, y if bias is None else y + bias)
 
 
 def _spread(x: Any, strides: Sequence[int]) -> Any:
@@ -124,18 +123,19 @@ def _pool(o: Operator, x: Any, largest: bool) -> Any:
     else:
         ones = ops.pad(ops.ones_like(y), around)
         y = ops.avg_pool2d(ops.pad(y, around), window, strides) / ops.avg_pool2d(ones, window, strides)
-    return _active(o, 5, last(y))
+    return active(o, 5, last(y))
 
 
 def _fully_connected(o: Operator, x: Any, w: Any, bias: Any = None) -> Any:
     if not o.option(2):
         x = x.reshape((-1, w.shape[1]))
     y = ops.matmul(x, ops.transpose(w, (1, 0)))
-    return _active(o, 0, y if bias is None else y + bias)
+    return active(o, 0, y if bias is None else y + bias)
 
 
-def _axes(axes: Any) -> tuple[int, ...]:
-    return tuple(int(a) for a in np.reshape(axes, -1))
+def _axes(axes: Any) -> tuple[Any, ...]:
+    """Return known numbers: ints, and symbols of open sizes."""
+    return tuple(int(a) if isinstance(a, (int, np.integer)) else a for a in np.reshape(axes, -1))
 
 
 def _reduced(function: Callable[..., Any]) -> Rule:
@@ -147,7 +147,10 @@ def _pad(o: Operator, x: Any, pads: Any, value: Any = None) -> Any:
     return ops.pad(x, flat, value=0.0 if value is None else float(np.asarray(value)))
 
 
-def _strided_slice(o: Operator, x: Any, begin: Any, end: Any, strides: Any) -> Any:
+def strided(o: Operator, x: Any, begin: Any, end: Any, strides: Any) -> Any:
+    """Return what STRIDED_SLICE, with the masks of `o`, gives of a tensor or an array `x`: for each
+    axis from `begin` to below `end` by `strides`.
+    """
     begin_mask, end_mask, ellipsis, new, shrink = [o.option(k, "<i") for k in range(5)]
     index: list[Any] = []
     for i, (a, b, s) in enumerate(zip(*[np.reshape(v, -1).tolist() for v in (begin, end, strides)])):
@@ -162,7 +165,10 @@ def _strided_slice(o: Operator, x: Any, begin: Any, end: Any, strides: Any) -> A
     return x[tuple(index)]
 
 
-def _slice(o: Operator, x: Any, begin: Any, size: Any) -> Any:
+def sliced_by(o: Operator, x: Any, begin: Any, size: Any) -> Any:
+    """Return what SLICE, an operator `o`, gives of a tensor or an array `x`: for each axis `size`
+    entries from `begin` on, or all with -1.
+    """
     pairs = zip(_axes(begin), _axes(size), x.shape)
     return x[tuple(slice(a, d if n == -1 else a + n) for a, n, d in pairs)]
 
@@ -206,7 +212,7 @@ def _constant(array: Any) -> Any:
 RULES: Mapping[int, Rule] = {
     0: _binary(lambda x, y: x + y),
     1: lambda o, x: _pool(o, x, False),
-    2: lambda o, *x: _active(o, 1, ops.concat(x, o.option(0, "<i"))),
+    2: lambda o, *x: active(o, 1, ops.concat(x, o.option(0, "<i"))),
     3: _conv,
     4: _depthwise,
     6: lambda o, x: x,
@@ -231,14 +237,12 @@ RULES: Mapping[int, Rule] = {
     41: _binary(lambda x, y: x - y),
     42: _binary(lambda x, y: x / y),
     43: lambda o, x: x.squeeze(tuple(o.options.numbers(0)) if o.options is not None and o.options.numbers(0) else None),
-    45: _strided_slice,
+    45: strided,
     47: lambda o, x: ops.exp(x),
     49: lambda o, axis, x: ops.split(x, x.shape[int(axis)] // o.option(0, "<i"), int(axis)),
     50: lambda o, x: ops.log_softmax(x, -1),
-    53: lambda o, x: x.astype(_KINDS[o.option(1)]),
     54: lambda o, x, slope: ops.maximum(x, 0) + slope * ops.minimum(x, 0),
     55: lambda o, x, y: ops.maximum(x, y),
-    56: lambda o, x, axis: ops.argmax(x, int(axis)).astype(_KINDS[o.option(0)] if o.option(0) else D.int64),
     57: lambda o, x, y: ops.minimum(x, y),
     58: lambda o, x, y: x < y,
     59: lambda o, x: -x,
@@ -247,7 +251,7 @@ RULES: Mapping[int, Rule] = {
     62: lambda o, x, y: x >= y,
     63: lambda o, x, y: x <= y,
     64: lambda o, c, x, y: ops.where(c, x, y),
-    65: _slice,
+    65: sliced_by,
     66: lambda o, x: ops.sin(x),
     67: _conv_transposed,
     69: lambda o, x, counts: ops.tile(x, _axes(counts)),

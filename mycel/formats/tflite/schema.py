@@ -1,15 +1,17 @@
 """The tables in TensorFlow Lite's files, as records.
 
 A file is a FlatBuffer with the identifier TFL3: operators by codes, buffers of bytes, and graphs of
-tensors, of which operators take some and give others. A tensor with a buffer is a constant; one
-with scales is quantised: it stands for ``(value - zero point) * scale``, for each place along an
-axis where there are several.
+tensors, of which operators take some and give others. The first graph is the network; operators of
+control flow name others by their number. A tensor with a buffer is a constant; one with scales is
+quantised: it stands for ``(value - zero point) * scale``, for each place along an axis where there
+are several. Sizes that are open are those of its signature.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from mycel.base.flatbuffers import FlatBufferError, Table, root
 
-__all__ = ["NAMES", "Graph", "Operator", "TFLiteError", "Tensor", "graph_of"]
+__all__ = ["NAMES", "Graph", "Operator", "TFLiteError", "Tensor", "graph_of", "need_bounded"]
 
 _KINDS = {
     0: "float32",
@@ -27,11 +29,17 @@ _KINDS = {
     4: "int64",
     6: "bool",
     7: "int16",
+    8: "complex64",
     9: "int8",
     10: "float64",
+    12: "uint64",
     15: "uint32",
     16: "uint16",
+    17: "int8",
 }
+_INT4 = 17  # two in a byte, read as int8
+_OTHERS = {5: "strings", 11: "complex128", 13: "resources", 14: "variants", 18: "bfloat16", 19: "int2"}
+_INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 
 
 # The operators by their codes.
@@ -72,7 +80,10 @@ class TFLiteError(ValueError):
 
 @dataclass
 class Tensor:
-    """A value: its name, sizes, element type, bytes if it is a constant, and quantisation."""
+    """A value: its name, sizes (-1: open), element type, bytes of a constant, and quantisation.
+
+    `packed` says that two elements lie in a byte, and `kept` that it keeps its value between calls.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -81,16 +92,20 @@ class Tensor:
     scales: tuple[float, ...]
     zeros: tuple[int, ...]
     axis: int
+    packed: bool = False
+    kept: bool = False
 
     @property
     def is_quantised(self) -> bool:
         """Whether its integers stand for real numbers."""
-        return bool(self.scales) and self.kind in ("int8", "uint8", "int16", "int32")
+        return bool(self.scales) and self.kind in _INTEGERS
 
     def array(self) -> NDArray[Any]:
         """Return the values of a constant; raise TFLiteError where bytes and shape do not agree."""
         content = self.content or b""
         kind = np.dtype(self.kind)
+        if self.packed:
+            return self._unpacked(content)
         if any(d < 0 for d in self.shape) or len(content) != math.prod(self.shape) * kind.itemsize:
             raise TFLiteError(
                 f"tensor {self.name!r} has {len(content)} bytes, not those of {self.kind}{list(self.shape)}"
@@ -99,16 +114,30 @@ class Tensor:
             return np.asarray(np.frombuffer(content, np.uint8) != 0).reshape(self.shape)
         return np.array(np.frombuffer(content, kind)).reshape(self.shape)
 
+    def _unpacked(self, content: bytes) -> NDArray[Any]:
+        count = math.prod(max(d, 0) for d in self.shape)
+        if len(content) != (count + 1) // 2:
+            raise TFLiteError(f"tensor {self.name!r} has {len(content)} bytes, not those of int4{list(self.shape)}")
+        halves = np.frombuffer(content, np.int8)
+        found: NDArray[Any] = np.stack([(halves << 4).astype(np.int8) >> 4, halves >> 4], 1).reshape(-1)[:count]
+        return found.reshape(self.shape)
+
 
 @dataclass
 class Operator:
-    """The application of an operator, by its code, to tensors by number; -1 is none."""
+    """The application of an operator, by its code, to tensors by number; -1 is none.
+
+    `options` and `more` are the tables of its options, of which newer operators have the second,
+    and `kinds` the element types of its results.
+    """
 
     code: int
     custom: str
     inputs: list[int]
     outputs: list[int]
     options: Optional[Table]
+    more: Optional[Table] = None
+    kinds: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -122,12 +151,18 @@ class Operator:
 
 @dataclass
 class Graph:
-    """The main graph of a file."""
+    """A graph of a file; the main one has all of them in `graphs`, with itself in front."""
 
     tensors: list[Tensor]
     operators: list[Operator]
     inputs: list[int]
     outputs: list[int]
+    name: str = ""
+    graphs: list[Graph] = field(default_factory=list)
+
+    def all(self) -> Iterator[Graph]:
+        """Yield the graphs of the file."""
+        yield from self.graphs or [self]
 
 
 def graph_of(content: bytes) -> Graph:
@@ -142,34 +177,67 @@ def graph_of(content: bytes) -> Graph:
 
 def _graph(model: Table) -> Graph:
     codes = [(max(c.number(0, "<b"), c.number(3)), c.text(1)) for c in model.tables(1)]
-    graphs = model.tables(2)
-    if len(graphs) != 1:
-        raise TFLiteError(f"it has {len(graphs)} graphs, and one is supported")
-    buffers = model.tables(4)
-    (graph,) = graphs
+    buffers = [_Buffer(b) for b in model.tables(4)]
+    graphs = [_one(graph, codes, buffers) for graph in model.tables(2)]
+    if not graphs:
+        raise TFLiteError("it has no graph")
+    graphs[0].graphs = graphs
+    need_bounded([t for g in graphs for t in g.tensors], len(model.content))
+    return graphs[0]
+
+
+def need_bounded(tensors: list[Tensor], size: int) -> None:
+    """Raise TFLiteError where constants that share bytes take far more than the file has."""
+    total = sum(len(t.content) for t in tensors if t.content is not None)
+    if total > 16 * size + (1 << 20):
+        raise TFLiteError(f"it has constants of {total} bytes in a file of {size}")
+
+
+def _one(graph: Table, codes: list[tuple[int, str]], buffers: list[_Buffer]) -> Graph:
     tensors = [_tensor(t, buffers) for t in graph.tables(0)]
     operators = []
-    for o in graph.tables(3):
-        index = o.number(0, "<I")
+    for table in graph.tables(3):
+        index = table.number(0, "<I")
         if index >= len(codes):
             raise TFLiteError(f"an operator has the code number {index} of {len(codes)}")
-        operators.append(Operator(*codes[index], o.numbers(1), o.numbers(2), o.table(4)))
-    made = Graph(tensors, operators, graph.numbers(1), graph.numbers(2))
-    for numbers in (made.inputs, made.outputs, *(p for o in operators for p in (o.inputs, o.outputs))):
-        if any(not -1 <= n < len(tensors) for n in numbers):
-            raise TFLiteError(f"a tensor is named by the number {max(numbers)} of {len(tensors)}")
+        operators.append(Operator(*codes[index], table.numbers(1), table.numbers(2), table.table(4), table.table(12)))
+    made = Graph(tensors, operators, graph.numbers(1), graph.numbers(2), graph.text(4))
+    for numbers in (made.inputs, made.outputs, *(o.outputs for o in operators)):
+        if any(not 0 <= n < len(tensors) for n in numbers):
+            raise TFLiteError(f"a tensor is named by a number out of {numbers}, and there are {len(tensors)}")
+    for o in made.operators:
+        o.kinds = tuple(tensors[n].kind for n in o.outputs)
+    for made_of in [o.inputs for o in operators]:
+        if any(not -1 <= n < len(tensors) for n in made_of):
+            raise TFLiteError(f"a tensor is named by a number out of {made_of}, and there are {len(tensors)}")
     return made
 
 
-def _tensor(table: Table, buffers: list[Table]) -> Tensor:
+class _Buffer:
+    """The bytes of a buffer, which are copied once; they may lie behind the model's tables."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.held: Optional[bytes] = None
+
+    def content(self, name: str) -> bytes:
+        """Return the bytes, for a tensor of a name."""
+        if self.held is None:
+            whole = self.table.content
+            start, size = self.table.number(1, "<Q"), self.table.number(2, "<Q")
+            if start > 1 and start + size > len(whole):
+                raise TFLiteError(f"tensor {name!r} lies at bytes {start} to {start + size} of {len(whole)}")
+            self.held = whole[start : start + size] if start > 1 else self.table.data(0)
+        return self.held
+
+
+def _tensor(table: Table, buffers: list[_Buffer]) -> Tensor:
     kind, number, name = table.number(1, "<b"), table.number(2, "<I"), table.text(3)
     if kind not in _KINDS:
-        raise TFLiteError(f"tensor {name!r} has elements of type {kind}, which is not supported")
+        raise TFLiteError(f"tensor {name!r} has {_OTHERS.get(kind, f'elements of type {kind}')}, not supported")
     if number >= len(buffers):
         raise TFLiteError(f"tensor {name!r} has the buffer {number} of {len(buffers)}")
-    if buffers[number].number(1, "<Q") > 1:
-        raise TFLiteError(f"tensor {name!r} lies behind the model, which is not supported")
-    content = buffers[number].data(0)
+    content = buffers[number].content(name)
     if table.table(6) is not None:
         raise TFLiteError(f"tensor {name!r} is sparse, which is not supported")
     found, shape = table.table(4), tuple(table.numbers(0))
@@ -184,5 +252,9 @@ def _tensor(table: Table, buffers: list[Table]) -> Tensor:
         if len(scales) > 1 and not (0 <= axis < len(shape) and shape[axis] == len(scales)):
             raise TFLiteError(f"tensor {name!r} has {len(scales)} scales along axis {axis} of {list(shape)}")
         zeros = zeros or (0,) * len(scales)
-    empty = math.prod(max(d, 0) for d in shape) == 0
-    return Tensor(name, shape, _KINDS[kind], content if content or empty and number else None, scales, zeros, axis)
+    empty, constant = math.prod(max(d, 0) for d in shape) == 0, content
+    held = constant if constant or empty and number else None
+    signature = tuple(table.numbers(7))
+    if held is None and len(signature) == len(shape):
+        shape = tuple(-1 if d < 0 else n for d, n in zip(signature, shape))
+    return Tensor(name, shape, _KINDS[kind], held, scales, zeros, axis, kind == _INT4, bool(table.number(5, "<b")))
