@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1..64",
-        help="the bounds of a size that --input names, and perhaps its steps (8..64..8); once for each",
+        help="the bounds of a size that --input or the file names, and perhaps its steps (8..64..8); once for each",
     )
     add("--ram", metavar="256K", help="refuse what needs more memory for arena and state")
     add("--flash", metavar="1M", help="refuse what needs more memory for code, constants and first values")
@@ -77,7 +77,7 @@ def _build(options: argparse.Namespace) -> int:
             return ""
 
     else:
-        net, types = _network(options.model, options.input)
+        net, types = _network(options.model, options.input, symbols)
 
         def made(shapes: Sequence[Sequence[Any]], stripes: Optional[bool] = None) -> Library:
             inputs = [_example(shape, kind, symbols) for shape, (_, kind) in zip(shapes, types)]
@@ -138,9 +138,11 @@ def _own(path: str) -> Any:
     return None if symbols_in(*[n.shape for n in given]) else model
 
 
-def _network(model: str, texts: Sequence[str]) -> tuple[Any, list[tuple[tuple[Any, ...], Any]]]:
+def _network(
+    model: str, texts: Sequence[str], symbols: Mapping[str, Any]
+) -> tuple[Any, list[tuple[tuple[Any, ...], Any]]]:
     """Return a network of a file or a module, and the sizes and types of its inputs, which `texts`
-    say where the file does not.
+    say where the file does not; `symbols` are those of --size by name.
     """
     given = [_type(text) for text in texts]
     from mycel.formats.converting import READERS
@@ -155,10 +157,15 @@ def _network(model: str, texts: Sequence[str]) -> tuple[Any, list[tuple[tuple[An
         raise ValueError(f"{model} has {len(declared)} inputs, and --input is there {len(given)} times")
     types = []
     for k, one in enumerate(declared):
-        shape = given[k][0] if given else one.shape
+        shape = given[k][0] if given else _opened(declared, one, symbols)
         known = one.shape
         if shape is None or None in shape:
-            sizes = "any sizes" if known is None else ",".join("?" if d is None else str(d) for d in known)
+            words = one.words or ("",) * len(known or ())
+            sizes = (
+                "any sizes"
+                if known is None
+                else ",".join((w or "?") if d is None else str(d) for d, w in zip(known, words))
+            )
             raise ValueError(
                 f"the input {one.name!r} of {model} has {sizes}; give --input with numbers, or with names and --size, "
                 "as --input batch,1,28,28 --size batch=1..64, for each input"
@@ -168,6 +175,22 @@ def _network(model: str, texts: Sequence[str]) -> tuple[Any, list[tuple[tuple[An
             raise ValueError(f"--input {','.join(map(str, shape))}: the input {one.name!r} of {model} has {sizes}")
         types.append((tuple(shape), one.dtype.numpy))
     return net, types
+
+
+def _opened(declared: Sequence[Any], one: Any, symbols: Mapping[str, Any]) -> Any:
+    """Return the sizes of an input of a file with the names of `symbols` for open ones.
+
+    These are the names in the file. A single symbol stands for the open size of each input, where
+    none has two.
+    """
+    shapes = [i.shape for i in declared]
+    if one.shape is None or None in shapes or not symbols:
+        return one.shape
+    single = len(symbols) == 1 and all(s.count(None) < 2 for s in shapes)
+    (name,) = symbols if single else ("",)
+    words = one.words or ("",) * len(one.shape)
+    found = [(w if w in symbols else name or None) if d is None else d for d, w in zip(one.shape, words)]
+    return tuple(found)
 
 
 def _example(shape: Sequence[Any], kind: Any, symbols: Mapping[str, Any]) -> Any:

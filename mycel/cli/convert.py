@@ -14,7 +14,7 @@ PROGRAM = "mycel convert"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to its parser."""
     add = parser.add_argument
-    add("source", metavar="IN", help="the file that is read: .onnx or .mindir")
+    add("source", metavar="IN", help="the file that is read: .onnx, .mindir or .tflite")
     add("target", metavar="OUT", help="the file that is written: .onnx or .mindir")
     add(
         "--shape",
@@ -23,6 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=1,3,?,?",
         help="the sizes of an input, ? for open ones (default: those in the file); once for each input",
     )
+    add("--for-mindspore", action="store_true", help="write a .mindir file that MindSpore loads")
     add("--no-check", action="store_true", help="do not run both networks to compare their results")
 
 
@@ -33,7 +34,7 @@ def command(options: argparse.Namespace) -> int:
 
     try:
         shapes = dict(_shape(text) for text in options.shape)
-        print(convert(options.source, options.target, shapes, not options.no_check))
+        print(convert(options.source, options.target, shapes, not options.no_check, options.for_mindspore))
         return 0
     except (ValueError, TypeError, OSError, Unsupported, CompileError) as error:
         print(f"{PROGRAM}: {str(error).removeprefix('convert: ')}", file=sys.stderr)

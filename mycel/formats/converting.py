@@ -28,15 +28,20 @@ from mycel.train.mindir import LoadedGraph, export
 
 __all__ = ["READERS", "WRITERS", "Input", "Reader", "Report", "convert"]
 
+_ROUNDING = 1e-3
 _OPEN = 2  # the size in a trial of an axis whose size is open
 
 
 class Input(NamedTuple):
-    """An input of a network: its name, element type, and sizes (None: open; no sizes: any)."""
+    """An input of a network: its name, element type, and sizes (None: open; no sizes: any).
+
+    `words` are the names that the file gives to sizes, "" for those without.
+    """
 
     name: str
     dtype: Any
     shape: Optional[tuple[Optional[int], ...]]
+    words: tuple[str, ...] = ()
 
 
 class Reader(NamedTuple):
@@ -60,6 +65,7 @@ def _onnx_inputs(net: Any) -> list[Input]:
                 name,
                 from_any(TYPES[kind.tensor.element]),
                 None if shape is None else tuple(d.value for d in shape.dims),
+                () if shape is None else tuple(d.name or "" for d in shape.dims),
             )
         )
     return found
@@ -155,14 +161,19 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def convert(
-    source: Any, target: Any, shapes: Optional[Mapping[str, Sequence[Optional[int]]]] = None, check: bool = True
+    source: Any,
+    target: Any,
+    shapes: Optional[Mapping[str, Sequence[Optional[int]]]] = None,
+    check: bool = True,
+    for_mindspore: bool = False,
 ) -> Report:
     """Write the network in a file as a file of another format, and return a report of it.
 
-    `source` and `target` are paths whose suffixes name the formats: ".onnx" and ".mindir". `shapes`
-    gives the sizes of inputs by name (None: open); by default they are those of the source. With
-    `check` what was written is read again, and both networks are run on the same random numbers,
-    with 2 for open sizes.
+    `source` and `target` are paths whose suffixes name the formats: ".onnx" and ".mindir", and
+    ".tflite", which is only read. `shapes` gives the sizes of inputs by name (None: open); by
+    default they are those of the source. With `check` what was written is read again, and both
+    networks are run on the same random numbers, with 2 for open sizes. With `for_mindspore` a
+    ".mindir" file is one that MindSpore loads.
 
     Raises ValueError for formats that are not known and files that are damaged, and Unsupported,
     naming the operator, for what has no form in the other format.
@@ -183,10 +194,12 @@ def convert(
         raise ValueError(
             f"convert: {write_to!r} is of no format that is written; those are {', '.join(sorted(WRITERS))}"
         )
+    if for_mindspore and kind != "MINDIR":
+        raise ValueError(f"convert: for_mindspore is for .mindir files, and {write_to!r} is none")
     net = reader.load(read_from)
     inputs = _sized(reader.inputs(net), shapes or {})
     examples = [Tensor(shape=list(i.shape or ()), dtype=i.dtype) for i in inputs]
-    export(net, *examples, file_name=write_to, file_format=kind)
+    export(net, *examples, file_name=write_to, file_format=kind, **({"for_mindspore": True} if for_mindspore else {}))
     weights = list(net.get_parameters())
     again = READERS[_suffix(write_to)].load(write_to)
     report = Report(
@@ -231,6 +244,9 @@ def _compare(net: Cell, again: Cell, inputs: list[Input], report: Report) -> Non
             array = draw.integers(0, 2, size=shape).astype(i.dtype.numpy)
         given.append(Tensor.from_numpy(array))
     first, second = ([t for t in flatten(n(*given))[0] if isinstance(t, Tensor)] for n in (net, again))
+    forms = [[(t.shape, t.dtype.name) for t in found] for found in (first, second)]
+    if forms[0] != forms[1]:
+        raise ValueError(f"convert: the written network gives {forms[1]}, and the one that was read {forms[0]}")
     report.difference = report.largest = 0.0
     for a, b in zip(first, second):
         x, y = (np.asarray(t.asnumpy(), np.complex128 if t.dtype.is_complex else np.float64) for t in (a, b))
@@ -238,3 +254,8 @@ def _compare(net: Cell, again: Cell, inputs: list[Input], report: Report) -> Non
             both = np.isfinite(x) | np.isfinite(y)
             report.difference = max(report.difference, float(np.abs(np.where(both, x - y, 0)).max()))
             report.largest = max(report.largest, float(np.abs(np.where(both, x, 0)).max()))
+    if not report.difference <= _ROUNDING * max(report.largest, 1.0):
+        report.notes.append(
+            "The results differ by more than rounding. mycel.diverge(mycel.load(IN), mycel.load(OUT), inputs) names "
+            "the first operation that does."
+        )

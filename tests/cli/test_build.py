@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import mycel as ms
-from mycel import nn
+from mycel import nn, ops
 from mycel.cli import main
 from mycel.deploy.fitting import bytes_of
 
@@ -73,12 +74,32 @@ def test_sizes_that_a_file_leaves_open(folder: Path, capsys: pytest.CaptureFixtu
     options = (f"net.{suffix}", "--target", "x86-64")
     assert build(*options) == 2
     said = capsys.readouterr().err
-    assert "has ?,4; give --input" in said and "--size batch=1..64" in said
-    assert build(*options, "--input", "batch,4", "--size", "batch=1..64") == 0
-    assert "for batch from 1 to 64; memory is for the largest" in capsys.readouterr().out
-    assert "int model(int32_t batch, const float *" in (folder / "lib" / "model.h").read_text()
+    assert re.search(r"has [?d]\d*,4; give --input", said) and "--size batch=1..64" in said
+    for more in (["--input", "batch,4"], []):
+        assert build(*options, *more, "--size", "batch=1..64") == 0
+        assert "for batch from 1 to 64; memory is for the largest" in capsys.readouterr().out
+        assert "int model(int32_t batch, const float *" in (folder / "lib" / "model.h").read_text()
     assert build(*options, "--input", "3,4") == 0
     assert "int model(const float *" in (folder / "lib" / "model.h").read_text()
+
+
+def test_sizes_by_the_names_in_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = ms.Tensor(shape=[None, None, 4], dtype=ms.float32)
+    ms.export(lambda x: ops.exp(x).sum(1), example, file_name="net", file_format="ONNX")
+    words = [d.name for d in ms.load("net.onnx").declared[0][1].tensor.shape.dims[:2]]
+    sizes = [f"--size={words[0]}=1..4", f"--size={words[1]}=1..8"]
+    assert build("net.onnx", "--target", "x86-64", *sizes) == 0
+    assert "int32_t " + words[1] in (folder / "lib" / "model.h").read_text()
+    assert build("net.onnx", "--target", "x86-64", "--size", "batch=1..4") == 2
+    assert f"has {words[0]},{words[1]},4; give --input" in capsys.readouterr().err
+
+
+def test_open_sizes_of_tensorflow_lite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = Path(__file__).parent.parent / "data" / "tflite" / "cnn_open_int8.tflite"
+    assert build(str(sample), "--target", "cortex-m4", "--size", "batch=1..64") == 0
+    assert "int model(int32_t batch, const int8_t *" in (folder / "lib" / "model.h").read_text()
+    assert build(str(sample), "--target", "cortex-m4") == 2
+    assert "has ?,8,8,3; give --input" in capsys.readouterr().err
 
 
 def test_sizes_of_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

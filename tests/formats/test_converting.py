@@ -12,6 +12,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel.cli import main
+from mycel.formats import converting
 
 
 def written(folder: Path, suffix: str) -> Path:
@@ -65,3 +66,20 @@ def test_a_network_of_mindspores(tmp_path: Path) -> None:
     report = ms.formats.convert(source, tmp_path / "lenet.onnx")
     assert report.written["Conv"] == 2 and report.read["Conv2D"] == 2
     assert report.difference is not None and report.difference < 1e-6
+
+
+def test_a_file_for_mindspore(tmp_path: Path) -> None:
+    path = written(tmp_path, ".onnx")
+    assert main(["convert", str(path), str(tmp_path / "out.mindir"), "--for-mindspore"]) == 0
+    assert type(ms.load(tmp_path / "out.mindir")).__name__ == "MindIRGraph"
+    with pytest.raises(ValueError, match="for_mindspore is for .mindir files"):
+        ms.formats.convert(path, tmp_path / "out.onnx", for_mindspore=True)
+
+
+def test_results_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, ".onnx")
+    changed = ms.load(path)
+    changed.trainable_params()[0].set_data(changed.trainable_params()[0] + 1.0)
+    monkeypatch.setitem(converting.READERS, ".mindir", converting.READERS[".onnx"]._replace(load=lambda p: changed))
+    report = ms.formats.convert(path, tmp_path / "out.mindir")
+    assert "mycel.diverge(mycel.load(IN), mycel.load(OUT), inputs)" in str(report)
