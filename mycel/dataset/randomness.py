@@ -139,8 +139,9 @@ class Stream:
 
     def normal(self) -> float:
         """Draw a standard normal number (Box and Muller, 1958)."""
-        radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
-        return radius * math.cos(2.0 * math.pi * self.uniform())
+        # As `uniform` draws them.
+        radius = math.sqrt(-2.0 * math.log(1.0 - (self.bits() >> 11) * 2.0**-53))
+        return radius * math.cos(2.0 * math.pi * ((self.bits() >> 11) * 2.0**-53))
 
     def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Draw what `count` calls of `uniform` draw."""

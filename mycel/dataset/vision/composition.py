@@ -368,7 +368,7 @@ class CutMixBatch(Transform):
         result, marks = images.copy(), labels.astype(np.float32)
         last = self.image_batch_format is ImageBatchFormat.NHWC
         height, width = images.shape[1:3] if last else images.shape[2:4]
-        mixed = marks.copy()
+        areas: dict[int, float] = {}
         for number, other in enumerate(others):
             if stream.uniform() >= self.prob:
                 continue
@@ -377,9 +377,12 @@ class CutMixBatch(Transform):
             columns = _span(stream, width, side)
             place = (rows, columns) if last else (slice(None), rows, columns)
             result[number][place] = images[other][place]
-            area = (rows.stop - rows.start) * (columns.stop - columns.start) / (height * width)
-            mixed[number] = (1 - area) * marks[number] + area * marks[other]
-        return result, mixed
+            areas[number] = (rows.stop - rows.start) * (columns.stop - columns.start) / (height * width)
+        if areas:
+            cut, share = list(areas), np.array(list(areas.values())).reshape(-1, *[1] * (marks.ndim - 1))
+            whole = (1 - share).astype(np.float32) * marks[cut]
+            marks[cut] = whole + share.astype(np.float32) * marks[[others[number] for number in cut]]
+        return result, marks
 
 
 def _span(stream: Stream, length: int, share: float) -> slice:
