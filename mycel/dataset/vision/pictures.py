@@ -199,11 +199,11 @@ def rotate(picture: Picture, degrees: float, kind: Inter, expand: bool, center: 
 def affine(picture: Picture, matrix: Any, kind: Inter, fill: Any) -> Picture:
     """Return the picture, moved by a matrix.
 
-    * `matrix`: the matrix [2, 3] of pixels (x, y).
+    * `matrix`: the matrix [2, 3] of pixels (x, y), or its six numbers.
     * `kind`: the interpolation.
     * `fill`: the value of what lies outside.
     """
-    inverse = np.linalg.inv(np.vstack([np.asarray(matrix, np.float64), [0, 0, 1]]))[:2]
+    inverse = np.linalg.inv(np.vstack([np.reshape(matrix, (2, 3)), [0, 0, 1]]))[:2]
     # Pillow places pixels at half coordinates.
     inverse[:, 2] += inverse[:, :2].sum(1) / 2 - 0.5
     method: Any = _AFFINE
