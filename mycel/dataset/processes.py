@@ -392,7 +392,7 @@ class Crew:
         seat = self._free.get()
         try:
             for attempt in range(2):
-                present = self._present(seat)
+                present = self._present(seat, attempt > 0)
                 try:
                     return present.ask(arguments, self.name)
                 except (Ended, OSError):
@@ -411,23 +411,25 @@ class Crew:
                 seat.asks = False
             self._free.put(seat)
 
-    def _present(self, seat: _Seat) -> Worker:
-        """Return the worker of a seat, which is asked from now on."""
+    def _present(self, seat: _Seat, fresh: bool) -> Worker:
+        """Return the worker of a seat, which is asked from now on; a new process if `fresh`."""
         with self._lock:
             if self.closed:
                 raise RuntimeError("the iterator was stopped")
             seat.asks = True
             found = seat.worker
-        return found or self._started(seat)
+        return found or self._started(seat, fresh)
 
-    def _started(self, seat: _Seat) -> Worker:
+    def _started(self, seat: _Seat, fresh: bool) -> Worker:
         """Start a worker, unless the crew is closed before or meanwhile."""
         with self._lock:
             if self.closed:
                 raise RuntimeError("the iterator was stopped")
             descriptor = os.dup(self.descriptor) if self.descriptor >= 0 else -1
         try:
-            made = self._rested(descriptor) or Worker(self.job, descriptor, self.modules, self.method)
+            # What ended the last one may be ending those that rest.
+            rested = None if fresh else self._rested(descriptor)
+            made = rested or Worker(self.job, descriptor, self.modules, self.method)
         finally:
             if descriptor >= 0:
                 os.close(descriptor)

@@ -324,3 +324,22 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_resting_workers_that_all_die_as_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are done again in a new process, not in the next one that rests."""
+    data = ds.NumpySlicesDataset(np.arange(ROWS), ["x"], shuffle=False)
+    data = data.map(lambda x: x + 1, "x", num_parallel_workers=2, python_multiprocessing=True)
+    read = lambda: [int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    expected = read()
+    turned = processes.Worker.turn_to
+    killed: list[int] = []
+
+    def turn_to(worker: Any, *about: Any) -> bool:
+        found = turned(worker, *about)
+        os.kill(worker.pid, signal.SIGKILL)
+        killed.append(worker.pid)
+        return found
+
+    monkeypatch.setattr(processes.Worker, "turn_to", turn_to)
+    assert read() == expected
