@@ -14,6 +14,7 @@ from typing import Any, Optional
 import numpy as np
 
 import mycel.dataset as ds
+from mycel.dataset import transforms
 
 ROWS = 13
 Row = dict[str, np.ndarray[Any, Any]]
@@ -118,6 +119,8 @@ def modelled(rows: list[Row], step: Step) -> list[Row]:
     name, (n, m) = step[0], (*step[1], 0, 0)[:2]
     if name == "map":
         return [{**row, "a": row["a"] * 2 + n} for row in rows]
+    if name == "cast":
+        return [{**row, "a": row["a"].astype(np.float64)} for row in rows]
     if name == "grow":
         return [{"c": row["a"] + n, "d": row["a"] - n, **{k: v for k, v in row.items() if k != "a"}} for row in rows]
     if name == "filter":
@@ -158,19 +161,31 @@ def modelled(rows: list[Row], step: Step) -> list[Row]:
     raise AssertionError(name)
 
 
-def applied(data: Any, step: Step, choose: random.Random, processes: bool) -> Any:
-    """Return a dataset with a step; `choose` and `processes` are those of `build`."""
+def applied(data: Any, step: Step, choose: random.Random, processes: bool, cache: Any = None) -> Any:
+    """Return a dataset with a step.
+
+    * `data`, `step`: the dataset, and the step.
+    * `choose`, `processes`, `cache`: those of `build`; the cache keeps the rows of this step.
+    """
     name, (n, m) = step[0], (*step[1], 0, 0)[:2]
-    workers = choose.choice([None, 1, 2, 3])
+    kept = {} if cache is None else {"cache": cache}
+    workers = choose.choice([None, 1, 2, 8])
     apart = processes and choose.random() < 0.4
     if name == "map":
-        return data.map(lambda a: a * 2 + n, "a", num_parallel_workers=workers, python_multiprocessing=apart)
+        return data.map(lambda a: a * 2 + n, "a", num_parallel_workers=workers, python_multiprocessing=apart, **kept)
+    if name == "cast":
+        return data.map(transforms.TypeCast(np.float64), "a", num_parallel_workers=workers, offload=True, **kept)
     if name == "random":
         draw = lambda a: a + np.random.randint(0, 1000)
         return data.map(draw, "a", num_parallel_workers=workers, python_multiprocessing=apart)
     if name == "grow":
         return data.map(
-            lambda a: (a + n, a - n), ["a"], ["c", "d"], num_parallel_workers=workers, python_multiprocessing=apart
+            lambda a: (a + n, a - n),
+            ["a"],
+            ["c", "d"],
+            num_parallel_workers=workers,
+            python_multiprocessing=apart,
+            **kept,
         )
     if name == "filter":
         return data.filter(lambda a: _keeps(a, n), "a", num_parallel_workers=workers)
@@ -226,6 +241,7 @@ SOURCES = ("numbers", "stream", "arrays", "subset", "sequence", "distributed", "
 STEPS: dict[str, Callable[[random.Random], tuple[int, ...]]] = {
     "map": lambda r: (r.randint(0, 5),),
     "random": lambda r: (),
+    "cast": lambda r: (),
     "grow": lambda r: (r.randint(1, 5),),
     "filter": lambda r: (r.randint(2, 3),),
     "flat_map": lambda r: (),
@@ -269,7 +285,7 @@ def sourced(source: str, choose: random.Random, processes: bool) -> Any:
         "shuffled": lambda: {"shuffle": True},
     }
     options = samplers.get(source, lambda: {"shuffle": False})()
-    workers, apart = choose.choice([1, 2, 3]), processes and choose.random() < 0.5
+    workers, apart = choose.choice([1, 2, 8]), processes and choose.random() < 0.5
     return ds.GeneratorDataset(
         Numbers(), ["a", "b"], num_parallel_workers=workers, python_multiprocessing=apart, **options
     )
@@ -308,7 +324,7 @@ class Program:
             return None
         if name == "zip" and {"a2", "b2"} & set(columns):
             return None
-        if name == "concat" and (columns != ["a", "b"] or rows[0]["a"].ndim):
+        if name == "concat" and (columns != ["a", "b"] or rows[0]["a"].ndim or rows[0]["a"].dtype != np.int64):
             return None
         if name == "shard" and (not self.steps or self.steps[-1][0] != "concat"):
             return None
@@ -332,17 +348,22 @@ class Program:
         """Return whether the number of rows depends on what is drawn."""
         return self.drawing and any(name in ("filter", "flat_map", "bucket") for name, _ in self.steps)
 
-    def build(self, choose: random.Random, processes: bool, waits: Optional[int] = None) -> Any:
+    def build(self, choose: random.Random, processes: bool, waits: Optional[int] = None, cache: Any = None) -> Any:
         """Return the dataset.
 
         * `choose`: decides on workers.
         * `processes`: whether they may be processes.
         * `waits`: after how many steps rows wait for the consumer; None: nowhere.
+        * `cache`: where the rows of some steps are kept, or None.
         """
         data = sourced(self.source, choose, processes)
+        below = [self.source]
         for place, step in enumerate(self.steps):
             data = data.sync_wait("go") if place == waits else data
-            data = applied(data, step, choose, processes)
+            # What is drawn below a cache would be the same in every epoch.
+            keeps = cache is not None and step[0] in ("map", "cast", "grow") and not DRAWING & set(below)
+            data = applied(data, step, choose, processes, cache if keeps and choose.random() < 0.6 else None)
+            below.append(step[0])
         return data.sync_wait("go") if waits == len(self.steps) else data
 
     def __repr__(self) -> str:
