@@ -1,8 +1,13 @@
-"""The error that tells where in a pipeline a user's function failed."""
+"""The errors that tell where in a pipeline a user's function failed, and which file is damaged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Union
 
 
@@ -39,3 +44,43 @@ def operation_failed(
         f"{node}: operation {operation_name(operation)!r} failed on column{'s' if len(columns) != 1 else ''} {listed}, "
         f"{place}: {type(error).__name__}: {error}"
     )
+
+
+# What parsing something else than was expected leads to.
+_WRONG = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    csv.Error,
+    # That of XML is one.
+    SyntaxError,
+)
+
+
+@contextmanager
+def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors within a block that parses a file into errors of that file.
+
+    >>> from mycel.dataset.failure import reading
+    >>> try:
+    ...     with reading("LettersDataset", "letters.txt"):
+    ...         int("x")
+    ... except ValueError as error:
+    ...     print(error)
+    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() ...
+    """
+    try:
+        yield
+    except _WRONG as error:
+        if isinstance(error, ValueError) and str(error).startswith(f"{operation}: "):
+            raise
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(
+            f"{operation}: {os.fspath(path)!r} is damaged, or has another layout: {kind}{str(error)[:300]}"
+        ) from error

@@ -17,16 +17,16 @@ from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
 from mycel.dataset.mapping import MapNode
-from mycel.dataset.node import Node
 from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
 from mycel.dataset.splitting import PartNode, Places, draw_parts
 from mycel.dataset.transfer import Received, TransferNode, receive_row, send_row
 from mycel.dataset.trees import written
+from mycel.dataset.vocabularies import MakesVocabularies
 from mycel.dataset.waiting import SyncWaitNode, update, waits
 
 
-class Dataset(Node):
+class Dataset(MakesVocabularies):
     """A sequence of rows with named columns, and the operations that make new datasets of it.
 
     Iterating over a dataset gives one epoch, in which each row is a list of tensors. `children` are

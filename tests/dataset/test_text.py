@@ -5,6 +5,7 @@ definitions where MindSpore errs.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import unicodedata
 from pathlib import Path
@@ -285,3 +286,22 @@ def test_blanks_are_those_of_unicode():
     ends = zip([-1, *blanks], [*blanks, len(every)])
     expected = [(first + 1, last) for first, last in ends if first + 1 < last]
     assert T.WhitespaceTokenizer().spans(every) == expected
+
+
+def test_datasets_of_text_make_vocabularies(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("b a\nb c\n" * 30)
+    lines = ds.TextFileDataset(str(tmp_path / "a.txt"), shuffle=False)
+    words = lines.build_vocab(["text"], (2, None), 1, ["<u>"], True)
+    assert words.vocab() == {"<u>": 0, "b a": 1}
+    if importlib.util.find_spec("sentencepiece") is None:
+        with pytest.raises(ImportError, match="pip install sentencepiece"):
+            lines.build_sentencepiece_vocab(["text"], 7, 1.0, T.SentencePieceModel.CHAR, {})
+        return
+    pieces = lines.build_sentencepiece_vocab(["text"], 7, 1.0, T.SentencePieceModel.CHAR, {})
+    tokens = T.SentencePieceTokenizer(pieces, T.SPieceTokenizerOutType.STRING)("b a")
+    assert tokens.tolist() == ["\u2581", "b", "\u2581", "a"]
+
+
+def test_an_empty_token_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="AddToken: token must not be empty"):
+        T.AddToken("")

@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from mycel.dataset.failure import reading as reading
 from mycel.dataset.readers.matlab import read_variables
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-# What parsing something else than was expected leads to.
-_WRONG = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    EOFError,
-    struct.error,
-    zlib.error,
-    csv.Error,
-    # That of XML is one.
-    SyntaxError,
-)
-
-
-@contextmanager
-def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors within a block that parses a file into errors of that file.
-
-    >>> from mycel.dataset.readers.failures import reading
-    >>> try:
-    ...     with reading("LettersDataset", "letters.txt"):
-    ...         int("x")
-    ... except ValueError as error:
-    ...     print(error)
-    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() ...
-    """
-    try:
-        yield
-    except _WRONG as error:
-        if isinstance(error, ValueError) and str(error).startswith(f"{operation}: "):
-            raise
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise ValueError(
-            f"{operation}: {os.fspath(path)!r} is damaged, or has another layout: {kind}{str(error)[:300]}"
-        ) from error
 
 
 @contextmanager

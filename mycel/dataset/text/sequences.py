@@ -16,6 +16,8 @@ from mycel.dataset.transforms.base import Transform, numpy_type
 class AddToken(TextTransform):
     """A list, or each row of a matrix, with a token at its beginning (or end).
 
+    Raises RuntimeError for an empty token.
+
     >>> from mycel.dataset import text
     >>> text.AddToken("<s>")(["a", "b"]).tolist()
     ['<s>', 'a', 'b']
@@ -24,6 +26,8 @@ class AddToken(TextTransform):
     def __init__(self, token: str, begin: bool = True) -> None:
         check_type("AddToken", "token", token, str)
         check_type("AddToken", "begin", begin, bool)
+        if not token:
+            raise RuntimeError("AddToken: token must not be empty")
         self.token = token
         self.begin = begin
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.readers.failures import reading
+from mycel.dataset.failure import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.readers.failures import reading
+from mycel.dataset.failure import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, check_words
 from mycel.dataset.text.chains import chain_of
 from mycel.dataset.transforms.base import Joined, numpy_type
