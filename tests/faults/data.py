@@ -2,24 +2,34 @@
 
 Each fault is a function of a generator of random numbers that raises where something is wrong. A
 pipeline with workers (threads or processes) is disturbed: a worker is killed, a function raises,
-Ctrl-C arrives, the consumer stops, the program forks. It has to end, or to go on with the right
-rows, within `LIMIT` seconds, and to leave no thread, process or descriptor behind.
+Ctrl-C arrives, the consumer stops, the program forks, the disk is full, a file is damaged. It has
+to end, or to go on with the right rows, within `LIMIT` seconds, and to leave no thread, process or
+descriptor behind.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
 import mycel.dataset as ds
 from mycel.dataset import processes
+from tests.fuzz.drivers._damage import damage
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 ROWS = 60
 LIMIT = 2.0
@@ -163,7 +173,80 @@ def forks(draw):
     assert found == list(range(ROWS)) and os.waitpid(child, 0)[1] == 0
 
 
-FAULTS = {fault.__name__: fault for fault in (raises, kills_worker, interrupted, stops_early, forks)}
+def full_disk(draw):
+    """Files may only have so many bytes while a pipeline is saved, or copies are written."""
+    count, kind = draw.randrange(200, 400), draw.choice(("mindrecord", "tfrecord"))
+    options = {"num_parallel_workers": draw.choice((1, 2)), "python_multiprocessing": False}
+    data = ds.NumpySlicesDataset({"x": np.arange(count)}, shuffle=False)
+    data = data.map(lambda x: (x, np.full(200, x, np.int32)), "x", ["x", "y"], **options)
+    with tempfile.TemporaryDirectory() as folder:
+        path, files = os.path.join(folder, f"a.{kind}"), draw.choice((1, 2))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (draw.randrange(1, 80_000), before[1]))
+        begin = time.monotonic()
+        try:
+            data.save(path, files if kind == "mindrecord" else 1, kind)
+        except (OSError, RuntimeError, ValueError) as error:
+            assert "File too large" in f"{error} {error.__cause__}", repr(error)
+        else:
+            raise AssertionError("more was written than there was room for")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert time.monotonic() - begin < LIMIT and os.listdir(folder) == [], os.listdir(folder)
+        data.save(path, 1, kind)
+        rows = opened(kind, path, columns_list=["x"]).create_tuple_iterator(num_epochs=1, output_numpy=True)
+        assert [int(np.ravel(x)[0]) for (x,) in rows] == list(range(count))
+
+
+def opened(kind, path, **options):
+    make = {"text": ds.TextFileDataset, "tfrecord": ds.TFRecordDataset, "mindrecord": ds.MindDataset}[kind]
+    return make(path, **{"shuffle": False, **options})
+
+
+@functools.cache
+def sound(kind):
+    """Files with the rows 0 to `ROWS`, by their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        if kind == "text":
+            Path(folder, "a.text").write_text("".join(f"{n} some words\n" for n in range(ROWS)))
+        else:
+            data = ds.NumpySlicesDataset({"x": np.arange(ROWS), "y": np.ones((ROWS, 9), np.float32)}, shuffle=False)
+            data.save(os.path.join(folder, f"a.{kind}"), 1, kind)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def damaged(draw):
+    """A file has other bytes, or ends early: its rows, or an error that names it, and no worker
+    that waits.
+    """
+    kind = draw.choice(("text", "tfrecord", "mindrecord"))
+    files = dict(sound(kind))
+    name = draw.choice(sorted(files))
+    files[name] = damage(draw, files[name])
+    with tempfile.TemporaryDirectory() as folder:
+        for other, content in files.items():
+            Path(folder, other).write_bytes(content)
+        path, count = os.path.join(folder, f"a.{kind}"), 0
+        partial = draw.choice((False, ds.Shuffle.PARTIAL))
+        options = {"num_parallel_workers": draw.choice((1, 2, 8)), "shuffle": partial}
+        begin = time.monotonic()
+        try:
+            data = opened(kind, path, **options)
+            data = data.map(lambda x: x, num_parallel_workers=2, python_multiprocessing=draw.random() < 0.5)
+            for _ in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+                count += 1
+        except Exception as error:
+            assert "a." in str(error) or "Dataset" in str(error), repr(error)
+            assert time.monotonic() - begin < 10 * LIMIT
+        else:
+            # Text may have other line ends.
+            assert count <= 2 * ROWS + 20_000, count
+
+
+FAULTS = {
+    fault.__name__: fault
+    for fault in (raises, kills_worker, interrupted, stops_early, forks, *([full_disk] if resource else []), damaged)
+}
 
 
 def run(name, count, seed):
@@ -171,6 +254,12 @@ def run(name, count, seed):
     draw, longest = random.Random(f"{name} {seed}"), 0.0
     # The fork server, which stays, has its descriptors open from here on.
     read(pipeline(Trouble(), 2, True).create_tuple_iterator(num_epochs=1, output_numpy=True))
+    # Code for the parsing of records is made once, and has descriptors of its own.
+    for kind in ("mindrecord", "tfrecord"):
+        with tempfile.TemporaryDirectory() as folder:
+            for file, content in sound(kind).items():
+                Path(folder, file).write_bytes(content)
+            list(opened(kind, os.path.join(folder, f"a.{kind}")).create_tuple_iterator(num_epochs=1))
     # Its workers rest; what ends them is gone after the last of them.
     while left()[:2] != ([], []):
         time.sleep(0.01)
