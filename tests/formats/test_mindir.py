@@ -11,6 +11,7 @@ from mycel import nn, ops
 from mycel.base.errors import Unsupported
 from mycel.base.tree import flatten
 from mycel.base.wire import field
+from mycel.formats.mindir import MindIRGraph
 from mycel.formats.mindir.messages import DEEPEST, MindIRError, model_of
 
 CHECKED = {"load": "MindSpore"}
@@ -261,3 +262,16 @@ def test_what_is_not_supported_is_named(tmp_path):
         ms.load(path, dec_key=b"0" * 16)
     with pytest.raises(TypeError, match="unknown argument"):
         ms.load(path, key=b"0" * 16)
+
+
+@pytest.mark.parametrize("name", ["lenet", "loop"])
+def test_names_without_a_value_are_found_when_read(name, tmp_path):
+    for place in ("input", "output"):
+        model = model_of(content_of(name))
+        function = model.main
+        if place == "input":
+            next(n for n in function.nodes if n.inputs).inputs[0] = "nothing"
+        else:
+            function.outputs[0] = "nothing"
+        with pytest.raises(MindIRError, match="there is no value 'nothing'"):
+            MindIRGraph(model)

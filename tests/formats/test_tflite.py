@@ -135,6 +135,15 @@ def test_operators_that_are_not_supported_are_named():
         TFLiteGraph(graph)
 
 
+def test_inputs_that_do_not_fit_name_the_operator():
+    graph = graph_of((SAMPLES / "shapes.tflite").read_bytes())
+    slices = next(o for o in graph.operators if o.name == "STRIDED_SLICE")
+    info = graph.tensors[slices.inputs[1]]
+    info.content = np.full(info.shape, 7, np.int32).tobytes()
+    with pytest.raises(TFLiteError, match="STRIDED_SLICE does not fit its inputs: index 7 is out of bounds"):
+        TFLiteGraph(graph)(*values_of("shapes")[0])
+
+
 def test_weights_of_four_bits():
     kept = Info("w", (3,), "int8", bytes([0x2F, 0x08]), (0.5,), (0,), 0, True)
     assert kept.array().tolist() == [-1, 2, -8]

@@ -107,6 +107,25 @@ class Evaluator:
                     if len(node.attributes) != 1:
                         raise MindIRError(f"constant {node.output!r} has {len(node.attributes)} values")
                     self.constants[node.output] = value_of(node.attributes[0])
+        for function in self.functions.values():
+            self.check_names(function)
+
+    def check_names(self, function: Function) -> None:
+        """Raise MindIRError for a graph with a name that nothing before it has."""
+        known = {info.name for info in function.inputs}
+        for node in function.nodes:
+            if node.operator == "Constant":
+                continue
+            target = node.operator.removeprefix(_REF)
+            for name in (*node.inputs, *([] if target in self.kinds else [target])):
+                self.need(name, known)
+            known.add(node.output)
+        self.need(function.outputs[0], known)
+
+    def need(self, name: str, known: set[str]) -> None:
+        """Raise MindIRError for a name that is not among those of a graph, or of all graphs."""
+        if not any(name in names for names in (known, self.parameters, self.constants, self.functions)):
+            raise MindIRError(f"there is no value {name!r}")
 
     def run(self, *inputs: Any) -> Any:
         """Return the result of the main graph."""

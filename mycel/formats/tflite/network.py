@@ -148,7 +148,10 @@ class TFLiteGraph(Cell):
         values: dict[int, Any] = {**self.known[place], **dict(zip(graph.inputs, inputs))}
         for o in graph.operators:
             given = [_input(o, values, number, graph) for number in o.inputs]
-            found = self._computed(o, given, graph)
+            try:
+                found = self._computed(o, given, graph)
+            except (ArithmeticError, AttributeError, LookupError) as error:
+                raise TFLiteError(f"load: the operator {o.name} does not fit its inputs: {error}") from error
             several = list(found) if isinstance(found, (tuple, list)) else [found]
             if len(several) < len(o.outputs):
                 raise TFLiteError(f"the operator {o.name} has {len(o.outputs)} results, and gives {len(several)}")
