@@ -347,7 +347,10 @@ class _Writer:
         return found
 
     def address(self, node: ast.expr, whole: ast.expr, index: ast.expr, within: str = " inbounds") -> tuple[str, str]:
-        """Return the address of an element of an array, and the element's type."""
+        """Return the address of the element `index` of the array `whole`, and the element's type.
+
+        Errors are about `node`; `within` is what LLVM is told of the address.
+        """
         array = self.value(whole)
         if not isinstance(array, Value) or array.kind not in ELEMENTS:
             raise self.refuse(node, "only arrays have elements")
