@@ -164,6 +164,28 @@ class ConvStep(Step):
         self.grad = ops.value_and_grad(self.forward, None, self.optimizer.parameters)
 
 
+class Layers(nn.Cell):
+    """A padded convolution, a recurrent layer, and a normalisation of what was reshaped."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 2, pad_mode="pad", padding=1)
+        self.lstm, self.norm, self.dense = nn.LSTM(3, 2, batch_first=True), nn.BatchNorm1d(8), nn.Dense(8, 4)
+
+    def construct(self, x):
+        x = ops.transpose(self.conv(x).reshape((x.shape[0], 3, 4)), (0, 2, 1))
+        return self.dense(self.norm(self.lstm(x)[0].reshape((x.shape[0], -1))))
+
+
+class LayersStep(Step):
+    def __init__(self):
+        nn.Cell.__init__(self)
+        self.net = Layers().set_train()
+        self.loss = nn.MSELoss()
+        self.optimizer = nn.SGD(self.net.trainable_params(), 0.1)
+        self.grad = ops.value_and_grad(self.forward, None, self.optimizer.parameters)
+
+
 class Embeddings(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -260,6 +282,7 @@ CASES = {
     "dynamic": lambda: (Dynamic(), [f(4, 2, 3)], [Tensor(shape=[None, 2, 3], dtype=ms.float32)]),
     "step": lambda: (Step(), [f(5, 4), Tensor([0, 2, 1, 1, 0], ms.int32)]),
     "conv_step": lambda: (ConvStep(), [f(5, 1, 6, 6), f(5, 4)]),
+    "layers_step": lambda: (LayersStep(), [f(5, 1, 1, 1), f(5, 4)]),
     "embeddings": lambda: (Embeddings(), [Tensor([[1, 2, 3], [9, 10, 0]], ms.int32)]),
     "mix": lambda: (Mix(), [f(3, 4), f(3, 4)]),
 }
@@ -271,7 +294,7 @@ def flat(value):
 
 def write(folder, name):
     net, inputs, *symbolic = CASES[name]()
-    if name not in ("conv_step",):
+    if name not in ("conv_step", "layers_step"):
         net.set_train(name == "step")
     ms.export(net, *(symbolic[0] if symbolic else inputs), file_name=str(folder / name), file_format="MINDIR")
     kept = {f"x{i}": x.asnumpy() for i, x in enumerate(inputs)}

@@ -75,13 +75,13 @@ def _reduced(values: Any, reduction: str) -> Any:
 
 
 def _conv2d(p: Any, out_channel: int, x: Any, w: Any) -> Any:
-    pad = p.pad if p.pad_mode == "pad" else 0
+    pad = p.pad if p.pad_mode.lower() == "pad" else 0
     op = ops.Conv2D(out_channel, p.kernel_size, 1, p.pad_mode, pad, p.stride, p.dilation, p.group, p.data_format)
     return op(x, w)
 
 
 def _conv3d(p: Any, x: Any, w: Any) -> Any:
-    pad = p.pad if p.pad_mode == "pad" else 0
+    pad = p.pad if p.pad_mode.lower() == "pad" else 0
     op = ops.Conv3D(p.out_channel, p.kernel_size, 1, p.pad_mode, pad, _three(p.stride), _three(p.dilation), p.group)
     return op(x, w)
 
@@ -95,7 +95,7 @@ def _two(value: Any) -> Any:
 
 
 def _depthwise(p: Any, x: Any, w: Any) -> Any:
-    pad = p.pad if p.pad_mode == "pad" else 0
+    pad = p.pad if p.pad_mode.lower() == "pad" else 0
     channels = x.shape[1]
     weight = w.reshape((channels * p.channel_multiplier, 1, *w.shape[2:]))
     stride, dilation = _two(p.stride), _two(p.dilation)

@@ -13,6 +13,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import vjp
 from mycel.formats.mindir.messages import MindIRError
 from mycel.formats.mindir.values import named_argument
 from mycel.ops import operations
@@ -42,7 +43,8 @@ def _cast(attributes: Mapping[str, Any], x: Any, kind: Any) -> Any:
     return cast(x, kind) if isinstance(x, Tensor) else Tensor(x, kind)
 
 
-def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
+def _lstm_layer(attributes: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return an LSTM with the attributes of an operator as a function of its four inputs."""
     names = ("input_size", "hidden_size", "num_layers", "has_bias", "bidirectional", "dropout", "proj_size")
     given = {name: attributes[name] for name in names if name in attributes}
     size = 4 * given["hidden_size"]
@@ -52,10 +54,25 @@ def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
         # MindSpore for processors computes something else there than its definition says.
         raise Unsupported("load: the operator LSTM of several layers in two directions is not supported")
     inputs = directions * given["input_size"] + (layers - directions) * directions * hidden
-    if given["has_bias"] and not given.get("proj_size") and w.size == size * (inputs + layers * hidden + layers):
-        # MindSpore for processors adds the two biases before.
-        w = ops.concat((w.reshape((-1,)), ops.zeros((layers * size,), w.dtype))).reshape((-1, 1, 1))
-    return operations.LSTM(**given)(x, h, c, w)
+    single = size * (inputs + layers * hidden + layers) if given["has_bias"] and not given.get("proj_size") else -1
+
+    def compute(x: Any, h: Any, c: Any, w: Any) -> Any:
+        if w.size == single:
+            # MindSpore for processors adds the two biases before.
+            w = ops.concat((w.reshape((-1,)), ops.zeros((layers * size,), w.dtype))).reshape((-1, 1, 1))
+        return operations.LSTM(**given)(x, h, c, w)
+
+    return compute
+
+
+def _lstm(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any) -> Any:
+    return _lstm_layer(attributes)(x, h, c, w)
+
+
+def _lstm_grad(attributes: Mapping[str, Any], x: Any, h: Any, c: Any, w: Any, *rest: Any) -> Any:
+    # Results come before their cotangents, and behind these what the kernel kept.
+    layer = _lstm_layer(attributes)
+    return vjp(lambda *v: layer(*v)[:3], x, h, c, w)[1](tuple(rest[3:6]))
 
 
 def _to_tensor(attributes: Mapping[str, Any], x: Any, kind: Any = None) -> Any:
@@ -98,6 +115,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "Cast": _cast,
     "IndexAdd": _index_add,
     "LSTM": _lstm,
+    "LSTMGrad": _lstm_grad,
     "MakeTuple": _make_tuple,
     "Round": _round,
     "SearchSorted": _search_sorted,

@@ -1,9 +1,10 @@
 """Writes into tensors that share their elements with others: refused.
 
-An operator with the attribute `side_effect_mem` writes into its first input. In MindSpore a view
-and what it shows then have values that differ with the kernel and with what is returned of them, so
-that no order of reads gives what it gives. A tensor that is written into must be no view, and no
-view may be made of it. Parameters are read as copies, so views may be made of them.
+An operator with the attribute `side_effect_mem` writes into its first input, or those of `_PLACES`.
+In MindSpore a view and what it shows then have values that differ with the kernel and with what is
+returned of them, so that no order of reads gives what it gives. A tensor that is written into must
+be no view, and no view may be made of it. Parameters are read as copies, so views may be made of
+them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ __all__ = ["check_writes"]
 
 _REF = "REF::"
 _SAME = ("Depend", "Load", "TupleGetItem", "ListGetItem", "tuple_getitem", "list_getitem")
+# The inputs that are written into, where that is not the first one.
+_PLACES: Mapping[str, tuple[int, ...]] = {"BatchNorm": (3, 4), "BatchNormExt": (3, 4)}
 _VIEWS = frozenset(
     (
         "AsStrided", "BroadcastTo", "Chunk", "Diagonal", "ExpandAs", "ExpandDims", "Flatten", "FlattenExt", "Narrow",
@@ -60,15 +63,15 @@ def _check(
     shown = {source(n.inputs[0]): n for n in views.values()}
     for node in function.nodes:
         writer = writers.get(node.operator.removeprefix(_REF))
-        if writer is None or not node.inputs:
-            continue
-        name = source(node.inputs[0])
-        view = views.get(name) or (None if name in parameters else shown.get(name))
-        if view is not None:
-            raise Unsupported(
-                f"load: {writer} writes into a tensor that shares its elements with another, by {kind(view)}; "
-                "copy it before"
-            )
+        places = () if writer is None else _PLACES.get(writer, (0,))
+        for place in [k for k in places if k < len(node.inputs)]:
+            name = source(node.inputs[place])
+            view = views.get(name) or (None if name in parameters else shown.get(name))
+            if view is not None:
+                raise Unsupported(
+                    f"load: {writer} writes into a tensor that shares its elements with another, by {kind(view)}; "
+                    "copy it before"
+                )
 
 
 def _is_view(kind: str) -> bool:
