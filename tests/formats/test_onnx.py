@@ -187,6 +187,20 @@ def test_what_is_refused_when_read(nodes: Any, what: str) -> None:
         ours.loads(model(made, [("x", FLOAT, [2])], [("y", FLOAT, [2])]))
 
 
+def test_operators_without_their_graphs_are_refused_when_read() -> None:
+    for operator, name in (("If", "then_branch"), ("Loop", "body")):
+        made = [helper.make_node(operator, ["x"], ["y"])]
+        with pytest.raises(ours.OnnxError, match=f"it has no graph '{name}'"):
+            ours.loads(model(made, [("x", 9, [])], [("y", FLOAT, [2])]))
+
+
+def test_repeated_numbers_are_bounded() -> None:
+    nodes = [helper.make_node("Expand", ["one", "shape"], ["y"])]
+    constants = [("one", np.array([1])), ("shape", np.array([1 << 15, 1 << 15]))]
+    with pytest.raises(ValueError, match=r"the shape \(32768, 32768\) is too large"):
+        ours.loads(model(nodes, [], [("y", INT64, None)], constants))()
+
+
 def test_versions_that_are_not_known_are_refused() -> None:
     for version in (6, 99):
         nodes = [helper.make_node("Relu", ["x"], ["y"])]

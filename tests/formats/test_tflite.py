@@ -135,6 +135,17 @@ def test_operators_that_are_not_supported_are_named():
         TFLiteGraph(graph)
 
 
+def test_values_that_nothing_computes_are_found_when_read():
+    for place in ("input", "output"):
+        graph = graph_of((SAMPLES / "dense_int8.tflite").read_bytes())
+        first = graph.operators.pop(0)
+        wanted = f"uses tensor {first.outputs[0]}, which nothing computes"
+        if place == "output":
+            graph.operators, wanted = [], "nothing computes the result"
+        with pytest.raises(TFLiteError, match=wanted):
+            TFLiteGraph(graph)
+
+
 def test_inputs_that_do_not_fit_name_the_operator():
     graph = graph_of((SAMPLES / "shapes.tflite").read_bytes())
     slices = next(o for o in graph.operators if o.name == "STRIDED_SLICE")

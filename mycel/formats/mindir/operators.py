@@ -19,7 +19,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.operations.finding import find
-from mycel.formats.mindir.messages import Primitive
+from mycel.formats.mindir.messages import MindIRError, Primitive
 from mycel.formats.mindir.rules import ATTRIBUTES, RULES
 from mycel.formats.mindir.values import MONAD, attributes_of, named_argument
 from mycel.ops import operations
@@ -74,7 +74,10 @@ def operator_of(primitive: Primitive) -> Callable[..., Any]:
         raise Unsupported(f"load: {name} has a value of {sorted(unknown)[0]} of a kind that is not supported")
     if primitive.is_function:
         return lambda *inputs: _function_call(name, kind, parameters, _plain(inputs))
-    made = kind(**_constructor(name, parameters, attributes))
+    try:
+        made = kind(**_constructor(name, parameters, attributes))
+    except (TypeError, ValueError) as error:
+        raise MindIRError(f"the attributes of {name} do not fit it: {error}") from error
     return lambda *inputs: made(*_plain(inputs))
 
 

@@ -64,7 +64,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Value = Any
 apply = eager.apply
-MOST_BYTES = 1 << 34
+MOST_BYTES = 1 << 31
 
 
 @dataclass

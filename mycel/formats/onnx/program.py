@@ -26,6 +26,7 @@ from mycel.formats.onnx.versions import NEWEST, OLDEST, check_version, modernize
 __all__ = ["Builder", "Program", "Step", "settled"]
 
 _DEEPEST_CALLS = 32
+_BODIES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",), "SequenceMap": ("body",)}
 # Larger constants are no shapes: they are tensors, which rules do not look into.
 _MOST_KNOWN = 4096
 Value = Any
@@ -86,7 +87,10 @@ class Program:
         if step.bodies:
             op = replace(op, bodies={k: partial(_body, body, names) for k, body in step.bodies.items()})
         assert step.rule is not None
-        made = run_rule(step.rule, op, given)
+        try:
+            made = run_rule(step.rule, op, given)
+        except (ArithmeticError, AttributeError, LookupError) as error:
+            raise OnnxError(f"{op.label}: it does not fit its inputs: {error!r}") from error
         if len(made) < op.count and any(op.outputs[len(made) :]):
             raise op.refused(f"its output {len(made)} is not supported")
         return made
@@ -209,6 +213,9 @@ class Builder:
         function = self.functions.get((domain, node.operator, node.overload))
         if function is not None:
             return Step(op, None, self._called(op, function))
+        for name in _BODIES.get(node.operator, ()) if not domain else ():
+            if name not in bodies:
+                raise OnnxError(f"{op.label}: it has no graph {name!r}")
         if (domain, node.operator) not in RULES:
             raise op.refused("there is no rule for this operator")
         if domain not in opsets:

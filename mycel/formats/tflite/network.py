@@ -104,7 +104,12 @@ class TFLiteGraph(Cell):
     def _check(self, graph: Graph, constants: dict[int, Any]) -> None:
         """Raise Unsupported for what cannot be computed."""
         there = knowable(graph, constants)
+        made = {*constants, *graph.inputs, *(n for n, info in enumerate(graph.tensors) if info.kept)}
         for o in graph.operators:
+            for n in o.inputs:
+                if n >= 0 and n not in made:
+                    raise TFLiteError(f"the operator {o.name} uses tensor {n}, which nothing computes")
+            made.update(o.outputs)
             if not any(o.code in known for known in (RULES, HOST, SPECIAL, (SHAPE, RANK))):
                 raise Unsupported(f"load: the operator {o.name} of TensorFlow Lite is not supported")
             if self.rounding == "tflite" and any(
@@ -118,6 +123,10 @@ class TFLiteGraph(Cell):
                         f"load: input {k} of the operator {o.name} of TensorFlow Lite must be a constant, or be "
                         "computed of sizes"
                     )
+
+        missing = [n for n in graph.outputs if n not in made]
+        if missing:
+            raise TFLiteError(f"nothing computes the result {graph.tensors[missing[0]].name!r}")
 
     def construct(self, *inputs: Any) -> Any:
         """Run the graph."""
@@ -147,10 +156,10 @@ class TFLiteGraph(Cell):
             raise TFLiteError(f"graph {place} takes {len(graph.inputs)} inputs, and a call has {len(inputs)}")
         values: dict[int, Any] = {**self.known[place], **dict(zip(graph.inputs, inputs))}
         for o in graph.operators:
-            given = [_input(o, values, number, graph) for number in o.inputs]
+            given = [_input(values, number, graph) for number in o.inputs]
             try:
                 found = self._computed(o, given, graph)
-            except (ArithmeticError, AttributeError, LookupError) as error:
+            except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
                 raise TFLiteError(f"load: the operator {o.name} does not fit its inputs: {error}") from error
             several = list(found) if isinstance(found, (tuple, list)) else [found]
             if len(several) < len(o.outputs):
@@ -158,9 +167,6 @@ class TFLiteGraph(Cell):
             for number, y in zip(o.outputs, several):
                 keeps = whole or isinstance(y, np.ndarray) or o.code in SPECIAL
                 values[number] = y if keeps else _rounded(graph.tensors[number], y)
-        missing = [n for n in graph.outputs if n not in values]
-        if missing:
-            raise TFLiteError(f"nothing computes the result {graph.tensors[missing[0]].name!r}")
         return [tensor(values[n]) for n in graph.outputs]
 
     def _computed(self, o: Operator, given: list[Any], graph: Graph) -> Any:
@@ -202,11 +208,9 @@ class TFLiteGraph(Cell):
         return f"{len(self.graph.inputs)} inputs, {sum(self.mapped.values())} operators"
 
 
-def _input(o: Operator, values: dict[int, Any], number: int, graph: Graph) -> Optional[Any]:
+def _input(values: dict[int, Any], number: int, graph: Graph) -> Optional[Any]:
     if number == -1 or (number not in values and graph.tensors[number].kept):
         return None
-    if number not in values:
-        raise TFLiteError(f"the operator {o.name} uses tensor {number}, which nothing computes")
     return values[number]
 
 

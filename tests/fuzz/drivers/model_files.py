@@ -17,6 +17,7 @@ from mycel.formats.converting import READERS
 from tests.fuzz.drivers._damage import clear, damage
 
 CORPUS = 60
+MEMORY = 4 << 30
 _SAMPLES = Path(__file__).parent.parent.parent / "data"
 _LITE = ("cond", "loop", "nested", "moves", "picks", "shapes", "dense_int8", "cnn_open_int8", "sequence_lstm")
 _MINDIR = ("lenet", "loop", "control/nested", "control/ret", "gru_open", "dynamic", "step")
@@ -78,7 +79,10 @@ def run(case: tuple[str, str, int]) -> None:
     assert sum(p.size for p in net.get_parameters()) <= 64 * len(content) + 10**6
     inputs = [(i.dtype, [2 if d is None else d for d in i.shape or ()]) for i in READERS[path.suffix].inputs(net)]
     if all(np.prod([float(d) for d in shape]) < 10**5 for _, shape in inputs):
-        net(*[ms.Tensor(np.ones(shape, dtype.numpy)) for dtype, shape in inputs])
+        try:
+            net(*[ms.Tensor(np.ones(shape, dtype.numpy)) for dtype, shape in inputs])
+        except (ValueError, ms.errors.Unsupported):
+            pass  # what an operation says of its operands
 
 
 def judge(error: BaseException, case: tuple[str, str, int]) -> str:
