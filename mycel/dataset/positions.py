@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 from mycel.dataset import config
+from mycel.dataset.cached import by_number
 from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Begun
 
@@ -81,6 +82,12 @@ def shards_of(dataset: Node) -> Optional[Shards]:
         knows = at.row_for_row() or at._knows_spots
         if not knows or config.get_error_samples_mode() is config.ErrorSamplesMode.SKIP:
             raise ValueError(f"it is not known which rows of the source a row of {at.words()} has been made of")
+        if at.cache is not None and by_number(at) is None:
+            # The rest of an epoch would be kept as a whole one.
+            raise ValueError(
+                f"the cache of {at.words()} keeps rows by their places in an epoch; put it on a map right above "
+                "the source"
+            )
         is_plain = is_plain and at.row_for_row()
         nodes.append(at)
         at = at.children[0]

@@ -371,3 +371,25 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     while admin.is_there(PORT + 2) and time.monotonic() < end:
         time.sleep(0.01)
     assert not admin.is_there(PORT + 2)
+
+
+def test_caches_by_places_in_an_epoch_go_on_with_as_many_shards_only(cache: ds.DatasetCache) -> None:
+    config.set_seed(3)
+
+    def data(shards: int, by_place: bool) -> Any:
+        rows = rows_of(24, shuffle=False, num_shards=shards, shard_id=0)
+        rows = rows.batch(2) if by_place else rows
+        made = rows.map(lambda x: x * 1, "x", cache=cache)
+        return made if by_place else made.batch(2)
+
+    state = data(4, True).state_at(1)
+    same, other = data(4, True), data(2, True)
+    same.set_init_state(state)
+    assert values(same) == [values(data(4, True))[0][1:]]
+    with pytest.raises(ValueError, match="from 4 shards to 2: the cache of map keeps rows by their places"):
+        other.set_init_state(state)
+    # Rows that are kept by number are those of any shard and position.
+    other = data(2, False)
+    other.set_init_state(data(4, False).state_at(1))
+    whole = values(data(2, False))[0]
+    assert values(other, 2) == [whole[2:], whole]
