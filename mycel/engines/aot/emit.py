@@ -28,7 +28,7 @@ def object_code(module: Module, target: Target, assembly: bool = False) -> bytes
     context = llvm.create_context()
 
     def parsed(text: str) -> llvm.ModuleRef:
-        found = llvm.parse_assembly(_WIDTHS.sub("", text), context=context)
+        found = llvm.parse_assembly(_WIDTHS.sub("", _hidden(text)), context=context)
         found.triple, found.data_layout = target.triple, str(machine.target_data)
         return found
 
@@ -52,8 +52,22 @@ def object_code(module: Module, target: Target, assembly: bool = False) -> bytes
     builder.getModulePassManager().run(whole, builder)
     if "mve" in target.features:
         return _apart(llvm.parse_assembly(_compared(str(whole)), context=context).as_bitcode(), target, assembly)
+    if any(f.name == _HIDDEN for f in whole.functions):
+        whole = llvm.parse_assembly(str(whole).replace(f"@{_HIDDEN}(", f"@{_DOT}("), context=context)
     code: bytes = machine.emit_assembly(whole).encode() if assembly else machine.emit_object(whole)
     return code
+
+
+# LLVM stops the process where it computes this of two constants ("isa<> used on a null pointer"),
+# as of padding alone. While it optimises, the instruction is a function that it does not know.
+_DOT, _HIDDEN = "llvm.wasm.dot", "products_of_halves"
+_PURE = "nofree nosync nounwind speculatable willreturn memory(none)"
+_DECLARED = re.compile(rf"^(declare .*@){re.escape(_DOT)}(\(.*?\)).*$", re.M)
+
+
+def _hidden(text: str) -> str:
+    """Return a module in which products of halves on WebAssembly are those of a pure function."""
+    return _DECLARED.sub(rf"\1{_HIDDEN}\2 {_PURE}", text).replace(f"@{_DOT}(", f"@{_HIDDEN}(")
 
 
 _ZERO = re.compile(r"^  (%\S+) = fcmp ([a-z ]*?)(\w+) (<\d+ x (?:float|half)>) (%\S+), zeroinitializer(.*)$", re.M)
