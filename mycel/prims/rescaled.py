@@ -116,8 +116,11 @@ def _pool_infer(x: TensorType, multiplier: TensorType, shift: TensorType, **para
     _need_steps_and_zero("rescaled_pool", x, params["zero"])
     total: TensorType = window_sum.type_of(x.with_dtype(int32), **first)
     for t in (multiplier, shift):
-        if t.shape:
-            raise TypeError(f"rescaled_pool: multiplier and shift must be scalars, not {t}")
+        if t.shape not in ((), total.shape[2:]):
+            raise TypeError(
+                f"rescaled_pool: multiplier and shift must be scalars or of the shape {total.shape[2:]} of positions, "
+                f"not {t}"
+            )
     found: TensorType = requantize.type_of(total, multiplier, shift, **last)
     return found
 
@@ -159,7 +162,9 @@ def _pool_samples() -> tuple[Sample, ...]:
     ):
         p: dict[str, Any] = {"window": window, "strides": strides, "padding": padding, "zero": 3 - k}
         p |= {"result_zero": k - 2, "low": -100, "high": 120, "rounding": ROUNDINGS[k % 2], "dtype": int8}
-        numbers = (np.array(1 << 30, np.int32), np.array(-k, np.int32))
+        numbers: tuple[Any, Any] = (np.array(1 << 30, np.int32), np.array(-k, np.int32))
+        if k == 1:
+            numbers = (np.array([[1 << 30, 1 << 29], [3 << 29, 5]], np.int32), np.array([[0, -1], [-2, 1]], np.int32))
         made.append(Sample((x, *numbers), p, dtypes=("int8", "int32", "int32"), integers=(-9, 9)))
     return tuple(made)
 

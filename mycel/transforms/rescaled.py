@@ -3,7 +3,7 @@
     requantize(int_conv(x, w) + bias, multiplier, shift)      rescaled_conv
     requantize(int_matmul(x, w) + bias, multiplier, shift)    the same of an image of one place
     int_matmul(x, w), where nothing rescales it               the same, times 1, with 32 bits
-    requantize(window_sum(x - zero), multiplier, shift)       rescaled_pool
+    requantize(window_sum(x - zero), multiplier, shift)       rescaled_pool, also by position
     requantize of the sum of two values, each rescaled        rescaled_sum
 
 Weights, bias, multiplier and shift are constants, and sums are used nowhere else. A row of a matrix
@@ -110,8 +110,10 @@ def _layer(node: Node, dtype: DType = int8) -> Optional[Node]:
 def _pool(node: Node) -> Optional[Node]:
     """Return the sum over windows that a rescaled sum is; None where it is none."""
     total, *numbers = node.inputs
-    if node.params["dtype"] is not int8 or any((a := array_of(n)) is None or a.size != 1 for n in numbers):
+    arrays = [array_of(n) for n in numbers]
+    if node.params["dtype"] is not int8 or any(a is None for a in arrays):
         return None
+    single = all(a is not None and a.size == 1 for a in arrays)
     x = total.inputs[0] if total.prim in (window_sum, reduce_sum) else total
     zero = 0
     if x.prim is E.sub and (value := array_of(x.inputs[1])) is not None and value.size == 1:
@@ -121,7 +123,18 @@ def _pool(node: Node) -> Optional[Node]:
     x = x.inputs[0]
     last = {k: v for k, v in node.params.items() if k != "zero"}
     last |= {"result_zero": node.params["zero"], "zero": zero}
-    scalars = [literal(np.array(array_of(n), np.int32).reshape(())) for n in numbers]
+    if total.prim is window_sum and not single:
+        # A number for each position.
+        places = total.shape[2:]
+        if any(type(d) is not int for d in places) or total.type is not node.type.with_dtype(int32):
+            return None
+        if not all(_is_by_position(a, places) for a in arrays if a is not None):
+            return None
+        wide = [np.broadcast_to(a, (1, 1, *places)).reshape(places) for a in arrays if a is not None]
+        return rescaled_pool(x, *[literal(np.array(a, np.int32)) for a in wide], **total.params, **last)
+    if not single:
+        return None
+    scalars = [literal(np.array(a, np.int32).reshape(())) for a in arrays]
     if total.prim is window_sum:
         return rescaled_pool(x, *scalars, **total.params, **last)
     if total.prim is not reduce_sum or x.type.rank != 4 or set(total.params["axes"]) != {2, 3}:
@@ -169,6 +182,12 @@ def _part(node: Node, rounding: str) -> Optional[tuple[Node, tuple[int, ...], in
 def _scalar(node: Node) -> Optional[int]:
     array = array_of(node)
     return None if array is None or array.size != 1 else int(array.reshape(-1)[0])
+
+
+def _is_by_position(value: Array, places: tuple[Any, ...]) -> bool:
+    """Return whether a constant has a number for each position of an image, or one for all."""
+    rank = len(places)
+    return value.size == 1 or (value.shape[-rank:] == places and all(d == 1 for d in value.shape[:-rank]))
 
 
 def _is_by_channel(value: Array, spread: tuple[int, ...]) -> bool:

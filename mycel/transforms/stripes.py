@@ -24,6 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel.ir.graph import Graph, Node, at
 from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
@@ -35,6 +37,7 @@ from mycel.prims.quantisation import int_conv
 from mycel.prims.reduce import reduce_sum
 from mycel.prims.rescaled import rescaled_conv, rescaled_sum
 from mycel.prims.window import window_max, window_sum
+from mycel.transforms.quantise.freezing import array_of, literal
 from mycel.transforms.rewrite import rewrite
 
 __all__ = ["Region", "peak_bytes", "price", "regions", "striped"]
@@ -276,7 +279,8 @@ class _Stripes:
                     inputs.append(i)
                     continue
                 low, piece = held[i] if i in self.inside else (0, i)
-                inputs.append(S.slice_axis(piece, AXIS, rows[0] - low, rows[1] - low))
+                axis = AXIS - node.type.rank + i.type.rank
+                inputs.append(_sliced(piece, AXIS if _reads_windows(node) else axis, rows[0] - low, rows[1] - low))
             with at(node.where):
                 made = _part(node, first, end, inputs)
                 keep = self._kept(node, k)
@@ -292,6 +296,14 @@ class _Stripes:
 
 def _is_image(node: Node) -> bool:
     return isinstance(node.type, TensorType) and node.type.rank > AXIS and node.type.is_static
+
+
+def _sliced(node: Node, axis: int, start: int, stop: int) -> Node:
+    """Return a part of a value along an axis, of constants as constants."""
+    array = array_of(node)
+    if array is None:
+        return S.slice_axis(node, axis, start, stop)
+    return literal(np.ascontiguousarray(array[(slice(None),) * axis + (slice(start, stop),)]), node)
 
 
 def _reads_windows(node: Node) -> bool:
@@ -319,6 +331,9 @@ def _is_divisible(node: Node) -> bool:
         return node.inputs[0].type.rank == 1 and node.inputs[1].type.rank == node.type.rank and not may_be_outside(node)
     if node.prim is S.CONCAT:
         return bool(node.params["axis"] == 1)
+    # Rows of values of fewer axes lie along another one.
+    if any(_is_image(i) and i.type.rank != node.type.rank and array_of(i) is None for i in node.inputs):
+        return False
     each = node.prim.elementwise or node.prim is rescaled_sum
     return bool(each and node.inputs and not node.prim.effect and node.type.shape[AXIS] > 1)
 

@@ -46,6 +46,8 @@ class RandomBytes:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
+        # What came later draws from another one, so that seeds keep their networks.
+        self.later = np.random.default_rng((seed, 1))
         shape = (self.pick(1, 1, 2, 3), self.pick(*CHANNELS), self.pick(*range(1, 12)), self.pick(*range(1, 12)))
         self.arrays = [self.bytes_of(shape)]
         x = input_node(tensor_type(shape, int8), "x")
@@ -163,14 +165,27 @@ class RandomBytes:
     def averaged(self, x: Node) -> Node:
         kernel, p = self.window(x, 9)
         total = window_sum(self.total(x), window=kernel, **p)
-        return self.mean(total, int(np.prod(kernel)))
+        return self.mean(total, int(np.prod(kernel)), self.factors(x, total, kernel, p))
+
+    def factors(self, x: Node, total: Node, kernel: tuple[int, ...], p: dict[str, Any]) -> Array | float:
+        """Return what the sums of windows are multiplied with, beside the same for all.
+
+        Some have a number for each count of places in the image, or any for each position.
+        """
+        kind = int(self.later.integers(4))
+        if kind > 1:
+            return 1.0
+        if kind:
+            return self.later.uniform(0.3, 3.0, (1, 1, *total.shape[2:]))
+        (ones,) = evaluate(_sums_of_ones(x.shape[2:], kernel, p), [])
+        return np.prod(kernel) / np.maximum(ones, 1)
 
     def meaned(self, x: Node) -> Node:
         keep = self.pick(True, False)
         return self.mean(reduce_sum(self.total(x), axes=(2, 3), keepdims=keep), int(np.prod(x.shape[2:])))
 
-    def mean(self, total: Node, count: int) -> Node:
-        whole, shift = multipliers(np.asarray(self.rng.uniform(0.3, 2.0) / count))
+    def mean(self, total: Node, count: int, factors: Array | float = 1.0) -> Node:
+        whole, shift = multipliers(np.asarray(self.rng.uniform(0.3, 2.0) / count * factors))
         ends = {"low": -128, "high": self.pick(127, 40), "zero": self.zero(), "dtype": int8}
         return requantize(total, constant(whole), constant(shift), rounding=self.pick("single", "double"), **ends)
 
@@ -184,6 +199,11 @@ class RandomBytes:
             return S.transpose(x, (0, *self.pick((1, 3, 2), (2, 3, 1), (3, 1, 2))))
         starts = [self.pick(0, min(1, d - 1)) for d in x.shape]
         return S.SLICE(x, starts=tuple(starts), stops=tuple(x.shape), steps=(1, 1, 1, self.pick(1, 2)))
+
+
+def _sums_of_ones(size: Sequence[int], kernel: tuple[int, ...], p: dict[str, Any]) -> Graph:
+    ones = constant(np.ones((1, 1, *size), np.int32))
+    return Graph([], [window_sum(ones, window=kernel, **p)], "ones")
 
 
 def check_seed(seed: int, target: str, folder: Path) -> str:

@@ -92,6 +92,16 @@ class Decoder(nn.Cell):
         return self.third(ops.sigmoid(self.second(self.relu(self.norm(self.first(x))))))
 
 
+def test_averages_without_their_padding_are_integers() -> None:
+    net = nn.SequentialCell(nn.Conv2d(3, 4, 1), nn.AvgPool2d(3, 2, pad_mode="same"), nn.ReLU())
+    x = np.random.default_rng(4).standard_normal((3, 3, 7, 6)).astype(np.float32)
+    small = quantise(net.set_train(False), ms.Tensor(x), integer_ends=True)
+    assert not any(n.dtype is float32 for n in small.model.graph.nodes)
+    want = net(ms.Tensor(x)).asnumpy()
+    got = small.real_output(small(ms.Tensor(small.quantised_input(x))))
+    assert np.abs(got - want).max() < 0.03 * np.abs(want).max()
+
+
 def test_decoders_are_integers() -> None:
     ms.set_seed(3)
     net = Decoder().set_train(False)

@@ -178,11 +178,13 @@ def summed(a: Steps, b: Steps, sign: int, scale: Scale, rounding: str, ends: Ran
     return rescaled(Total(E.add(*parts), np.asarray(twice / (1 << room))), scale, rounding, ends)
 
 
-def averaged(x: Steps, apply: Callable[[Node], Node], factor: float, scale: Scale, rounding: str, ends: Range) -> Node:
+def averaged(
+    x: Steps, apply: Callable[[Node], Node], factor: float | Array, scale: Scale, rounding: str, ends: Range
+) -> Node:
     """Return the sum of a value over windows or axes, times a number, in the steps of `scale`.
 
-    `apply` sums the integers of `x`, and `factor` is the number; `rounding` and `ends` are as for
-    `rescaled`.
+    `apply` sums the integers of `x`, and `factor` is the number, or has those of all positions;
+    `rounding` and `ends` are as for `rescaled`.
     """
     return rescaled(Total(apply(_whole(x)), np.asarray(x.size * factor)), scale, rounding, ends)
 

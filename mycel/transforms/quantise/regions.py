@@ -57,10 +57,10 @@ class Sum(NamedTuple):
 
 
 class Average(NamedTuple):
-    """A sum over windows or axes, times a number."""
+    """A sum over windows or axes, times a number, or with one for each position of windows."""
 
     total: Node
-    factor: float
+    factor: float | Array
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,21 @@ def number_of(node: Node) -> Optional[float]:
     """Return the value of a constant of one element; None for other nodes."""
     found = array_of(node)
     return float(found.reshape(-1)[0]) if found is not None and found.size == 1 and node.dtype.kind == "f" else None
+
+
+def factor_of(node: Node, total: Node) -> Optional[float | Array]:
+    """Return what a sum is multiplied with or divided by: a number, or one for each position.
+
+    `total` is the sum. Returns None for other nodes, and for numbers that are 0 or not finite.
+    """
+    number, array = number_of(node), array_of(node)
+    if array is None or not array.size or not (np.isfinite(array).all() and array.all()):
+        return None
+    places = total.shape[2:]
+    if number is not None or total.prim is not window_sum or any(type(d) is not int for d in places):
+        return number
+    is_wide = array.shape[-len(places) :] == places and all(d == 1 for d in array.shape[: -len(places)])
+    return array.astype(np.float64).reshape(1, 1, *places) if is_wide else None
 
 
 class Regions:
@@ -144,9 +159,10 @@ class Regions:
             if not is_fixed(left) and not is_fixed(right) and apart:
                 return Sum(left, right, 1 if node.prim is E.add else -1)
         if node.prim in (E.mul, E.div):
-            found, factor = self.anchors.get(node.inputs[0]), number_of(node.inputs[1])
-            if isinstance(found, Average) and found.factor == 1.0 and self.uses[node.inputs[0]] == 1 and factor:
-                return Average(found.total, factor if node.prim is E.mul else 1.0 / factor)
+            first, other = node.inputs
+            factor = factor_of(other, first) if isinstance(self.anchors.get(first), Average) else None
+            if factor is not None and first.prim in SUMS and self.uses[first] == 1 and node.type is first.type:
+                return Average(first, factor if node.prim is E.mul else 1.0 / factor)
         return None
 
     def has_own_weight(self, node: Node) -> bool:

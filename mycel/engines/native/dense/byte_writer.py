@@ -17,6 +17,7 @@ _DECLARED = (
     "i64 @llvm.smax.i64(i64, i64)",
     "i32 @llvm.fshr.i32(i32, i32, i32)",
     "i32 @llvm.arm.sxtb16(i32)",
+    "i32 @llvm.arm.sxtab16(i32, i32)",
     "i32 @llvm.arm.smlad(i32, i32, i32)",
     "i32 @llvm.arm.smlabb(i32, i32, i32)",
     "i32 @llvm.arm.smlatt(i32, i32, i32)",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any, Optional
+
 import numpy as np
 
 from mycel.base import dtype as D
@@ -10,8 +13,9 @@ from mycel.ir.graph import Node
 from mycel.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
 
-__all__ = ["gives_sums", "has_byte_kernel", "is_depthwise"]
+__all__ = ["by_count", "gives_sums", "has_byte_kernel", "is_depthwise"]
 
+Array = np.ndarray[Any, Any]
 # Depthwise kernels of so many places are written out.
 MOST_TAPS = 49
 
@@ -56,8 +60,33 @@ def _has_pool(node: Node) -> bool:
     sizes = (*x.shape, *node.shape, *p["window"], *p["strides"], *[a for e in p["padding"] for a in e])
     if x.type.rank != 4 or any(type(d) is not int for d in sizes) or not node.type.size:
         return False
-    bytes_only = x.dtype is D.int8 and p["dtype"] is D.int8
-    return bytes_only and all(array_of(n) is not None for n in numbers) and min(sizes[8:]) >= 0
+    if x.dtype is not D.int8 or p["dtype"] is not D.int8 or min(sizes[8:]) < 0:
+        return False
+    arrays = [array_of(n) for n in numbers]
+    return all(a is not None and not a.ndim for a in arrays) or by_count(node) is not None
+
+
+def by_count(node: Node) -> Optional[Array]:
+    """Return the multiplier and the shift of an average for each number of places that a window has
+    in the image, (count, 2); None where they depend on something else.
+
+    Numbers that no window has are those of another one.
+    """
+    p = node.params
+    arrays = [array_of(n) for n in node.inputs[1:]]
+    if any(a is None for a in arrays):
+        return None
+    inside = []
+    given = zip(node.inputs[0].shape[2:], node.shape[2:], p["window"], p["strides"], p["padding"])
+    for size, places, window, stride, (low, _) in given:
+        starts = np.arange(places) * stride - low
+        inside.append(np.maximum(np.minimum(starts + window, size) - np.maximum(starts, 0), 0))
+    counts = np.multiply.outer(*inside).reshape(-1)
+    pairs = np.stack([np.broadcast_to(a, node.shape[2:]).reshape(-1) for a in arrays if a is not None], 1)
+    _, first = np.unique(counts, return_index=True)
+    table = np.tile(pairs[first[-1]], (math.prod(p["window"]) + 1, 1))
+    table[counts[first]] = pairs[first]
+    return table if (table[counts] == pairs).all() else None
 
 
 def is_depthwise(node: Node) -> bool:

@@ -17,8 +17,8 @@ from mycel.base import dtype as D
 from mycel.engines.native.dense.byte_depthwise import NUMBERS as DEPTHWISE_NUMBERS
 from mycel.engines.native.dense.byte_depthwise import DepthwiseForm, depthwise_text
 from mycel.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine, has_many_registers
+from mycel.engines.native.dense.byte_pool import NARROW, PoolForm, pool_text
 from mycel.engines.native.dense.byte_pool import NUMBERS as POOL_NUMBERS
-from mycel.engines.native.dense.byte_pool import PoolForm, pool_text
 from mycel.engines.native.dense.byte_products import NUMBERS as PRODUCT_NUMBERS
 from mycel.engines.native.dense.byte_products import ByteForm, products_text
 from mycel.engines.native.dense.byte_sums import NUMBERS as SUM_NUMBERS
@@ -29,7 +29,7 @@ from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder
-from mycel.engines.native.lowering.byte_rules import gives_sums, is_depthwise
+from mycel.engines.native.lowering.byte_rules import by_count, gives_sums, is_depthwise
 from mycel.ir.graph import Node
 from mycel.prims.rescaled import rescaled_pool, rescaled_sum
 from mycel.transforms.quantise.freezing import array_of
@@ -271,11 +271,18 @@ def _pool_step(steps: StepBuilder, node: Node) -> None:
     p, machine = node.params, byte_machine()
     n, channels, _, width = x.shape
     window = p["window"]
-    multiplier, shift = (_held(i).reshape(1) for i in node.inputs[1:])
-    reach = np.array([256 * math.prod(window)])
-    scales = rescaling(np.zeros(1), reach, multiplier, shift, p["result_zero"], p["rounding"] == "double")
-    form = PoolForm(machine, channels % 4 != 0, scales.way, scales.moves)
-    row = _table(scales, machine == VECTORS, 4)[:: 4 if machine == VECTORS else 1].tolist()
+    several = node.inputs[1].type.rank > 0
+    found = by_count(node) if several else np.stack([_held(i).reshape(1) for i in node.inputs[1:]], 1)
+    assert found is not None
+    # Those of a count are all that a sum of so many bytes meets.
+    reach = 256 * (np.arange(len(found)) if several else np.full(1, math.prod(window)))
+    begin, double = np.zeros(len(found)), p["rounding"] == "double"
+    scales = rescaling(begin, reach, found[:, 0], found[:, 1], p["result_zero"], double)
+    narrow = machine == PAIRS and math.prod(window) <= NARROW
+    form = PoolForm(machine, channels % 4 != 0, narrow, scales.way, scales.moves, several)
+    table = _turned(scales, machine)
+    constants = [_constant(steps, table[:, 1:].reshape(-1), D.int32)] if several else []
+    row = table[0].tolist()
     numbers = {
         **_windows(node, x),
         "left": p["padding"][1][0],
@@ -287,7 +294,7 @@ def _pool_step(steps: StepBuilder, node: Node) -> None:
     }
     words: list[Word] = [("int", numbers[name]) for name in POOL_NUMBERS]
     kernel = Kernel(pool_text(form), words, n, math.prod(node.shape) * math.prod(window), "averages of bytes")
-    _add(steps, node, kernel, x.buffer, [], None)
+    _add(steps, node, kernel, x.buffer, constants, None)
 
 
 def _sum_step(steps: StepBuilder, node: Node) -> None:
@@ -367,9 +374,15 @@ def _table(scales: Rescaling, lanes: bool, count: int) -> Array:
     rows = _padded(scales.table, count)
     if not lanes:
         return rows.reshape(-1)
-    if scales.way == HIGH:
-        rows = rows * np.where(np.arange(rows.shape[1]) == 3, -1, 1).astype(np.int32)
+    rows = _turned(scales._replace(table=rows), VECTORS)
     return np.ascontiguousarray(rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)).reshape(-1)
+
+
+def _turned(scales: Rescaling, machine: str) -> Array:
+    """Return the table of `scales`; lanes of vectors move by the negative of a shift right."""
+    if machine != VECTORS or scales.way != HIGH:
+        return scales.table
+    return scales.table * np.where(np.arange(scales.table.shape[1]) == 3, -1, 1).astype(np.int32)
 
 
 def _padded(rows: Array, count: int) -> Array:
