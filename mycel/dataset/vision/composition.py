@@ -16,10 +16,11 @@ from mycel.dataset.transforms.base import Transform, check_operations, check_pro
 from mycel.dataset.vision.base import ImageTransform, by_routine, is_read, name_of, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
-from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
+from mycel.dataset.vision.geometry import RandomResizedCrop, crop
 from mycel.dataset.vision.mixing import mixed
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.taking import mirror, mirrors
 
 
 class FiveCrop(ImageTransform):
@@ -42,8 +43,9 @@ class FiveCrop(ImageTransform):
             raise ValueError(
                 f"{type(self).__name__}: size {self.size} is larger than the image, of shape {array.shape}"
             )
-        corners = [crop(array, top, left, height, width, 0) for top in (0, bottom) for left in (0, right)]
-        return (*corners, CenterCrop(self.size).compute(array, 0))
+        middle = bottom // 2, right // 2
+        places = ((0, 0), (0, right), (bottom, 0), (bottom, right), middle)
+        return tuple([crop(array, top, left, height, width, 0) for top, left in places])
 
 
 class TenCrop(FiveCrop):
@@ -59,8 +61,17 @@ class TenCrop(FiveCrop):
         self.use_vertical_flip = use_vertical_flip
 
     def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
-        mirrored = np.flip(array, 0 if self.use_vertical_flip else 1)
-        return (*super().compute(array, lead), *super().compute(mirrored, lead))
+        first = super().compute(array, lead)
+        if self.use_vertical_flip or not mirrors(array):
+            return (*first, *super().compute(np.flip(array, 0 if self.use_vertical_flip else 1), lead))
+        source = np.ascontiguousarray(array)
+        bottom, right = array.shape[0] - self.size[0], array.shape[1] - self.size[1]
+        # Where the parts of the flipped image lie in the image.
+        places = ((0, right), (0, 0), (bottom, right), (bottom, 0), (bottom // 2, right - right // 2))
+        flipped = [np.empty(part.shape, part.dtype) for part in first]
+        for result, (top, left) in zip(flipped, places):
+            mirror(source, result, top, left)
+        return (*first, *flipped)
 
 
 class LinearTransformation(ImageTransform):

@@ -20,7 +20,6 @@ from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import (
     ImageTransform,
     by_routine,
-    channels_of,
     check_border,
     parse_fill,
     parse_padding,
@@ -29,7 +28,7 @@ from mycel.dataset.vision.base import (
 from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.nests import padding
 from mycel.dataset.vision.resize import resize_part
-from mycel.dataset.vision.taking import WORDS, Part, mirror, write
+from mycel.dataset.vision.taking import Part, mirror, mirrors, write
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
     Border.EDGE: "edge",
@@ -74,16 +73,14 @@ class HorizontalFlip(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         lead = self.leading(array, lead)
         self.check_image(array, lead)
-        if (
-            self._axis == 1
-            and lead == 0
-            and array.dtype.kind in "biuf"
-            and array.itemsize in WORDS
-            and by_routine(array, array.dtype)
-        ):
-            mirrored: Array = np.empty(array.shape, array.dtype)
-            mirror(np.ascontiguousarray(array), mirrored)
-            return mirrored
+        if lead == 0:
+            if self._axis == 0:
+                upside_down: Array = array[::-1].copy()
+                return upside_down
+            if mirrors(array):
+                mirrored: Array = np.empty(array.shape, array.dtype)
+                mirror(np.ascontiguousarray(array), mirrored)
+                return mirrored
         order: tuple[slice, ...] = (slice(None),) * (lead + self._axis) + (slice(None, None, -1),)
         flipped: Array = array[order].copy()
         return flipped
@@ -166,17 +163,23 @@ _MODES = {
 def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Border) -> Array:
     """Return an image with (left, top, right, bottom) more pixels, by a routine."""
     left, top, right, bottom = sides
-    height, width = array.shape[:2]
-    result: Array = np.empty((top + height + bottom, left + width + right, *array.shape[2:]), array.dtype)
+    shape, dtype = array.shape, array.dtype
+    height, width = shape[:2]
+    columns = left + width + right
+    result: Array = np.empty((top + height + bottom, columns, *shape[2:]), dtype)
     # Elements are moved as bytes.
     source, into = np.ascontiguousarray(array), result
-    if array.dtype != np.uint8:
-        source, into = source.view(np.uint8), result.view(np.uint8)
-    pixel, even, fixed = _pixel(array.dtype, channels_of(array), fill)
-    places = np.empty(1 if mode is Border.CONSTANT else result.shape[1], np.int64)
-    each, kind = len(pixel), _MODES[mode]
+    if dtype != _BYTE:
+        source, into = source.view(_BYTE), result.view(_BYTE)
+    pixel, even, fixed = _pixel(dtype, shape[2] if len(shape) == 3 else 1, fill)
+    places, each = _NOWHERE if mode is Border.CONSTANT else np.empty(columns, np.int64), len(pixel)
+    kind = _MODES[mode]
     padding.pad(source, height, width, each, fixed, left, top, right, bottom, kind, pixel, even, places, into)
     return result
+
+
+_BYTE = np.dtype(np.uint8)
+_NOWHERE = np.empty(1, np.int64)
 
 
 @Remembered("pixels of padding", FEW).calls
@@ -205,11 +208,11 @@ def pad_image(
     """
     left, top, right, bottom = sides
     moved = not lead and array.dtype.kind in "biufc" and by_routine(array, array.dtype)
-    if mode is not Border.CONSTANT and moved:
-        return _padded(array, sides, 0, mode)
-    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     if mode is not Border.CONSTANT:
-        padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
+        if moved:
+            return _padded(array, sides, 0, mode)
+        around = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
+        padded: Array = np.pad(array, around, mode=_NUMPY_MODES[mode])
         return padded
     if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
         if array.ndim - lead == 3 and array.shape[-1] != 1:
@@ -217,8 +220,10 @@ def pad_image(
                 f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
             )
         fill_value = fill_value[0]
-    if moved and np.can_cast(np.uint8, array.dtype):
+    # Booleans and bytes with signs do not have all values that fill.
+    if moved and array.dtype.char not in "?b":
         return _padded(array, sides, fill_value, mode)
+    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
     result = np.empty(shape, array.dtype)
     before, rows = (slice(None),) * lead, slice(top, shape[lead] - bottom)
@@ -331,6 +336,8 @@ def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) 
 
     The first `lead` axes of the array number rows; the next two are those of the image.
     """
+    if lead == 0:
+        return np.ascontiguousarray(array[top : top + height, left : left + width])
     part = array[(slice(None),) * lead + (slice(top, top + height), slice(left, left + width))]
     return np.ascontiguousarray(part)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import MOST_CHANNELS
+from mycel.dataset.vision.base import MOST_CHANNELS, by_routine
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.jpeg import Encoded
 from mycel.dataset.vision.nests import resizing
@@ -20,6 +20,7 @@ from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS
 
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
 _NO_TABLE = np.zeros(1, np.uint8)
+_BYTE = np.dtype(np.uint8)
 
 
 class Part(NamedTuple):
@@ -161,15 +162,25 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
     )
 
 
-def mirror(source: Array, result: Array) -> None:
-    """Write an image [H, W] or [H, W, C] in C order with its columns in reverse order."""
-    height, width = source.shape[:2]
-    channels = int(source.shape[2]) if source.ndim == 3 else 1
-    start = (width - 1) * channels
-    # Elements are moved as they are, whatever they mean.
-    word = WORDS[source.itemsize]
-    source, result = source.view(word), result.view(word)
-    resizing.pick(source, start, width * channels, -channels, height, width, channels, _NO_TABLE, PIXELS, result, 0)
+def mirrors(array: Array) -> bool:
+    """Return whether `mirror` takes images such as this one."""
+    return array.dtype.kind in "biuf" and array.itemsize in WORDS and by_routine(array, array.dtype)
+
+
+def mirror(source: Array, result: Array, top: int = 0, left: int = 0) -> None:
+    """Write a part of an image [H, W] or [H, W, C] in C order with its columns in reverse order.
+
+    The part is as large as `result`, and begins at (`top`, `left`).
+    """
+    height, width = result.shape[:2]
+    channels = result.shape[2] if result.ndim == 3 else 1
+    pitch = source.shape[1] * channels
+    start = top * pitch + (left + width - 1) * channels
+    if source.dtype != _BYTE:
+        # Elements are moved as they are, whatever they mean.
+        word = WORDS[source.itemsize]
+        source, result = source.view(word), result.view(word)
+    resizing.pick(source, start, pitch, -channels, height, width, channels, _NO_TABLE, PIXELS, result, 0)
 
 
 def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:
