@@ -11,6 +11,7 @@ import numpy as np
 
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.failure import InputTypeError
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.base import is_read
@@ -68,7 +69,11 @@ def mixed(values: Array, others: Array, shares: Array, dtype: np.dtype[Any]) -> 
     * `shares`: for each row its own share, of 1.
     * `dtype`: the type of the result. Integers are rounded to even and limited. The arithmetic is
       in float32 for results of at most 16 bits and float32, and in float64 for others.
+
+    Raises TypeError for rows that are not real numbers.
     """
+    if values.dtype.kind not in "biuf":
+        raise InputTypeError(f"MixUp: expected images and labels of real numbers, got {values.dtype}")
     narrow = dtype.newbyteorder("=") in _NARROW
     kind = np.dtype(np.float32 if narrow else np.float64)
     if is_read(values) and dtype in _MADE:
