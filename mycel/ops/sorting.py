@@ -212,10 +212,6 @@ def cummin(input: Any, axis: int) -> Pair:
     return least, cast(place, S.position_type(x.shape[axis_of("cummin", axis, x.ndim)]))
 
 
-# Up to so many elements, running sums of exponentials are taken from all pairs.
-FEW = 16
-
-
 def logcumsumexp(input: Any, axis: int) -> Tensor:
     """Return the logarithms of the running sums of exponentials along an axis, without overflow.
 
@@ -225,9 +221,10 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
     """
     x = floating("logcumsumexp", input)
     where, full = axis_of("logcumsumexp", axis, x.ndim), wide(x)
-    if type(x.shape[where]) is int and x.shape[where] > FEW:
+    if type(x.shape[where]) is int:
         return cast(_doubled(full, where), x.dtype)
-    # Pairs (i, j <= i): each running sum takes out its own running maximum, so nothing underflows.
+    # Of an open size. Pairs (i, j <= i): each running sum takes out its own running maximum, so
+    # nothing underflows.
     line = move_axis(full, where, x.ndim - 1)
     size = line.shape[-1]
     top = run(E.stop_gradient, run(O.cummax, line, axis=x.ndim - 1, reverse=False))

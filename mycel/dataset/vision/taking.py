@@ -170,7 +170,10 @@ def mirrors(array: Array) -> bool:
 def mirror(source: Array, result: Array, top: int = 0, left: int = 0) -> None:
     """Write a part of an image [H, W] or [H, W, C] in C order with its columns in reverse order.
 
-    The part is as large as `result`, and begins at (`top`, `left`).
+    * `source`, `result`: the image, and where the part goes.
+    * `top`, `left`: where it begins.
+
+    The part is as large as `result`.
     """
     height, width = result.shape[:2]
     channels = result.shape[2] if result.ndim == 3 else 1
