@@ -251,9 +251,14 @@ _BUFFER: Any = Tensor.__dict__["_buf"]
 def _in_use() -> Any:
     """Yield the memory of all tensors that exist now, each buffer once."""
     seen: set[int] = set()
-    for found in gc.get_objects():
-        # By type: a weak proxy may stand for what is gone. What has no buffer is not to make one.
-        if not issubclass(type(found), Tensor) or _buffer(found) is None or id(found._buf) in seen:
+    kinds = [Tensor]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    tensors = frozenset(kinds)
+    # By type: a weak proxy may stand for what is gone. There may be millions of other objects.
+    for found in [one for one in gc.get_objects() if type(one) in tensors]:
+        # What has no buffer is not to make one.
+        if _buffer(found) is None or id(found._buf) in seen:
             continue
         seen.add(id(found._buf))
         name = found.__dict__.get("name") if hasattr(found, "__dict__") else None
