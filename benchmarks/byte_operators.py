@@ -28,6 +28,7 @@ from mycel import nn, ops
 from mycel.base.errors import CompileError, Unsupported
 from mycel.deploy import build
 from mycel.deploy.boards import BOARDS, BoardError, run
+from mycel.deploy.emulated import MACHINES
 from mycel.engines.aot.library import Library
 from mycel.quantisation import quantise
 
@@ -37,6 +38,7 @@ EMULATED = {
     "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
     "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
+    "riscv64-v": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
     "x86-64-v2": ("gcc", "qemu-x86_64"),
     "x86-64-v3": ("gcc", "qemu-x86_64"),
 }
@@ -174,7 +176,9 @@ def counted(library: Library, folder: Path) -> float:
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", plugin, folder / "count.c"], check=True)
     found = []
     for calls in (1, 5):
-        program = [emulator, *(["-cpu", "max"] if "x86" in emulator else []), "-plugin", str(plugin), "./f"]
+        told = MACHINES[library.target].arguments if library.target in MACHINES else ()
+        told = ("-cpu", "max") if "x86" in emulator else told
+        program = [emulator, *told, "-plugin", str(plugin), "./f"]
         done = subprocess.run(program + ["x"] * (calls - 1), cwd=folder, capture_output=True, text=True, check=True)
         found.append(int(done.stderr.rsplit("instructions ", 1)[1]))
     return (found[1] - found[0]) / 4

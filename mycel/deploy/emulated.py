@@ -1,5 +1,7 @@
 """Libraries in emulators of whole processes (qemu-user): AArch64, ARMv7, 64-bit and 32-bit RISC-V.
 
+The vectors of RISC-V need version 8: version 7 ends where floats become integers of another width.
+
 A program of C is written around a library as for boards (`boards`): inputs are constants, and the
 arena and results have canaries around them. For processors with Linux it is linked with a library
 of C; for 32-bit RISC-V it has none, and asks the emulator to write and to stop. These emulators do
@@ -27,7 +29,8 @@ __all__ = ["MACHINES", "Machine", "missing_tools", "run"]
 class Machine:
     """An emulated machine: the `compiler` with its `flags`, the `emulator`, and how it begins.
 
-    `start` is what comes before the program, `options` how it is linked.
+    `start` is what comes before the program, `options` how it is linked, and `arguments` what the
+    emulator is told.
     """
 
     target: str
@@ -36,6 +39,7 @@ class Machine:
     flags: tuple[str, ...]
     start: str
     options: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
 
 
 _HOSTED = r"""
@@ -74,12 +78,14 @@ __asm(".globl _start\n_start:\n.option push\n.option norelax\nla gp, __global_po
 _LINKED = ("-static", "-lm")
 _FREE = ("-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-nostdlib", "-static")
 _RISCV = "riscv64-linux-gnu-gcc"
+_VECTORS = "rv64,v=true,vlen=128,vext_spec=v1.0"
 MACHINES = {
     m.target: m
     for m in (
         Machine("aarch64", "aarch64-linux-gnu-gcc", "qemu-aarch64", (), _HOSTED, _LINKED),
         Machine("armv7-a", "arm-linux-gnueabihf-gcc", "qemu-arm", (), _HOSTED, _LINKED),
         Machine("riscv64", _RISCV, "qemu-riscv64", (), _HOSTED, _LINKED),
+        Machine("riscv64-v", _RISCV, "qemu-riscv64", (), _HOSTED, _LINKED, ("-cpu", _VECTORS)),
         Machine("riscv32", _RISCV, "qemu-riscv32", ("-march=rv32imafc", "-mabi=ilp32f"), _BARE_RISCV, _FREE),
     )
 }
@@ -112,9 +118,8 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> list[list[np
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if built.returncode:
         raise BoardError(f"{library.name} for {library.target}: {built.stderr}")
-    done = subprocess.run(
-        [machine.emulator, "./program"], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    command = [machine.emulator, *machine.arguments, "./program"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         raise BoardError(f"{library.name} on {library.target}: {done.returncode}, {done.stdout}{done.stderr}")
     results: list[list[np.ndarray[Any, Any]]] = []

@@ -26,6 +26,7 @@ import numpy as np
 
 from mycel.base.errors import Unsupported
 from mycel.deploy import web
+from mycel.deploy.emulated import MACHINES
 from mycel.engines.aot.library import Library, library_of
 from mycel.engines.reference.evaluation import evaluate
 from tests.deploy.boards import BOARDS
@@ -46,6 +47,7 @@ EMULATED = {
     "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
     "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
+    "riscv64-v": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
 }
 _MAIN = """
 #include "f.h"
@@ -113,7 +115,8 @@ def runner(target: str, folder: Path) -> Run:
         library.write(folder)
         (folder / "main.c").write_text(_program(library, arrays))
         subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o", "-lm"], cwd=folder, check=True)
-        return _ran([emulator, "./f"], library, arrays, folder)
+        told = MACHINES[target].arguments if target in MACHINES else ()
+        return _ran([emulator, *told, "./f"], library, arrays, folder)
 
     if target in EMULATED:
         return emulated

@@ -69,6 +69,10 @@ _TARGETS: dict[str, Target] = {
         "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", 8, False, 1024, reloc="static", abi="ilp32f"
     ),
     "riscv64": _other(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c", 8, model="medium", abi="lp64d"),
+    # The V extension with registers of 128 bits or more, of which 128 are used.
+    "riscv64-v": _other(
+        f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b", 16, model="medium", abi="lp64d"
+    ),
     "wasm32": _other("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory", 16, stack=32 << 10, reloc="static"),
 }
 
