@@ -79,6 +79,12 @@ class Table:
         start, count = self._vector(field, struct.calcsize(f"<{form}"))
         return list(struct.unpack_from(f"<{count}{form}", self.content, start)) if count else []
 
+    def records(self, field: int, form: str) -> list[tuple[int, ...]]:
+        """Return the structures of a vector, each the numbers of a `struct` form."""
+        size = struct.calcsize(form)
+        start, count = self._vector(field, size)
+        return list(struct.iter_unpack(form, self.content[start : start + count * size]))
+
     def data(self, field: int) -> bytes:
         """Return the bytes of a vector."""
         start, count = self._vector(field, 1)
