@@ -20,6 +20,7 @@ from typing import Any
 from mycel.base.errors import Unsupported
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
+from mycel.formats.control import either
 from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
 from mycel.formats.mindir.operators import operator_of
 from mycel.formats.mindir.tails import Tails
@@ -198,13 +199,13 @@ class Evaluator:
         if len(ends) == 1:
             (end,) = ends
             if not end:
-                return followed(_branch, condition, *branches)
+                return either(condition, *branches)
             parts = [lambda b=b: b().values for b in branches]
-            return _Again(self.functions[end], followed(_branch, condition, *parts))
+            return _Again(self.functions[end], either(condition, *parts))
         if not loops or len(ends - {loops[-1].header.name}) > 1:
             raise Unsupported("load: a loop that ends two loops at once is not supported")
         mixed = [lambda b=b: self.parts(b(), loops[-1]) for b in branches]
-        return _Mixed(*followed(_branch, condition, *mixed))
+        return _Mixed(*either(condition, *mixed))
 
     def parts(self, found: Any, loop: _Loop) -> tuple[Any, Any, Any]:
         """Return whether another round follows, its arguments, and the loop's result."""
@@ -269,14 +270,6 @@ class Evaluator:
 
         _, _, result = followed(_loop, *step(inputs), step)
         return result if around is None else _Again(around.header, result)
-
-
-def _branch(condition: Any, true: Callable[[], Any], false: Callable[[], Any]) -> Any:
-    if condition:
-        found = true()
-    else:
-        found = false()
-    return found
 
 
 def _loop(going: Any, body: Any, rest: Any, step: Callable[[Any], Any]) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mycel.base.errors import Unsupported
+from mycel.formats.control import either, repeated
 from mycel.formats.tflite.schema import Graph, Operator, TFLiteError
-from mycel.ops.containers import followed
 
 __all__ = ["SPECIAL", "check_calls"]
 
@@ -20,24 +20,10 @@ Values = Callable[[int, Sequence[Any]], list[Any]]
 _MOST_OPERATORS, _MOST_DEEP = 1 << 20, 32
 
 
-def _branch(condition: Any, true: Callable[[], Any], false: Callable[[], Any]) -> Any:
-    if condition:
-        found = true()
-    else:
-        found = false()
-    return found
-
-
-def _loop(going: Any, state: Any, step: Callable[[Any], Any]) -> Any:
-    while going:
-        going, state = step(state)
-    return state
-
-
 def _if(o: Operator, inputs: list[Any], values: Values) -> Any:
     condition, *given = inputs
-    ways = [lambda k=k: tuple(values(k, given)) for k in _parts(o)]
-    return followed(_branch, condition.reshape(()), *ways)
+    true, false = [lambda k=k: tuple(values(k, given)) for k in _parts(o)]
+    return either(condition.reshape(()), true, false)
 
 
 def _while(o: Operator, inputs: list[Any], values: Values) -> Any:
@@ -53,10 +39,9 @@ def _while(o: Operator, inputs: list[Any], values: Values) -> Any:
         new = tuple(values(body, state))
         if len(new) != len(state):
             raise TFLiteError(f"the body of {o.name} takes {len(state)} values and gives {len(new)}")
-        return going(new), new
+        return new
 
-    first = tuple(inputs)
-    return followed(_loop, going(first), first, step)
+    return repeated(going, step, tuple(inputs))
 
 
 def _composite(o: Operator, inputs: list[Any], values: Values) -> Any:

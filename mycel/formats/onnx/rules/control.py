@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel.core.tensor import Tensor
+from mycel.formats.control import either, repeated
 from mycel.formats.onnx.operation import (
     Operation,
     apply,
@@ -27,24 +28,10 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.shapes import axis_of
 from mycel.ir.dims import Dim
-from mycel.ops.containers import followed
 from mycel.prims import shape as S
 
 __all__: list[str] = []
 _MOST_ROUNDS = 1 << 24
-
-
-def _choose(condition: Any, then: Any, otherwise: Any) -> Any:
-    if condition:
-        return then()
-    else:
-        return otherwise()
-
-
-def _while(going: Any, body: Any, value: Any) -> Any:
-    while going(value):
-        value = body(value)
-    return value
 
 
 @rule("If", raw=True)
@@ -59,7 +46,7 @@ def _if(op: Operation, condition: Any) -> Any:
 
         return values
 
-    return tuple(followed(_choose, reshaped(condition, ()), tensors(then), tensors(otherwise)))
+    return tuple(either(reshaped(condition, ()), tensors(then), tensors(otherwise)))
 
 
 @rule("Loop", raw=True)
@@ -105,7 +92,7 @@ def _staged_loop(op: Operation, most: Any, condition: Any, start: Sequence[Any])
         made = body([value[0], value[1], *value[2:]])
         return (value[0] + 1, reshaped(tensor(made[0]), ()), *[tensor(v) for v in made[1:]])
 
-    return tuple(followed(_while, goes_on, step, first)[2:])
+    return tuple(repeated(goes_on, step, first)[2:])
 
 
 def _stacked(op: Operation, values: list[Any], axis: int = 0) -> Any:
