@@ -20,7 +20,42 @@ from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import ArrayDataset, HeldDataset, MappableDataset
 
 
-class TextFileDataset(HeldDataset, TextBaseDataset):
+class _InPieces(ArrayDataset):
+    """A source of files whose rows are in memory, or read in pieces of files where there are
+    `_lines`.
+    """
+
+    _lines: Lines | None = None
+
+    def _read_lines(self, lines: Lines) -> Lines:
+        """Read rows in pieces from now on."""
+        self._reads_files = True
+        self._lines = lines
+        return lines
+
+    def _rows_in_files(self, numbers: list[int]) -> list[Column]:
+        """Return the columns of some rows, by their numbers."""
+        raise NotImplementedError(f"{type(self).__name__} must define _rows_in_files")
+
+    def _total(self) -> int:
+        return super()._total() if self._lines is None else sum(self._lines.sizes)
+
+    def _labels(self, column: str) -> Array:
+        return super()._labels(column) if self._lines is None else MappableDataset._labels(self, column)
+
+    def _plan(self, run: Run, skip: int) -> Plan:
+        return super()._plan(run, skip) if self._lines is None else MappableDataset._plan(self, run, skip)
+
+    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
+        return super()._inline(run, skip) if self._lines is None else MappableDataset._inline(self, run, skip)
+
+    def _gather(self, indices: Indices) -> Block:
+        if self._lines is None:
+            return super()._gather(indices)
+        return Block(self._rows_in_files(indices.tolist()), len(indices))
+
+
+class TextFileDataset(_InPieces, HeldDataset, TextBaseDataset):
     """The non-empty lines of text files: column `text`.
 
     * `dataset_files`: names and patterns of files. Lines end in a line feed and are UTF-8.
@@ -61,26 +96,14 @@ class TextFileDataset(HeldDataset, TextBaseDataset):
         self.dataset_files = find_files("TextFileDataset", dataset_files)
         self._sizes: list[int] = []
         self.sampler: FileOrder = FileOrder("TextFileDataset", shuffle, self._sizes, num_samples, shards, True)
-        self._lines: Lines | None = None
         if shuffle is Shuffle.PARTIAL:
-            self._reads_files = True
-            self._lines = Lines("TextFileDataset", self.dataset_files)
-            self._sizes[:] = self._lines.sizes
-            self.sampler.pieces = self._lines.pieces
+            lines = self._read_lines(Lines("TextFileDataset", self.dataset_files))
+            self._sizes[:] = lines.sizes
+            self.sampler.pieces = lines.pieces
 
-    def _total(self) -> int:
-        return super()._total() if self._lines is None else sum(self._lines.sizes)
-
-    def _plan(self, run: Run, skip: int) -> Plan:
-        return super()._plan(run, skip) if self._lines is None else MappableDataset._plan(self, run, skip)
-
-    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
-        return super()._inline(run, skip) if self._lines is None else MappableDataset._inline(self, run, skip)
-
-    def _gather(self, indices: Indices) -> Block:
-        if self._lines is None:
-            return super()._gather(indices)
-        return Block([[np.array(self._lines.line(row)) for row in indices.tolist()]], len(indices))
+    def _rows_in_files(self, numbers: list[int]) -> list[Column]:
+        assert self._lines is not None
+        return [[np.array(self._lines.line(row)) for row in numbers]]
 
     def _load(self) -> dict[str, Column]:
         lines: list[Array] = []
@@ -98,7 +121,7 @@ class TextFileDataset(HeldDataset, TextBaseDataset):
         return {"text": lines}
 
 
-class CSVDataset(ArrayDataset):
+class CSVDataset(_InPieces):
     """The lines of CSV files (RFC 4180), with a column for each field.
 
     * `dataset_files`: names and patterns of files.
@@ -153,15 +176,14 @@ class CSVDataset(ArrayDataset):
         self._rows: Rows | None = None
         self._arrays: dict[str, Column] = {}
         if shuffle is Shuffle.PARTIAL:
-            self._reads_files = True
             self._rows = Rows(self.dataset_files, self._form, self._checked, self._made)
-            sizes = self._rows.lines.sizes
+            sizes = self._read_lines(self._rows.lines).sizes
         else:
             rows = [[row for row, _, _ in self._form.rows(path)] for path in self.dataset_files]
             sizes = [len(found) for found in rows]
             self._arrays = dict(zip(self._columns(), self._checked(0, [row for found in rows for row in found])))
         self.sampler = FileOrder("CSVDataset", shuffle, sizes, num_samples, shards, True)
-        self.sampler.pieces = None if self._rows is None else self._rows.lines.pieces
+        self.sampler.pieces = None if self._lines is None else self._lines.pieces
 
     def _columns(self) -> list[str]:
         names = self._form.names or []
@@ -189,22 +211,9 @@ class CSVDataset(ArrayDataset):
             for position, (name, kind) in enumerate(zip(names, kinds))
         ]
 
-    def _total(self) -> int:
-        return super()._total() if self._rows is None else sum(self._rows.lines.sizes)
-
-    def _labels(self, column: str) -> Array:
-        return super()._labels(column) if self._rows is None else MappableDataset._labels(self, column)
-
-    def _plan(self, run: Run, skip: int) -> Plan:
-        return super()._plan(run, skip) if self._rows is None else MappableDataset._plan(self, run, skip)
-
-    def _inline(self, run: Run, skip: int) -> Iterator[Block]:
-        return super()._inline(run, skip) if self._rows is None else MappableDataset._inline(self, run, skip)
-
-    def _gather(self, indices: Indices) -> Block:
-        if self._rows is None:
-            return super()._gather(indices)
-        return Block(self._rows.columns(indices.tolist()), len(indices))
+    def _rows_in_files(self, numbers: list[int]) -> list[Column]:
+        assert self._rows is not None
+        return self._rows.columns(numbers)
 
     def _data(self) -> dict[str, Column]:
         return self._arrays
