@@ -172,7 +172,7 @@ def checked(where: str, state: Any) -> dict[str, Any]:
     shards = state.get("shards", 1)
     stretches = shards if isinstance(shards, list) else [[shards, 0]]
     for stretch in stretches or [[]]:
-        if not _are_counts(stretch) or len(stretch) not in (2, 4) or stretch[0] < 1 or 0 in stretch[2:3]:
+        if not _is_stretch(stretch):
             raise ValueError(f"{where}: shards must be pairs of a number of shards and of the rows of each: {shards!r}")
     if "pass" in state:
         _check_more(where, state)
@@ -183,6 +183,10 @@ def _are_counts(values: Any) -> bool:
     return isinstance(values, (list, tuple)) and all(type(number) is int and number >= 0 for number in values)
 
 
+def _is_stretch(values: Any) -> bool:
+    return _are_counts(values) and len(values) in (2, 4) and values[0] > 0 and 0 not in values[2:3]
+
+
 def _check_more(where: str, state: dict[str, Any]) -> None:
     missing = [key for key in _MORE if key not in state]
     if missing or not isinstance(state.get("shards"), list):
@@ -190,7 +194,7 @@ def _check_more(where: str, state: dict[str, Any]) -> None:
     began = state["began"]
     fits = isinstance(began, (list, tuple)) and len(began) == 3 and isinstance(began[1], (list, tuple))
     fits = fits and _are_counts(began[2]) and _are_counts([began[0], state["pass"], state["rows"]])
-    fits = fits and all(_are_counts(s) and len(s) in (2, 4) and s[0] and 0 not in s[2:3] for s in began[1])
+    fits = fits and all(map(_is_stretch, began[1]))
     if not fits or not _are_counts(state["left"]) or len(began[2]) not in (0, len(state["left"])) or not state["rows"]:
         raise ValueError(f"{where}: this is no position: {state!r:.200}")
 

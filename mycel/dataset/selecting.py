@@ -108,7 +108,10 @@ class RepeatNode(Node):
             number, skip, begun = number + 1, 0, FRESH
 
     def _passes(self) -> int:
-        return (_ENDLESS if self.count == -1 else self.count) * self.children[0]._passes()
+        return self._times() * self.children[0]._passes()
+
+    def _times(self) -> int:
+        return _ENDLESS if self.count == -1 else self.count
 
     def _at(self, begun: Begun) -> tuple[int, Begun]:
         """Return the pass in which an epoch goes on, and where that one does."""
@@ -117,7 +120,7 @@ class RepeatNode(Node):
 
     def _rest(self, begun: Begun) -> int:
         number, first = self._at(begun)
-        later = (_ENDLESS if self.count == -1 else self.count) - number - 1
+        later = self._times() - number - 1
         child = self.children[0]
         return child._rest(first) + later * child._count()
 
