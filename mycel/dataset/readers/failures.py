@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mycel.dataset.failure import reading as reading
+from mycel.dataset.failure import reading
 from mycel.dataset.readers.matlab import read_variables
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import numpy as np
 from mycel.base import arguments, remote
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, Block, Column, Row
-from mycel.dataset.readers.failures import reading, stored
+from mycel.dataset.failure import reading
+from mycel.dataset.readers.failures import stored
 from mycel.dataset.readers.file_order import FileOrder, check_files, find_files
 from mycel.dataset.readers.pieces import Pieces
 from mycel.dataset.readers.schema import Schema

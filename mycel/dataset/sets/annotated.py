@@ -11,7 +11,8 @@ import numpy as np
 
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, Row
-from mycel.dataset.readers.failures import read_json, read_xml, reading
+from mycel.dataset.failure import reading
+from mycel.dataset.readers.failures import read_json, read_xml
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.file_sets import Decrypt, FileDataset
 from mycel.dataset.sets.folders import check_class_indexing, image_names, read_lines

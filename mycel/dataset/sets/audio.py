@@ -18,8 +18,8 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.failure import reading
 from mycel.dataset.families import AudioBaseDataset
-from mycel.dataset.readers.failures import reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
 from mycel.dataset.sources import MappableDataset

@@ -15,8 +15,8 @@ import numpy as np
 
 from mycel.base.idx import read_idx
 from mycel.dataset.blocks import Array, Column
+from mycel.dataset.failure import reading
 from mycel.dataset.families import VisionBaseDataset
-from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.file_order import FileOrder, check_shards
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.folders import check_folder, check_usage, read_lines

@@ -15,8 +15,8 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.failure import reading
 from mycel.dataset.families import VisionBaseDataset
-from mycel.dataset.readers.failures import reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.folders import check_folder, check_usage
 from mycel.dataset.sources import MappableDataset

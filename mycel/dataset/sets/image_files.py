@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array, Column, Row
+from mycel.dataset.failure import reading
 from mycel.dataset.families import VisionBaseDataset
-from mycel.dataset.readers.failures import read_matlab, reading
+from mycel.dataset.readers.failures import read_matlab
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.file_sets import Decrypt, FileDataset
 from mycel.dataset.sets.folders import check_class_indexing, check_extensions, check_folder, check_usage

@@ -16,7 +16,8 @@ import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.readers.failures import read_json, read_matlab, reading
+from mycel.dataset.failure import reading
+from mycel.dataset.readers.failures import read_json, read_matlab
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.file_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of
 from mycel.dataset.sets.folders import check_class_indexing, check_folder, check_usage, image_names, read_lines

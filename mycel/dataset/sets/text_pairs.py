@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mycel.dataset.readers.failures import read_json, read_xml, reading
+from mycel.dataset.failure import reading
+from mycel.dataset.readers.failures import read_json, read_xml
 from mycel.dataset.readers.file_order import check_files, find_files
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.folders import check_folder, read_lines
