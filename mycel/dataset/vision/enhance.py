@@ -99,7 +99,6 @@ class AdjustGamma(ImageTransform):
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = check_factor("AdjustGamma", gamma)
         self.gain = check_factor("AdjustGamma", gain)
-        self._table: Array | None = None
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, self.leading(array, lead))
@@ -107,9 +106,7 @@ class AdjustGamma(ImageTransform):
             bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
             return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
         check_uint8(self, array)
-        if self._table is None:
-            self._table = _gamma_table(self.gamma, self.gain)
-        return looked_up(array, self._table)
+        return looked_up(array, _gamma_table(self.gamma, self.gain))
 
 
 @Remembered("tables of gamma", FEW).calls
