@@ -148,7 +148,7 @@ def random_affine(
     """
     picture = _picture(img)
     matrix = affine_matrix((picture.height, picture.width), angle, translations, scale, shear)
-    return pictures.affine(picture, np.reshape(matrix, (2, 3)), resample, fill_value)
+    return pictures.affine(picture, matrix, resample, fill_value)
 
 
 def random_crop(img: Any, size: Any, padding: Any, pad_if_needed: bool, fill_value: Any, padding_mode: Border) -> Any:

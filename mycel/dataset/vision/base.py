@@ -70,7 +70,7 @@ class ImageTransform(Transform):
 
 # Images of more channels are left to NumPy, as each number of channels has code of its own.
 MOST_CHANNELS = 8
-_BYTE = np.dtype(np.uint8)
+BYTE = np.dtype(np.uint8)
 
 
 def by_routine(array: Array, *dtypes: Any) -> bool:
@@ -78,7 +78,7 @@ def by_routine(array: Array, *dtypes: Any) -> bool:
     default.
     """
     dtype = array.dtype
-    if not (dtype in dtypes and dtype.isnative if dtypes else dtype == _BYTE):
+    if not (dtype in dtypes and dtype.isnative if dtypes else dtype == BYTE):
         return False
     shape = array.shape
     return (len(shape) == 2 or len(shape) == 3 and shape[2] <= MOST_CHANNELS) and array.size > 0 and are_on()

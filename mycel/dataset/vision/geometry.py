@@ -18,6 +18,7 @@ from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import (
+    BYTE,
     ImageTransform,
     by_routine,
     check_border,
@@ -169,8 +170,8 @@ def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Bor
     result: Array = np.empty((top + height + bottom, columns, *shape[2:]), dtype)
     # Elements are moved as bytes.
     source, into = np.ascontiguousarray(array), result
-    if dtype != _BYTE:
-        source, into = source.view(_BYTE), result.view(_BYTE)
+    if dtype != BYTE:
+        source, into = source.view(BYTE), result.view(BYTE)
     pixel, even, fixed = _pixel(dtype, shape[2] if len(shape) == 3 else 1, fill)
     places, each = _NOWHERE if mode is Border.CONSTANT else np.empty(columns, np.int64), len(pixel)
     kind = _MODES[mode]
@@ -178,7 +179,6 @@ def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Bor
     return result
 
 
-_BYTE = np.dtype(np.uint8)
 _NOWHERE = np.empty(1, np.int64)
 
 

@@ -199,7 +199,7 @@ def rotate(picture: Picture, degrees: float, kind: Inter, expand: bool, center: 
 def affine(picture: Picture, matrix: Any, kind: Inter, fill: Any) -> Picture:
     """Return the picture, moved by a matrix.
 
-    * `matrix`: the matrix [2, 3] of pixels (x, y), or its six numbers.
+    * `matrix`: the six numbers of the matrix [2, 3] of pixels (x, y).
     * `kind`: the interpolation.
     * `fill`: the value of what lies outside.
     """

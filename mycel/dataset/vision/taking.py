@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import MOST_CHANNELS, by_routine
+from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.jpeg import Encoded
 from mycel.dataset.vision.nests import resizing
@@ -20,7 +20,6 @@ from mycel.dataset.vision.nests.places import FOUND_PIXELS, FOUND_PLANES, PIXELS
 
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}
 _NO_TABLE = np.zeros(1, np.uint8)
-_BYTE = np.dtype(np.uint8)
 
 
 class Part(NamedTuple):
@@ -179,7 +178,7 @@ def mirror(source: Array, result: Array, top: int = 0, left: int = 0) -> None:
     channels = result.shape[2] if result.ndim == 3 else 1
     pitch = source.shape[1] * channels
     start = top * pitch + (left + width - 1) * channels
-    if source.dtype != _BYTE:
+    if source.dtype != BYTE:
         # Elements are moved as they are, whatever they mean.
         word = WORDS[source.itemsize]
         source, result = source.view(word), result.view(word)

@@ -18,7 +18,7 @@ from mycel.base import arguments
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_fill
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, name_of, parse_fill
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import warping
 
@@ -78,8 +78,8 @@ def _fills(channels: int, dtype: np.dtype[Any], fill: Any) -> tuple[Array, bool]
     return fills, len(set(fills.tolist())) == 1
 
 
-# The element types that routines read, with their names.
-_READ = {np.dtype(kind): kind.__name__ for kind in (np.uint8, np.uint16, np.int16, np.float32, np.float64)}
+# The element types that routines read.
+_READ = tuple(map(np.dtype, ("uint8", "uint16", "int16", "float32", "float64")))
 
 
 _TAPS = {Inter.NEAREST: 1, Inter.BILINEAR: 2, Inter.BICUBIC: 4}
@@ -179,7 +179,7 @@ def _warped(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill
     * `word`: the integers in which positions are counted.
     """
     result = np.empty((*size, *image.shape[2:]), image.dtype)
-    channels, element = channels_of(image), _READ[image.dtype]
+    channels, element = channels_of(image), name_of(image)
     weights, along = _table(kind, element != "uint8"), np.empty(2 * (size[1] + warping.WIDE), word)
     fills, even = _fills(channels, image.dtype, fill)
     height, width = image.shape[:2]
@@ -210,7 +210,7 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     height, width = image.shape[:2]
     inverse = np.linalg.inv(matrix)
     if by_routine(image, *_READ) and np.abs(inverse).max() < _FAR:
-        result, channels, element = np.empty(image.shape, image.dtype), channels_of(image), _READ[image.dtype]
+        result, channels, element = np.empty(image.shape, image.dtype), channels_of(image), name_of(image)
         fills, even = _fills(channels, image.dtype, fill)
         warping.perspective(
             np.ascontiguousarray(image),

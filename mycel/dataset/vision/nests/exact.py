@@ -28,15 +28,22 @@ from mycel.engines.routines.words import (
 )
 
 
-def _brought(value: Any, element: Const) -> Any:
+def converted(value: Any, element: Const) -> Any:
+    """Return a value in the type `element`, to whose integers it is rounded and limited."""
     if element == "float64":
-        found = value
+        found = f64(value)
     elif element == "float32":
         found = f32(value)
+    elif element == "uint8":
+        found = i32(within(rint(value), 0.0, 255.0))
+    elif element == "int8":
+        found = i32(within(rint(value), -128.0, 127.0))
     elif element == "uint16":
         found = i32(within(rint(value), 0.0, 65535.0))
-    else:
+    elif element == "int16":
         found = i32(within(rint(value), -32768.0, 32767.0))
+    else:
+        found = i32(within(rint(value), -2147483648.0, 2147483647.0))
     return found
 
 
@@ -115,7 +122,7 @@ def _summed_rows(
             whole = f64(0) + weights[0] * lines[(rows[y] % few) * pitch + x]
             for n in range(1, few):
                 whole = whole + weights[n] * lines[(rows[y + n] % few) * pitch + x]
-            result[y * pitch + x] = _brought(whole, element)
+            result[y * pitch + x] = converted(whole, element)
     else:
         top = (rows[y] % count) * pitch
         for i in range(pitch):
@@ -126,7 +133,7 @@ def _summed_rows(
             for i in range(pitch):
                 total[i] = (total[i] + weight * lines[at + i]) + more * lines[other + i]
         for i in range(pitch):
-            result[y * pitch + i] = _brought(total[i], element)
+            result[y * pitch + i] = converted(total[i], element)
 
 
 @routine
@@ -214,7 +221,7 @@ def sharpen(
 
 
 def _blend(source: Elements, at: Int, simple: Double, factor: Double, element: Const, result: Elements) -> None:
-    result[at] = _brought(simple + (f64(source[at]) - simple) * factor, element)
+    result[at] = converted(simple + (f64(source[at]) - simple) * factor, element)
 
 
 @routine
@@ -282,7 +289,7 @@ def add(
             elif element == "uint16" or element == "int16":
                 result[start + i] = i32(total)
             else:
-                result[start + i] = _brought(total, element)
+                result[start + i] = converted(total, element)
 
 
 @routine

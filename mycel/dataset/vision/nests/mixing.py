@@ -1,9 +1,8 @@
 """Loops over batches of images that are mixed with each other."""
 
-from typing import Any
-
+from mycel.dataset.vision.nests.exact import converted
 from mycel.engines.routines import routine
-from mycel.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64, i32, rint, within
+from mycel.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64
 
 
 @routine
@@ -31,26 +30,8 @@ def mix(
         if kind == "float32":
             share, rest = f32(shares[n]), f32(rests[n])
             for i in range(size):
-                result[at + i] = _of(share * f32(source[at + i]) + rest * f32(source[other + i]), element)
+                result[at + i] = converted(share * f32(source[at + i]) + rest * f32(source[other + i]), element)
         else:
             own, its = shares[n], rests[n]
             for i in range(size):
-                result[at + i] = _of(own * f64(source[at + i]) + its * f64(source[other + i]), element)
-
-
-def _of(value: Any, element: Const) -> Any:
-    if element == "float64":
-        found = f64(value)
-    elif element == "float32":
-        found = f32(value)
-    elif element == "uint8":
-        found = i32(within(rint(value), 0.0, 255.0))
-    elif element == "int8":
-        found = i32(within(rint(value), -128.0, 127.0))
-    elif element == "uint16":
-        found = i32(within(rint(value), 0.0, 65535.0))
-    elif element == "int16":
-        found = i32(within(rint(value), -32768.0, 32767.0))
-    else:
-        found = i32(within(rint(value), -2147483648.0, 2147483647.0))
-    return found
+                result[at + i] = converted(own * f64(source[at + i]) + its * f64(source[other + i]), element)
