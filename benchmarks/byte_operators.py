@@ -32,15 +32,10 @@ from mycel.deploy.emulated import MACHINES
 from mycel.engines.aot.library import Library
 from mycel.quantisation import quantise
 
-# The compiler and the emulator of other targets.
+# The compiler and the emulator of other targets, with what it is told.
 EMULATED = {
-    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
-    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
-    "riscv64-v": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
-    "x86-64-v2": ("gcc", "qemu-x86_64"),
-    "x86-64-v3": ("gcc", "qemu-x86_64"),
+    **{m.target: (m.compiler, m.emulator, *m.arguments) for m in MACHINES.values() if m.is_hosted},
+    **dict.fromkeys(("x86-64-v2", "x86-64-v3"), ("gcc", "qemu-x86_64", "-cpu", "max")),
 }
 SHAPE = (1, 32, 12, 12)
 _MAIN = """#include "f.h"
@@ -167,7 +162,7 @@ def counted(library: Library, folder: Path) -> float:
     if library.target in BOARDS:
         given = np.full(x.type.shape, 3, x.type.dtype.numpy)
         return run(library, [[given]], folder).instructions[0]
-    compiler, emulator = EMULATED[library.target]
+    compiler, *emulator = EMULATED[library.target]
     library.write(folder)
     (folder / "main.c").write_text(_MAIN.format(x=int(x.type.nbytes), y=int(y.type.nbytes)))
     subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o", "-lm"], cwd=folder, check=True)
@@ -176,9 +171,7 @@ def counted(library: Library, folder: Path) -> float:
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", plugin, folder / "count.c"], check=True)
     found = []
     for calls in (1, 5):
-        told = MACHINES[library.target].arguments if library.target in MACHINES else ()
-        told = ("-cpu", "max") if "x86" in emulator else told
-        program = [emulator, *told, "-plugin", str(plugin), "./f"]
+        program = [*emulator, "-plugin", str(plugin), "./f"]
         done = subprocess.run(program + ["x"] * (calls - 1), cwd=folder, capture_output=True, text=True, check=True)
         found.append(int(done.stderr.rsplit("instructions ", 1)[1]))
     return (found[1] - found[0]) / 4

@@ -41,6 +41,11 @@ class Machine:
     options: tuple[str, ...]
     arguments: tuple[str, ...] = ()
 
+    @property
+    def is_hosted(self) -> bool:
+        """Whether programs have a library of C."""
+        return self.start == _HOSTED
+
 
 _HOSTED = r"""
 #include <stdint.h>
@@ -83,6 +88,7 @@ MACHINES = {
     m.target: m
     for m in (
         Machine("aarch64", "aarch64-linux-gnu-gcc", "qemu-aarch64", (), _HOSTED, _LINKED),
+        Machine("aarch64-dot", "aarch64-linux-gnu-gcc", "qemu-aarch64", (), _HOSTED, _LINKED),
         Machine("armv7-a", "arm-linux-gnueabihf-gcc", "qemu-arm", (), _HOSTED, _LINKED),
         Machine("riscv64", _RISCV, "qemu-riscv64", (), _HOSTED, _LINKED),
         Machine("riscv64-v", _RISCV, "qemu-riscv64", (), _HOSTED, _LINKED, ("-cpu", _VECTORS)),

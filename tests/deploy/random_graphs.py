@@ -41,14 +41,8 @@ Run = Callable[[Library, Arrays], list[Any]]
 
 # How many graphs one program for a board has.
 TOGETHER = 100
-# For a target: the compiler that links its programs, options of the compiler, and the emulator.
-EMULATED = {
-    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "aarch64-dot": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "armv7-a": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
-    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
-    "riscv64-v": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
-}
+# For a target: the compiler that links its programs, and the emulator.
+EMULATED = {m.target: (m.compiler, m.emulator) for m in MACHINES.values() if m.is_hosted}
 _MAIN = """
 #include "f.h"
 #include <stdio.h>
@@ -115,8 +109,7 @@ def runner(target: str, folder: Path) -> Run:
         library.write(folder)
         (folder / "main.c").write_text(_program(library, arrays))
         subprocess.run([compiler, "-static", "-O1", "-o", "f", "main.c", "f.o", "-lm"], cwd=folder, check=True)
-        told = MACHINES[target].arguments if target in MACHINES else ()
-        return _ran([emulator, *told, "./f"], library, arrays, folder)
+        return _ran([emulator, *MACHINES[target].arguments, "./f"], library, arrays, folder)
 
     if target in EMULATED:
         return emulated
