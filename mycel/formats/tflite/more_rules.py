@@ -5,7 +5,6 @@ Rules are as in `mycel.formats.tflite.rules`.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,27 +14,13 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.base.dtype import from_any
 from mycel.base.errors import Unsupported
-from mycel.core.tensor import Tensor
 from mycel.formats.tflite.recurrent import RECURRENT
 from mycel.formats.tflite.rules import CONSTANTS as FIRST_CONSTANTS
 from mycel.formats.tflite.rules import RULES as FIRST
-from mycel.formats.tflite.rules import Rule, active, sliced_by, strided
+from mycel.formats.tflite.rules import Rule, active, constant, known, sliced_by, strided
 from mycel.formats.tflite.schema import Operator
 
 __all__ = ["CONSTANTS", "RULES", "WHERE_KNOWN"]
-
-
-def _real(o: Operator, field: int) -> float:
-    return float(struct.unpack("<f", struct.pack("<i", o.option(field, "<i")))[0])
-
-
-def _whole(values: Any) -> tuple[Any, ...]:
-    """Return known numbers: ints, and symbols of open sizes."""
-    return tuple(int(v) if isinstance(v, (int, np.integer)) else v for v in np.reshape(values, -1))
-
-
-def _constant(array: Any) -> Any:
-    return Tensor(np.asarray(array))
 
 
 def _space_to_depth(o: Operator, x: Any) -> Any:
@@ -58,7 +43,7 @@ def _padded(x: Any, pads: Any, value: float = 0.0) -> Any:
 
 
 def _space_to_batch(o: Operator, x: Any, block: Any, pads: Any) -> Any:
-    sizes, rank = _whole(block), len(np.reshape(block, -1))
+    sizes, rank = known(block), len(np.reshape(block, -1))
     x = _padded(x, [(0, 0), *np.reshape(pads, (-1, 2)).tolist(), *[(0, 0)] * (x.ndim - 1 - rank)])
     shape = x.shape
     parts = [part for d, b in zip(shape[1 : 1 + rank], sizes) for part in (d // b, b)]
@@ -69,7 +54,7 @@ def _space_to_batch(o: Operator, x: Any, block: Any, pads: Any) -> Any:
 
 
 def _batch_to_space(o: Operator, x: Any, block: Any, crops: Any) -> Any:
-    sizes, rank, shape = _whole(block), len(np.reshape(block, -1)), x.shape
+    sizes, rank, shape = known(block), len(np.reshape(block, -1)), x.shape
     batch = shape[0] // int(np.prod(sizes))
     y = x.reshape((*sizes, batch, *shape[1:]))
     order = [rank] + [k for i in range(rank) for k in (rank + 1 + i, i)]
@@ -85,7 +70,7 @@ def _l2_normalised(o: Operator, x: Any) -> Any:
 
 def _response_normalised(o: Operator, x: Any) -> Any:
     reach, channels = o.option(0, "<i"), x.shape[-1]
-    bias, alpha, beta = (_real(o, k) for k in (1, 2, 3))
+    bias, alpha, beta = (o.real(k) for k in (1, 2, 3))
     if not 0 <= reach <= channels:
         reach = channels
     wide = _padded(x * x, [*[(0, 0)] * (x.ndim - 1), (reach, reach)])
@@ -102,7 +87,7 @@ def _mirrored(o: Operator, x: Any, pads: Any) -> Any:
                 raise ValueError(f"MIRROR_PAD by {a} and {b} of an axis of {x.shape[axis]}: {most} is the most")
             line: Any = np.arange(x.shape[axis], dtype=np.int32)
             places = np.pad(line, (a, b), "reflect") if mode == "reflect" else np.pad(line, (a, b), "symmetric")
-            x = x.take(_constant(places), axis)
+            x = x.take(constant(places), axis)
     return x
 
 
@@ -110,7 +95,7 @@ def _one_hot(o: Operator, indices: Any, depth: Any, on: Any, off: Any) -> Any:
     axis, count = o.option(0, "<i"), int(np.reshape(depth, -1)[0])
     axis = axis % (indices.ndim + 1)
     form = [count if a == axis else 1 for a in range(indices.ndim + 1)]
-    line = _constant(np.arange(count, dtype=np.int32).reshape(form))
+    line = constant(np.arange(count, dtype=np.int32).reshape(form))
     return ops.where(ops.expand_dims(indices.astype(D.int32), axis) == line, on, off)
 
 
@@ -130,7 +115,7 @@ def _summed_up(o: Operator, x: Any, axis: Any) -> Any:
 
 
 def _split(o: Operator, x: Any, sizes: Any, axis: Any) -> Any:
-    counts, where = list(_whole(sizes)), int(np.reshape(axis, -1)[0])
+    counts, where = list(known(sizes)), int(np.reshape(axis, -1)[0])
     if -1 in counts:
         rest = x.shape[where] - sum(c for c in counts if c != -1)
         counts[counts.index(-1)] = rest
@@ -138,11 +123,11 @@ def _split(o: Operator, x: Any, sizes: Any, axis: Any) -> Any:
 
 
 def _filled(o: Operator, dims: Any, value: Any) -> Any:
-    return ops.broadcast_to(value, _whole(dims))
+    return ops.broadcast_to(value, known(dims))
 
 
 def _diagonal(o: Operator, x: Any) -> Any:
-    eye = _constant(np.eye(x.shape[-1], dtype=bool))
+    eye = constant(np.eye(x.shape[-1], dtype=bool))
     return ops.where(eye, ops.expand_dims(x, -1), ops.zeros_like(ops.expand_dims(x, -1)))
 
 
@@ -152,7 +137,7 @@ def _segments(function: Callable[..., Any]) -> Rule:
 
 def _sorted_segments(o: Operator, x: Any, ids: Any) -> Any:
     count = int(np.max(ids, initial=-1)) + 1
-    return ops.unsorted_segment_sum(x, _constant(ids), count)
+    return ops.unsorted_segment_sum(x, constant(ids), count)
 
 
 def _updated(o: Operator, x: Any, update: Any, starts: Any) -> Any:
@@ -192,7 +177,7 @@ def _part(o: Operator, x: Any, begin: Any, size: Any) -> Any:
     """Return what SLICE gives, also from places that are computed."""
     if isinstance(begin, np.ndarray):
         return sliced_by(o, x, begin, size)
-    for axis, length in enumerate(_whole(size)):
+    for axis, length in enumerate(known(size)):
         if length == x.shape[axis]:
             continue
         if isinstance(length, int) and length < 0:
@@ -219,12 +204,12 @@ def _strided(o: Operator, x: Any, begin: Any, end: Any, strides: Any) -> Any:
     x = x[tuple(slice(None) if k in single else s for k, s in enumerate(step))]
     for axis in reversed(single):
         at = begin[axis].astype(D.int32) if not isinstance(begin, np.ndarray) else int(begin[axis])
-        x = x.take(at, axis) if not isinstance(at, int) else x.take(_constant(np.int32(at)), axis)
+        x = x.take(at, axis) if not isinstance(at, int) else x.take(constant(np.int32(at)), axis)
     return x
 
 
 def _reduced(function: Callable[..., Any]) -> Rule:
-    return lambda o, x, axes: function(x, _whole(axes), bool(o.option(0)))
+    return lambda o, x, axes: function(x, known(axes), bool(o.option(0)))
 
 
 def _cast(o: Operator, x: Any) -> Any:
@@ -259,7 +244,7 @@ RULES: Mapping[int, Rule] = {
     109: lambda o, x: ops.nonzero(x),
     112: lambda o, x, lengths: ops.reverse_sequence(x, lengths, o.option(0, "<i"), o.option(1, "<i")),
     113: _diagonal,
-    122: lambda o, i, updates, shape: ops.scatter_nd(i, updates, _whole(shape)),
+    122: lambda o, i, updates, shape: ops.scatter_nd(i, updates, known(shape)),
     125: _sorted_segments,
     128: _summed_up,
     132: _conv_3d,

@@ -6,7 +6,6 @@ until its variables are reset, which converters do not mean.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,6 @@ from mycel.formats.tflite.schema import Operator
 from mycel.ops.sequences.recurrence import layer, recurrence
 
 __all__ = ["RECURRENT"]
-
-
-def _real(o: Operator, field: int) -> float:
-    return float(struct.unpack("<f", struct.pack("<i", o.option(field, "<i")))[0])
 
 
 def _line(o: Operator, x: Any, parts: Sequence[Any], states: Sequence[Any], clip: float, back: bool) -> Any:
@@ -76,7 +71,7 @@ def _lstm(o: Operator, *inputs: Any) -> Any:
     x, *rest = _padded(inputs, 24)
     _need_tanh(o)
     parts = [*rest[:17], *rest[19:]]
-    found = _line(o, _turned(x, o.option(3)), parts, rest[17:19], _real(o, 1), False)
+    found = _line(o, _turned(x, o.option(3)), parts, rest[17:19], o.real(1), False)
     return _turned(found, o.option(3))
 
 
@@ -85,7 +80,7 @@ def _both_lstm(o: Operator, *inputs: Any) -> Any:
     _need_tanh(o)
     if any(p is not None for p in rest[38:]):
         raise Unsupported(f"load: the operator {o.name} of TensorFlow Lite with further inputs is not supported")
-    time_first, clip = o.option(4, default=1), _real(o, 1)
+    time_first, clip = o.option(4, default=1), o.real(1)
     x = _turned(x, time_first)
     found = [
         _turned(_line(o, x, rest[k : k + 17], rest[s : s + 2], clip, back), time_first)

@@ -133,13 +133,13 @@ def _fully_connected(o: Operator, x: Any, w: Any, bias: Any = None) -> Any:
     return active(o, 0, y if bias is None else y + bias)
 
 
-def _axes(axes: Any) -> tuple[Any, ...]:
-    """Return known numbers: ints, and symbols of open sizes."""
-    return tuple(int(a) if isinstance(a, (int, np.integer)) else a for a in np.reshape(axes, -1))
+def known(values: Any) -> tuple[Any, ...]:
+    """Return known `values` as numbers: ints, and symbols of open sizes."""
+    return tuple(int(v) if isinstance(v, (int, np.integer)) else v for v in np.reshape(values, -1))
 
 
 def _reduced(function: Callable[..., Any]) -> Rule:
-    return lambda o, x, axes: function(x, _axes(axes), bool(o.option(0)))
+    return lambda o, x, axes: function(x, known(axes), bool(o.option(0)))
 
 
 def _pad(o: Operator, x: Any, pads: Any, value: Any = None) -> Any:
@@ -169,7 +169,7 @@ def sliced_by(o: Operator, x: Any, begin: Any, size: Any) -> Any:
     """Return what SLICE, an operator `o`, gives of a tensor or an array `x`: for each axis `size`
     entries from `begin` on, or all with -1.
     """
-    pairs = zip(_axes(begin), _axes(size), x.shape)
+    pairs = zip(known(begin), known(size), x.shape)
     return x[tuple(slice(a, d if n == -1 else a + n) for a, n, d in pairs)]
 
 
@@ -178,7 +178,7 @@ def _resize(mode: str) -> Rule:
         field = 2 if mode == "bilinear" else 0
         aligned, half = bool(o.option(field)), bool(o.option(field + 1))
         y = first(x)
-        for axis, wanted in zip((2, 3), _axes(size)):
+        for axis, wanted in zip((2, 3), known(size)):
             y = _resized(y, axis, wanted, mode, aligned, half)
         return last(y)
 
@@ -198,15 +198,16 @@ def _resized(x: Any, axis: int, wanted: int, mode: str, aligned: bool, half: boo
     low = np.floor(at)
     part = (at - low).astype(np.float32).reshape([-1 if a == axis else 1 for a in range(x.ndim)])
     a, b = [x.take(_places(low + k, size), axis) for k in (0, 1)]
-    return a + (b - a) * _constant(part)
+    return a + (b - a) * constant(part)
 
 
 def _places(at: Any, size: int) -> Any:
-    return _constant(np.clip(at, 0, size - 1).astype(np.int32))
+    return constant(np.clip(at, 0, size - 1).astype(np.int32))
 
 
-def _constant(array: Any) -> Any:
-    return Tensor(array)
+def constant(array: Any) -> Any:
+    """Return an array as a tensor."""
+    return Tensor(np.asarray(array))
 
 
 RULES: Mapping[int, Rule] = {
@@ -225,14 +226,14 @@ RULES: Mapping[int, Rule] = {
     20: lambda o, x: ops.clamp(x, -1, 1),
     21: lambda o, x: ops.relu6(x),
     22: lambda o, x, shape=None: x.reshape(
-        _axes(shape) if shape is not None else tuple(o.options.numbers(0) if o.options is not None else ())
+        known(shape) if shape is not None else tuple(o.options.numbers(0) if o.options is not None else ())
     ),
     23: _resize("bilinear"),
     25: lambda o, x: ops.softmax(x * _real(o, 0), -1),
     28: lambda o, x: ops.tanh(x),
     34: _pad,
     36: lambda o, x, i: ops.gather(x, i, o.option(0, "<i"), o.option(1, "<i")),
-    39: lambda o, x, order: ops.transpose(x, _axes(order)),
+    39: lambda o, x, order: ops.transpose(x, known(order)),
     40: _reduced(ops.mean),
     41: _binary(lambda x, y: x - y),
     42: _binary(lambda x, y: x / y),
@@ -254,7 +255,7 @@ RULES: Mapping[int, Rule] = {
     65: sliced_by,
     66: lambda o, x: ops.sin(x),
     67: _conv_transposed,
-    69: lambda o, x, counts: ops.tile(x, _axes(counts)),
+    69: lambda o, x, counts: ops.tile(x, known(counts)),
     70: lambda o, x, axis: ops.expand_dims(x, int(axis)),
     71: lambda o, x, y: x == y,
     72: lambda o, x, y: x != y,
@@ -279,7 +280,7 @@ RULES: Mapping[int, Rule] = {
     99: lambda o, x, y: (x - y) * (x - y),
     101: lambda o, x: ops.abs(x),
     104: lambda o, x: ops.ceil(x),
-    105: lambda o, x, axes: ops.flip(x, _axes(axes)),
+    105: lambda o, x, axes: ops.flip(x, known(axes)),
     108: lambda o, x: ops.cos(x),
     111: lambda o, x: ops.elu(x),
     114: lambda o, x: x,
@@ -289,7 +290,7 @@ RULES: Mapping[int, Rule] = {
     126: lambda o, x, y: ops.matmul(
         ops.swapaxes(x, -1, -2) if o.option(0) else x, ops.swapaxes(y, -1, -2) if o.option(1) else y
     ),
-    130: lambda o, x, shape: ops.broadcast_to(x, _axes(shape)),
+    130: lambda o, x, shape: ops.broadcast_to(x, known(shape)),
     150: lambda o, x: ops.gelu(x, "tanh" if o.option(0) else "none"),
 }
 # The inputs of operators, by number, that say sizes, axes or places, and have to be constants.

@@ -148,6 +148,10 @@ class Operator:
         """Return a number among the options."""
         return default if self.options is None else self.options.number(field, form, default)
 
+    def real(self, field: int) -> float:
+        """Return a real number among the options."""
+        return float(self.option(field, "<f"))
+
 
 @dataclass
 class Graph:
