@@ -150,6 +150,27 @@ def test_random_graphs(target: str, tmp_path: Path) -> None:
         assert not random_graphs.check_seed(seed, target, run)
 
 
+def test_arrays_of_no_elements() -> None:
+    kept = ms.Parameter(np.zeros((0, 4), "f4"), name="kept")
+    count = ms.Parameter(np.zeros(3, "f4"), name="count")
+
+    class Step(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.kept, self.count = nn.Dense(4, 3), kept, count
+
+        def construct(self, x: ms.Tensor) -> tuple[ms.Tensor, ms.Tensor, ms.Tensor]:
+            self.kept += x
+            self.count += 1.0
+            return self.layer(x), self.kept * 2, self.count + 1.0
+
+    nothing = ms.Tensor(np.zeros((0, 4), "f4"))
+    made = Loaded(build(Step(), nothing, target=HERE))(nothing)
+    assert [v.shape for v in made] == [(0, 3), (0, 4), (3,)]
+    np.testing.assert_array_equal(made[2], np.full(3, 2.0, "f4"))
+    assert len(build(Step(), nothing, target="cortex-m4").outputs) == 3
+
+
 def test_state_in_memory_of_the_caller() -> None:
     x, y = images(4, 1, 28, 28), ms.Tensor([1, 2, 3, 0], ms.int32)
     own, lent = (build(training_step(), x, y, target="x86-64", name="train", state=s) for s in ("library", "caller"))

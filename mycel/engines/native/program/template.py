@@ -247,9 +247,10 @@ class Template:
         """
         for j, i in aliases.items():
             buffer, source = self.lowered.outputs[j].buffer, self.lowered.inputs[i]
-            if buffer.place != ("output", j) or id(source) in uses.results:
+            written = uses.writers.get(id(buffer), ())
+            if buffer.place != ("output", j) or id(source) in uses.results or not written:
                 continue
-            last = uses.writers[id(buffer)][0][0]
+            last = written[0][0]
             readers = uses.readers.get(id(source), ())
             for k, step in readers:
                 if k >= last or any(n > k for n, _ in readers):
@@ -268,9 +269,11 @@ class Template:
         """Let what an output overwrites element by element lie in its memory from the beginning."""
         for j, view in enumerate(self.lowered.outputs):
             buffer = view.buffer
-            if j in aliases or buffer.place != ("output", j) or len(uses.writers[id(buffer)]) != 1:
+            # Nothing writes an array of no elements.
+            written = uses.writers.get(id(buffer), ())
+            if j in aliases or buffer.place != ("output", j) or len(written) != 1:
                 continue
-            last, step = uses.writers[id(buffer)][0]
+            last, step = written[0]
             for found in step.reads:
                 if (
                     id(found) in uses.writers
