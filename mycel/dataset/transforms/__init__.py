@@ -1,7 +1,5 @@
 """Transforms for any data; the names are MindSpore's."""
 
-from typing import TYPE_CHECKING, Any
-
 from mycel.dataset.transforms.base import Compose, not_random
 from mycel.dataset.transforms.generic import (
     Concatenate,
@@ -18,6 +16,7 @@ from mycel.dataset.transforms.generic import (
     TypeCast,
     Unique,
 )
+from mycel.dataset.transforms.plugin import Plugin
 
 __all__ = [
     "Compose",
@@ -27,6 +26,7 @@ __all__ = [
     "Mask",
     "OneHot",
     "PadEnd",
+    "Plugin",
     "RandomApply",
     "RandomChoice",
     "RandomOrder",
@@ -36,14 +36,3 @@ __all__ = [
     "Unique",
     "not_random",
 ]
-
-# To type checkers a name that is not there is a mistake.
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name == "Plugin":
-            raise AttributeError(
-                "transforms.Plugin is not supported: it loads libraries of C++ classes for MindSpore's compiled core; "
-                "give map a function in Python that calls the library, by ctypes for example"
-            )
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
