@@ -78,6 +78,7 @@ class Node(MadeOf):
     _passes_on = False
     # Where iterators begin that go on for others.
     _init_state: Any = None
+    _input_indexs: Any = ()
 
     def __init__(
         self,
@@ -239,6 +240,26 @@ class Node(MadeOf):
         """Return what messages call this node."""
         name = type(self).__name__
         return str(getattr(self, "operation", name.removesuffix("Dataset").lower() if self.children else name))
+
+    @property
+    def input_indexs(self) -> Any:
+        """What was set for this dataset, or for the first of those that it reads, or ().
+
+        It is how data sinks of other devices order columns. It has no effect here, where the order
+        of columns is that of `project`, and this is said once when it is set.
+
+        >>> import mycel.dataset as ds
+        >>> ds.NumpySlicesDataset([1, 2]).batch(2).input_indexs
+        ()
+        """
+        if self._input_indexs != ():
+            return self._input_indexs
+        return next((found for found in (child.input_indexs for child in self.children) if found != ()), ())
+
+    @input_indexs.setter
+    def input_indexs(self, value: Any) -> None:
+        no_effect("Dataset", "input_indexs", value, "columns are in the order of project", True)
+        self._input_indexs = value
 
     def set_init_step(self, init_step: int) -> None:
         """Start later iterators after this many rows.

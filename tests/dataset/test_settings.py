@@ -201,3 +201,12 @@ def test_saved_rows_are_read_again(tmp_path: Path) -> None:
             numbers().save(*arguments)
     with pytest.raises(RuntimeError, match="arrays of text"):
         ds.NumpySlicesDataset({"x": [["a", "b"]]}).save(str(tmp_path / "z"))
+
+
+def test_order_of_inputs_for_other_devices() -> None:
+    first, second = numbers(), numbers().rename("a", "b")
+    assert first.zip(second).batch(2).input_indexs == ()
+    second.input_indexs = 3
+    assert first.zip(second).batch(2).input_indexs == second.zip(first).input_indexs == 3
+    first.input_indexs = (1, 0)
+    assert first.zip(second).input_indexs == (1, 0) and first.repeat(2).input_indexs == (1, 0)
