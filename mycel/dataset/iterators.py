@@ -23,6 +23,7 @@ import numpy as np
 
 from mycel.base import locks
 from mycel.base.dtype import from_any
+from mycel.base.heaps import share_heaps
 from mycel.base.spans import timed
 from mycel.core.tensor import Tensor, make
 from mycel.dataset import config, flow, positions
@@ -278,6 +279,8 @@ class _Iterator:
     def _start(self) -> None:
         self._process = os.getpid()
         ahead = not config.get_debug_mode()
+        if ahead:
+            share_heaps()
         self.scope = scope = Scope(ahead)
         for begun in watching:
             begun.append((self.dataset, scope))
