@@ -18,7 +18,7 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import Optional, Union
 
 from mycel.base.remembered import MANY, Remembered
 from mycel.base.spans import timed
@@ -26,6 +26,7 @@ from mycel.engines.native.kernels.deduplication import digest_of
 from mycel.engines.native.kernels.guarded import GuardedWriter
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.schedule import column_work, copies, describe, grain
+from mycel.engines.native.kernels.texts import Text, packed
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.llvm.target import target
 from mycel.engines.native.math import library as vector_math
@@ -44,18 +45,34 @@ PLACE = "place"
 class Kernel:
     """The text of a module and facts about its kernel.
 
-    These are its argument words, the size of the range that threads divide, the work of the whole
-    range, and a description of its loops. Of a statement of a user's operator they are also its
-    loops as lines of text, and how often each of its operations runs.
+    `source` is the text, which is packed. The facts are its argument words, the size of the range
+    that threads divide, the work of the whole range, and a description of its loops. Of a statement
+    of a user's operator they are also its loops as lines of text, and how often each of its
+    operations runs.
     """
 
-    text: str
+    source: Union[str, Text]
     words: list[Word]
     extent: DimLike
     work: DimLike
     schedule: str = ""
     listing: tuple[str, ...] = ()
     counts: tuple[Count, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, str):
+            self.source = packed(self.source)
+
+    @property
+    def text(self) -> str:
+        """The text of the module."""
+        return str(self.source)
+
+    @property
+    def digest(self) -> bytes:
+        """What tells the text from others."""
+        assert isinstance(self.source, Text)
+        return self.source.digest
 
 
 @timed("code generation", lambda nest: nest.name)
@@ -72,7 +89,6 @@ def generate(nest: Nest) -> Kernel:
         made = NestWriter(nest).run()
         numbers = {id(b): k for k, b in enumerate(buffers)}
         words = [(kind, numbers[id(value)] if kind in OBJECTS else value) for kind, value in made.words]
-        made.text = _texts.setdefault(made.text, made.text)
         _written.enter(key, replace(made, words=words))
         return made
     words = [(kind, buffers[value] if kind in OBJECTS else value) for kind, value in found.words]
@@ -81,8 +97,6 @@ def generate(nest: Nest) -> Kernel:
 
 # Kernels with the numbers of buffers in place of buffers, by what their nests are.
 _written = Remembered[bytes, Kernel]("kernels", MANY)
-# Each text once: those of kernels that were linked are kept for ever, as their code is.
-_texts: dict[str, str] = {}
 
 
 class NestWriter(GuardedWriter):

@@ -11,17 +11,17 @@ from mycel.engines.native.runtime.checking import is_on
 
 __all__ = ["text_of"]
 
-_texts = Remembered[str, str]("kernels with checks of bounds", SOME)
+_texts = Remembered[bytes, str]("kernels with checks of bounds", SOME)
 
 
 def text_of(kernel: Kernel) -> str:
     """Return the text that is compiled for a kernel."""
     if not is_on():
         return kernel.text
-    found = _texts.get(kernel.text)
+    found = _texts.get(kernel.digest)
     if found is None:
         pointers, records = (
             [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
         )
-        found = _texts.enter(kernel.text, with_checks(kernel.text, len(kernel.words), pointers, records))
+        found = _texts.enter(kernel.digest, with_checks(kernel.text, len(kernel.words), pointers, records))
     return found

@@ -233,8 +233,8 @@ def written(graph: Graph, template: Template) -> Optional[bytes]:
 
 def save(key: str, content: bytes, template: Template) -> None:
     """Store what `written` gave, with the object code that the template has of its kernels."""
-    numbers = {kernel.text: k for k, kernel in enumerate(template.kernels)}
-    content += pickle.dumps({numbers[text]: code for text, code in (template.objects or {}).items()}, protocol=5)
+    numbers = {kernel.digest: k for k, kernel in enumerate(template.kernels)}
+    content += pickle.dumps({numbers[digest]: code for digest, code in (template.objects or {}).items()}, protocol=5)
     if len(content) <= MOST_BYTES:
         cache.write(_kind(), key, content)
 
@@ -399,7 +399,7 @@ def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Templat
             value = {id(state["all_steps"][k]): v for k, v in value.entries.items()}
         template.__dict__[name] = value
     template.graph.name = graph.name
-    template.restored({template.kernels[k].text: code for k, code in objects.items()})
+    template.restored({template.kernels[k].digest: code for k, code in objects.items()})
     counts["found"] += 1
     return template
 

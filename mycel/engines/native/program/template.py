@@ -31,7 +31,8 @@ from mycel.ir.graph import Graph
 
 __all__ = ["Making", "Template"]
 
-_kernels: dict[str, int] = {}
+# Addresses of kernels, whose code is kept for ever, by the digests of their texts.
+_kernels: dict[bytes, int] = {}
 _lock = locks.lock()
 
 
@@ -39,10 +40,10 @@ class Making:
     """The making of kernels of one template.
 
     A kernel's text is written as soon as lowering has added its step, and compiled while lowering
-    goes on. `objects` has the code of texts that are known without.
+    goes on. `objects` has the code of texts that are known without, by their digests.
     """
 
-    def __init__(self, objects: Optional[Mapping[str, bytes]] = None) -> None:
+    def __init__(self, objects: Optional[Mapping[bytes, bytes]] = None) -> None:
         self.objects = dict(objects or {})
         self._modules = jit.Modules()
         # Kernels with the nest that each is of, which keeps the number.
@@ -64,17 +65,18 @@ class Making:
 
     def compile(self, kernel: Kernel) -> None:
         """Have a kernel compiled, unless its code is known."""
-        if kernel.text not in _kernels and kernel.text not in self.objects:
+        if kernel.digest not in _kernels and kernel.digest not in self.objects:
             self._modules.begin(text_of(kernel))
 
     def addresses(self, kernels: Sequence[Kernel]) -> list[int]:
         """Return the entry points of kernels once all are compiled."""
         for kernel in kernels:
-            if kernel.text not in _kernels:
-                if kernel.text not in self.objects:
-                    self.objects[kernel.text] = self._modules.code(text_of(kernel))
-                _kernels[kernel.text] = jit.machine().link(self.objects[kernel.text], [NAME], {})[0]
-        return [_kernels[k.text] for k in kernels]
+            digest = kernel.digest
+            if digest not in _kernels:
+                if digest not in self.objects:
+                    self.objects[digest] = self._modules.code(text_of(kernel))
+                _kernels[digest] = jit.machine().link(self.objects[digest], [NAME], {})[0]
+        return [_kernels[k.digest] for k in kernels]
 
     def close(self) -> None:
         """End the compilation of what is not needed any more."""
@@ -98,7 +100,7 @@ class _Uses:
 class Template:
     """The steps and kernels of a graph, with sizes that may be symbolic.
 
-    `lowerings` counts all lowerings of the process. `objects` has the code by text of kernels
+    `lowerings` counts all lowerings of the process. `objects` has the code of kernels, by digest,
     that were new to the process, where it is asked for before they are linked. The template of an
     `inner` function is a part of programs that call it. `aliases` maps outputs to the inputs that
     they replace; `making` makes the kernels, in place of one that compiles them for this machine.
@@ -114,7 +116,7 @@ class Template:
         Template.lowerings += 1
         self.inner = inner
         self.making: Optional[Making] = Making() if making is None else making
-        self.objects: Optional[dict[str, bytes]] = None
+        self.objects: Optional[dict[bytes, bytes]] = None
         try:
             self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
             self.kernels = [kernel for s in self.all_steps if (kernel := self.making.begin(s)) is not None]
@@ -129,7 +131,7 @@ class Template:
         self._dims: dict[Dim, None] = {}
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
 
-    def restored(self, objects: Mapping[str, bytes]) -> None:
+    def restored(self, objects: Mapping[bytes, bytes]) -> None:
         """Begin to make the code of the kernels of a template that was read; `objects` is known."""
         self.bodies, self._dims, self._values, self.objects = {}, {}, None, None
         self.making = Making(objects)

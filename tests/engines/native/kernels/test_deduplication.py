@@ -49,7 +49,7 @@ def test_the_second_has_its_own_buffers() -> None:
     second, theirs = scaled(name="another")
     assert digest_of(first, "t")[0] == digest_of(second, "t")[0]
     one, other = generate(first), generate(second)
-    assert one.text is other.text
+    assert one.source is other.source
     exchanged = dict(zip(map(id, mine), theirs))
     assert [(k, exchanged[id(v)] if k == "pointer" else v) for k, v in one.words] == other.words
     assert any(v is theirs[2] for _, v in other.words)
