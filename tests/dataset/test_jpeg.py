@@ -1,6 +1,7 @@
 """JPEG files, decoded in parts, have the pixels that Pillow gives."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -85,3 +86,51 @@ def test_damaged_files_are_pixels_or_left_to_pillow():
             except Exception:
                 continue
             np.testing.assert_array_equal(found[0], whole)
+
+
+needs_encoder = pytest.mark.skipif(
+    jpeg.encoder() is None or not are_on(), reason="Pillow has brought no libjpeg-turbo of version 6.2"
+)
+
+
+@needs_encoder
+def test_files_are_those_of_pillow():
+    rng = np.random.default_rng(3)
+    for number in range(300):
+        shape = tuple(int(n) for n in rng.integers(1, 71, 2)) + ((), (1,), (3,))[number % 3]
+        pixels = rng.integers(0, (2, 32, 256)[number // 3 % 3], (2 * shape[0], *shape[1:]), dtype=np.uint8)
+        # Noise of the best quality takes more bytes than pixels.
+        quality = 100 if number < 30 else int(rng.integers(1, 101))
+        for image in (pixels[: shape[0]], pixels[::2], pixels[shape[0] - 1 :: -1]):
+            content = vision.encode_jpeg(image, quality)
+            plain = image[..., 0] if shape[2:] == (1,) else image
+            assert content.dtype == np.uint8 and content.flags.writeable and content.flags.owndata
+            assert content.tobytes() == encoded(np.ascontiguousarray(plain), quality=quality), (shape, quality)
+
+
+@needs_encoder
+def test_threads_encode_at_once():
+    rng = np.random.default_rng(4)
+    images = [rng.integers(0, 256, (40 + n, 50 - n, 3), dtype=np.uint8) for n in range(24)]
+    with ThreadPoolExecutor(6) as pool:
+        files = list(pool.map(vision.encode_jpeg, images * 8))
+    assert [file.tobytes() for file in files] == [encoded(image, quality=75) for image in images] * 8
+
+
+@needs_encoder
+def test_errors_of_the_library_leave_it_usable():
+    image = np.random.default_rng(5).integers(0, 256, (9, 11, 3), dtype=np.uint8)
+    for shape in ((65501, 1), (1, 65501, 3)):
+        with pytest.raises(ValueError, match=r"^Maximum supported image dimension is 65500 pixels$"):
+            jpeg.encoded(np.zeros(shape, np.uint8), 75)
+        with pytest.raises(ValueError, match="encode_jpeg: JPEG files have at most 65500 rows and columns, got shape"):
+            vision.encode_jpeg(np.zeros(shape, np.uint8))
+        assert vision.encode_jpeg(image).tobytes() == encoded(image, quality=75)
+    assert len(vision.encode_jpeg(np.zeros((65500, 1), np.uint8))) > 600
+
+
+@pytest.mark.parametrize("encode", [vision.encode_jpeg, vision.encode_png])
+def test_images_without_pixels_are_refused(encode):
+    for shape in ((0, 4), (4, 0, 3)):
+        with pytest.raises(ValueError, match=rf"{encode.__name__}: expected an image with pixels, got shape"):
+            encode(np.zeros(shape, np.uint8))

@@ -28,6 +28,8 @@ def _pillow(operation: str) -> Any:
 
 # The formats that are read: none that Pillow gives to other programs, as EPS.
 FORMATS = tuple("JPEG MPO JPEG2000 PNG GIF BMP DIB TIFF WEBP AVIF PPM ICO TGA PCX SGI QOI".split())
+# libjpeg refuses longer sides.
+_LONGEST = 65500
 
 
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
@@ -96,14 +98,20 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 
 
-def _encode(operation: str, image: Any, form: str, **options: Any) -> Array:
+def _pixels(operation: str, image: Any) -> Array:
     array = as_array(image)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
         raise TypeError(f"{operation}: expected uint8 [H, W], [H, W, 1] or [H, W, 3], got {array.dtype} {array.shape}")
+    if not array.size:
+        raise ValueError(f"{operation}: expected an image with pixels, got shape {array.shape}")
+    return array
+
+
+def _encode(operation: str, pixels: Array, form: str, **options: Any) -> Array:
     buffer = io.BytesIO()
-    _pillow(operation).fromarray(array).save(buffer, form, **options)
+    _pillow(operation).fromarray(pixels).save(buffer, form, **options)
     return np.frombuffer(bytearray(buffer.getvalue()), np.uint8)
 
 
@@ -114,7 +122,11 @@ def encode_jpeg(image: Any, quality: int = 75) -> Array:
     """
     if not 1 <= quality <= 100:
         raise ValueError(f"encode_jpeg: quality must be within [1, 100], got {quality}")
-    return _encode("encode_jpeg", image, "JPEG", quality=quality)
+    pixels = _pixels("encode_jpeg", image)
+    if max(pixels.shape[:2]) > _LONGEST:
+        raise ValueError(f"encode_jpeg: JPEG files have at most {_LONGEST} rows and columns, got shape {pixels.shape}")
+    found = jpeg.encoded(pixels, quality)
+    return _encode("encode_jpeg", pixels, "JPEG", quality=quality) if found is None else found
 
 
 def encode_png(image: Any, compression_level: int = 6) -> Array:
@@ -130,7 +142,8 @@ def encode_png(image: Any, compression_level: int = 6) -> Array:
     """
     if not 0 <= compression_level <= 9:
         raise ValueError(f"encode_png: compression_level must be within [0, 9], got {compression_level}")
-    return _encode("encode_png", image, "PNG", compress_level=compression_level)
+    pixels = _pixels("encode_png", image)
+    return _encode("encode_png", pixels, "PNG", compress_level=compression_level)
 
 
 def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:

@@ -1,16 +1,18 @@
-"""JPEG files, decoded by the libjpeg-turbo that Pillow has brought, as far as they are needed.
+"""JPEG files, decoded and encoded by the libjpeg-turbo that Pillow has brought.
 
-Pillow decodes whole images and copies them twice. Here the size comes from the file's header, and
-pixels are computed when it is known which: `Encoded` stands for them until then. What is decoded is
-what Pillow gives, bit for bit. Only whole files of three colours of 8 bits are decoded so; for all
-others, and where the library or its layout is another one, Pillow is asked.
+Files are decoded as far as they are needed. Pillow decodes whole images and copies them twice; here
+the size comes from the file's header, and pixels are computed when it is known which: `Encoded`
+stands for them until then. What is decoded is what Pillow gives, bit for bit. Only whole files of
+three colours of 8 bits are decoded so; for all others, and where the library or its layout is
+another one, Pillow is asked. Files that are written are those of Pillow, too.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +21,13 @@ from mycel.base import locks
 from mycel.dataset.blocks import Array
 from mycel.engines.routines import are_on
 from mycel.engines.routines.libjpeg import Decoder
+from mycel.engines.routines.libjpeg_calls import Calls
+from mycel.engines.routines.libjpeg_encoder import Encoder
 
-_found: list[Decoder | None] = []
+T = TypeVar("T")
+
+_decoders: list[Decoder | None] = []
+_encoders: list[Encoder | None] = []
 _finding = locks.lock()
 # Markers of frames: sequential ones and progressive ones of Huffman codes.
 _FRAMES = (0xC0, 0xC1, 0xC2)
@@ -29,15 +36,28 @@ _ALONE = (0x01, *range(0xD0, 0xD9))
 
 def decoder() -> Decoder | None:
     """Return the decoder of Pillow's libjpeg-turbo, or None where Pillow has brought none."""
-    if not _found:
-        with _finding:
-            if not _found:
-                _found.append(_find())
-    return _found[0]
+    return _decoders[0] if _decoders else _found(_decoders, Decoder)
 
 
-def _find() -> Decoder | None:
-    if not Decoder.fits():
+def encoder() -> Encoder | None:
+    """Return the encoder of Pillow's libjpeg-turbo, or None where Pillow has brought none."""
+    return _encoders[0] if _encoders else _found(_encoders, Encoder)
+
+
+def _found(known: list[T | None], kind: Callable[[str], T]) -> T | None:
+    with _finding:
+        if not known:
+            path = _path()
+            try:
+                known.append(None if path is None else kind(path))
+            except (OSError, AttributeError):
+                # Another library, which Pillow alone knows how to call.
+                known.append(None)
+    return known[0]
+
+
+def _path() -> str | None:
+    if not Calls.fit():
         return None
     try:
         import PIL
@@ -48,11 +68,7 @@ def _find() -> Decoder | None:
         return None
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(PIL.__file__))), "pillow.libs")
     paths = glob.glob(os.path.join(glob.escape(folder), "libjpeg*.so*"))
-    try:
-        return Decoder(paths[0]) if len(paths) == 1 else None
-    except (OSError, AttributeError):
-        # Another library, which Pillow alone knows how to call.
-        return None
+    return paths[0] if len(paths) == 1 else None
 
 
 def size_of(content: bytes) -> tuple[int, int] | None:
@@ -111,3 +127,13 @@ def decoded(content: bytes) -> Array | None:
     file = opened(content)
     found = None if file is None else file.pixels(0, 0, *file.shape[:2])
     return None if found is None else found[0]
+
+
+def encoded(pixels: Array, quality: int) -> Array | None:
+    """Return the content of a JPEG file, uint8 [N], as Pillow writes it.
+
+    Returns None where the library or its layout is another one. `pixels` are grey [H, W] or colours
+    [H, W, 3], uint8. Raises ValueError for images that the library refuses.
+    """
+    found = encoder() if are_on() else None
+    return None if found is None else found.encode(np.ascontiguousarray(pixels), quality)

@@ -1,9 +1,5 @@
 """Parts of JPEG files, decoded by a libjpeg-turbo that the process has.
 
-The library reports errors by a function that must not return, so what calls it is machine code with
-a long jump, not Python. Its interface is that of version 6.2 on machines of 64 bits, whose layout
-is below; a library of another one refuses it, and nothing is decoded.
-
 Only the rows and columns that are asked for are computed, with some around them, as colours are
 interpolated between neighbours. Nothing is assumed of the content.
 """
@@ -11,23 +7,29 @@ interpolated between neighbours. Nothing is assumed of the content.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.engines.routines.addresses import address
+from mycel.engines.routines.libjpeg_calls import (
+    CHANNELS,
+    HEIGHT,
+    OWN,
+    VERSION,
+    WARNINGS,
+    WIDTH,
+    Calls,
+)
 
 __all__ = ["Decoder", "Piece"]
 
-# The version and size of `jpeg_decompress_struct`, and offsets in it and in `jpeg_error_mgr`.
-_VERSION, _SIZE = 62, 632
-_WIDTH, _HEIGHT, _CHANNELS, _OUT_SPACE, _OUT_WIDTH, _PRECISION = 48, 52, 56, 64, 136, 296
-_EXIT, _EMIT, _OUTPUT, _WARNINGS = 0, 8, 16, 128
+# The size of `jpeg_decompress_struct`, and offsets in it.
+_SIZE = 632
+_OUT_SPACE, _OUT_WIDTH, _PRECISION = 64, 136, 296
 _RGB = 2
-# Where the parts of the state are.
-_ERRORS, _JUMP, _ROW, _LEFT, _COUNT, _STATE = 1024, 1280, 2048, 2056, 2060, 2112
+# Where the state has a row, and the columns of a part.
+_ROW, _LEFT, _COUNT, _STATE = OWN, OWN + 8, OWN + 12, OWN + 64
 _NAMES = (
     *("std_error", "CreateDecompress", "mem_src", "read_header", "start_decompress"),
     *("crop_scanline", "skip_scanlines", "read_scanlines", "destroy_decompress"),
@@ -36,61 +38,26 @@ _AROUND = 4
 # Blocks of colours that are interpolated have at most so many columns.
 _BLOCK = 32
 
-_TEXT = f"""; loops
-declare i32 @_setjmp(ptr) returns_twice
-declare void @longjmp(ptr, i32) noreturn
-
-define internal void @leave(ptr %state) {{
-  %jump = getelementptr i8, ptr %state, i64 {_JUMP}
-  call void @longjmp(ptr %jump, i32 1)
-  unreachable
-}}
-
-define internal void @note(ptr %state, i32 %level) {{
-  %warns = icmp slt i32 %level, 0
-  %place = getelementptr i8, ptr %state, i64 {_ERRORS + _WARNINGS}
-  %before = load i64, ptr %place
-  %more = zext i1 %warns to i64
-  %now = add i64 %before, %more
-  store i64 %now, ptr %place
-  ret void
-}}
-
-define internal void @quiet(ptr %state) {{
-  ret void
-}}
-
+_TEXT = f"""
 define i32 @NAME(ptr %functions, ptr %state, ptr %content, i64 %size, i32 %width, i32 %height,
                  i32 %left, i32 %columns, i32 %top, i32 %rows, ptr %out, i64 %room) {{
-  %errors = getelementptr i8, ptr %state, i64 {_ERRORS}
-  %f.std_error = load ptr, ptr %functions
-FUNCTIONS
-  %manager = call ptr %f.std_error(ptr %errors)
-  store ptr %manager, ptr %state
-  %p.exit = getelementptr i8, ptr %errors, i64 {_EXIT}
-  store ptr @leave, ptr %p.exit
-  %p.emit = getelementptr i8, ptr %errors, i64 {_EMIT}
-  store ptr @note, ptr %p.emit
-  %p.output = getelementptr i8, ptr %errors, i64 {_OUTPUT}
-  store ptr @quiet, ptr %p.output
-  %jump = getelementptr i8, ptr %state, i64 {_JUMP}
-  %came = call i32 @_setjmp(ptr %jump) returns_twice
+BEGIN
   %failed = icmp ne i32 %came, 0
   br i1 %failed, label %error, label %begin
 error:
   call void %f.destroy_decompress(ptr %state)
   ret i32 1
 begin:
-  call void %f.CreateDecompress(ptr %state, i32 {_VERSION}, i64 {_SIZE})
+  call void %f.CreateDecompress(ptr %state, i32 {VERSION}, i64 {_SIZE})
   call void %f.mem_src(ptr %state, ptr %content, i64 %size)
   %header = call i32 %f.read_header(ptr %state, i32 1)
-  %p.width = getelementptr i8, ptr %state, i64 {_WIDTH}
+  %p.width = getelementptr i8, ptr %state, i64 {WIDTH}
   %n.width = load i32, ptr %p.width
   %d.width = xor i32 %n.width, %width
-  %p.height = getelementptr i8, ptr %state, i64 {_HEIGHT}
+  %p.height = getelementptr i8, ptr %state, i64 {HEIGHT}
   %n.height = load i32, ptr %p.height
   %d.height = xor i32 %n.height, %height
-  %p.channels = getelementptr i8, ptr %state, i64 {_CHANNELS}
+  %p.channels = getelementptr i8, ptr %state, i64 {CHANNELS}
   %n.channels = load i32, ptr %p.channels
   %d.channels = xor i32 %n.channels, 3
   %p.space = getelementptr i8, ptr %state, i64 {_OUT_SPACE}
@@ -152,7 +119,7 @@ line:
   %none = icmp eq i32 %got, 0
   br i1 %none, label %error, label %again
 done:
-  %p.warnings = getelementptr i8, ptr %errors, i64 {_WARNINGS}
+  %p.warnings = getelementptr i8, ptr %errors, i64 {WARNINGS}
   %warnings = load i64, ptr %p.warnings
   %warned = icmp ne i64 %warnings, 0
   call void %f.destroy_decompress(ptr %state)
@@ -170,18 +137,6 @@ class Piece(NamedTuple):
     left: int
 
 
-def _text() -> tuple[str, str]:
-    functions = []
-    for number, name in enumerate(_NAMES[1:], 1):
-        functions += [
-            f"  %p.{name} = getelementptr ptr, ptr %functions, i64 {number}",
-            f"  %f.{name} = load ptr, ptr %p.{name}",
-        ]
-    text = _TEXT.replace("FUNCTIONS", "\n".join(functions))
-    name = f"mycel_jpeg_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return text.replace("@NAME(", f"@{name}("), name
-
-
 class Decoder:
     """The decoder of a library, by its path.
 
@@ -189,17 +144,8 @@ class Decoder:
     """
 
     def __init__(self, path: str) -> None:
-        library = ctypes.CDLL(path)
-        addresses = [ctypes.cast(getattr(library, f"jpeg_{name}"), ctypes.c_void_p).value for name in _NAMES]
-        self._library = library
-        self._functions = np.array(addresses, np.uint64)
-        self._code: Any = None
-        self._making = locks.lock()
-
-    @staticmethod
-    def fits() -> bool:
-        """Return whether the layout is that of this machine."""
-        return sys.platform.startswith("linux") and sys.maxsize > 2**32 and sys.byteorder == "little"
+        word, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+        self._call = Calls(path, _NAMES, _TEXT, (word, whole, *(small,) * 6, word, whole))
 
     def decode(
         self, content: np.ndarray[Any, Any], size: tuple[int, int], top: int, left: int, rows: int, columns: int
@@ -218,26 +164,12 @@ class Decoder:
         most = min(size[1], end - begin + _BLOCK)
         memory = np.empty((last - first) * most * 3, np.uint8)
         state = np.zeros(_STATE // 8, np.uint64)
-        code = self._code or self._made()
-        given = (array.__array_interface__["data"][0] for array in (self._functions, state, content))
-        place = memory.__array_interface__["data"][0]
-        part = begin, end - begin, first, last - first
-        if code(*given, content.size, size[1], size[0], *part, place, memory.size):
+        given = address(content), content.size, size[1], size[0]
+        place = address(memory)
+        if self._call(state, *given, begin, end - begin, first, last - first, place, memory.size):
             return None
         begin, count = (int(number) for number in state.view(np.uint32)[_LEFT // 4 : _LEFT // 4 + 2])
         if not begin <= left <= left + columns <= begin + count:
             return None
         pixels = memory[: (last - first) * count * 3].reshape(last - first, count, 3)
         return Piece(pixels, first, begin)
-
-    def _made(self) -> Any:
-        from mycel.engines.native.llvm.jit import compile_objects, machine
-
-        with self._making:
-            if self._code is None:
-                text, name = _text()
-                (address,) = machine().link(compile_objects([text])[0], [name], {})
-                word, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
-                types = (word, word, word, whole, *(small,) * 6, word, whole)
-                self._code = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
-        return self._code

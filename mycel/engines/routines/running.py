@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import sys
 from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.remembered import Remembered
 from mycel.engines import base
+from mycel.engines.routines.addresses import address
 from mycel.engines.routines.door import ARRAY, CONSTANT, DOUBLE, INTEGER, MOST, door
 from mycel.engines.routines.elements import ARRAYS, ELEMENTS
 
@@ -32,24 +32,6 @@ _compiling = locks.lock()
 _KINDS = {"Int": INTEGER, "Double": DOUBLE}
 # How many doors a routine has at most: trying one costs a twentieth of finding code without any.
 _DOORS = 16
-
-
-# Where CPython's NumPy has the address of an array's elements: behind the head of the object.
-_PLACE = object.__basicsize__
-_word = ctypes.c_size_t.from_address
-
-
-def _asked(array: np.ndarray[Any, Any]) -> int:
-    return int(array.ctypes.data)
-
-
-def _read(array: np.ndarray[Any, Any]) -> int:
-    return _word(id(array) + _PLACE).value
-
-
-# Reading it takes a tenth of the time of asking for it.
-_sample = np.zeros(3)
-_address = _read if sys.implementation.name == "cpython" and _read(_sample) == _asked(_sample) else _asked
 
 
 def are_on() -> bool:
@@ -150,7 +132,7 @@ class Routine:
                     f"routine {self.__name__}: {parameter} must be {word} in C order, not {array.dtype} "
                     f"with strides {array.strides}"
                 )
-            given[number] = _address(array)
+            given[number] = address(array)
         found = plan.known(known)
         code = _table.recent.get(found)
         if code is None:
