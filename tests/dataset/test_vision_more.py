@@ -5,6 +5,7 @@ and formulas; random ones by their ranges.
 from __future__ import annotations
 
 import colorsys
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,43 @@ def test_functions_that_draw_nothing() -> None:
         assert function.random is False and int(seeded(function, np.zeros(1, int), 1)[0][0]) == 1
     with pytest.raises(TypeError, match="expected a function"):
         transforms.not_random(3)
+
+
+def quadrilaterals():
+    """Return images with four points and where they go."""
+    state, numbers = 1, []
+    for _ in range(60 * 18):
+        state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+        numbers.append(state >> 33)
+    found = []
+    for number in range(60):
+        height, width, *moves = numbers[18 * number : 18 * number + 18]
+        height, width = 3 + height % 68, 3 + width % 68
+        corners = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
+        near = [(x + moves[2 * n] % 19 - 9, y + moves[2 * n + 1] % 19 - 9) for n, (x, y) in enumerate(corners)]
+        other = [(x + moves[8 + 2 * n] % 7 - 3, y + moves[9 + 2 * n] % 7 - 3) for n, (x, y) in enumerate(corners)]
+        image = (np.arange(height * width * 3) * 2654435761 >> 9) % 256
+        found.append((image.astype(np.uint8).reshape(height, width, 3), other if number % 2 else corners, near))
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind, digest",
+    [
+        (Inter.NEAREST, "63c954b23a6f32f3700e51961f883ad6d123c308438ce834c98fe925f6fb6c2a"),
+        (Inter.BILINEAR, "317b8c76c28b43cdb43636d21e297c77871819288e1217f977ee4f3f4c57dc26"),
+        (Inter.BICUBIC, "8545092f756b14c87e8787f07c5923ac13a8c5bf25a3bfd70e93e011ed8d6da9"),
+    ],
+)
+def test_perspectives_are_mindspores(kind, digest):
+    found = hashlib.sha256()
+    for image, start, end in quadrilaterals():
+        found.update(V.Perspective(start, end, kind)(image).tobytes())
+    assert found.hexdigest() == digest
+
+
+def test_points_that_are_the_same_have_no_perspective():
+    square = [(0, 0), (9, 0), (9, 9), (0, 9)]
+    for start in ([(3, 4)] * 4, [(0, 0), (9, 0), (9, 0), (0, 9)]):
+        with pytest.raises(RuntimeError, match=r"three of the points .* lie on a line"):
+            V.Perspective(start, square)(np.zeros((4, 5, 3), np.uint8))

@@ -20,7 +20,8 @@ from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, name_of, parse_fill
 from mycel.dataset.vision.enums import Inter
-from mycel.dataset.vision.nests import warping
+from mycel.dataset.vision.nests import quadrilaterals, warping
+from mycel.engines.routines import are_on
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 # An affine matrix: (x, y) goes to (a x + b y + c, d x + e y + f).
@@ -67,7 +68,18 @@ def _table(kind: Inter, exact: bool) -> Array:
         return np.ones(1, np.int32)
     line = _weights(kind)
     products = line[:, None, :, None] * line[None, :, None, :]
-    return np.ascontiguousarray(products if exact else np.rint(products * (1 << _BITS)).astype(np.int32))
+    if exact:
+        return np.ascontiguousarray(products)
+    table: Array = np.rint(products * (1 << _BITS)).astype(np.int32)
+    # Weights add up to one: what is too much or missing is taken from the least, or added to the
+    # largest, of four in the middle, as in OpenCV.
+    taps = line.shape[1]
+    middle = [taps * row + column for row in (taps // 2, taps // 2 + 1) for column in (taps // 2, taps // 2 + 1)]
+    for weights in table.reshape(_TABLE * _TABLE, -1) if kind is Inter.BICUBIC else ():
+        more = int(weights.sum()) - (1 << _BITS)
+        chosen = weights[middle]
+        weights[middle[int(chosen.argmin() if more > 0 else chosen.argmax())]] -= more
+    return table
 
 
 @Remembered("fills of images", FEW).calls
@@ -103,17 +115,14 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
     if kind is Inter.NEAREST:
         result = at(x, y)
     else:
-        table = _weights(kind)
-        taps = table.shape[1]
-        across, down = table[x & (_TABLE - 1)], table[y & (_TABLE - 1)]
-        start = taps // 2 - 1
         exact = image.dtype != np.uint8
+        taps = _TAPS[kind]
+        weights = _table(kind, exact)[y & (_TABLE - 1), x & (_TABLE - 1)]
+        start = taps // 2 - 1
         total = np.zeros((*x.shape, flat.shape[2]), np.float64 if exact else np.int64)
         for i in range(taps):
             for j in range(taps):
-                weight = down[..., i] * across[..., j]
-                weight = weight if exact else np.rint(weight * (1 << _BITS)).astype(np.int64)
-                total += at((x >> 5) + j - start, (y >> 5) + i - start) * weight[..., None]
+                total += at((x >> 5) + j - start, (y >> 5) + i - start) * weights[..., i, j, None]
         if image.dtype.kind == "f":
             result = total.astype(image.dtype)
         else:
@@ -202,14 +211,18 @@ def _warped(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill
     return result
 
 
-def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
-    """Return warp an image by a matrix [3, 3] from homogeneous input to output positions.
+def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) -> Array:
+    """Return warp an image by a matrix between homogeneous positions.
 
-    `kind` is the interpolation, `fill` the value of what lies outside.
+    * `inverse`: the matrix from output to input positions, [3, 3] row by row.
+    * `kind`: the interpolation.
+    * `fill`: the value of what lies outside.
+
+    Positions of a row are sums of what a block of columns begins with, as in OpenCV.
     """
     height, width = image.shape[:2]
-    inverse = np.linalg.inv(matrix)
-    if by_routine(image, *_READ) and np.abs(inverse).max() < _FAR:
+    block = max(1, min(1024 // max(1, min(16, height)), width))
+    if by_routine(image, *_READ) and max(map(abs, inverse.tolist())) < _FAR:
         result, channels, element = np.empty(image.shape, image.dtype), channels_of(image), name_of(image)
         fills, even = _fills(channels, image.dtype, fill)
         warping.perspective(
@@ -218,6 +231,7 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
             width,
             channels,
             inverse,
+            block,
             fills,
             even,
             _table(kind, element != "uint8"),
@@ -228,7 +242,9 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
         )
         return result
     y, x = np.mgrid[:height, :width].astype(np.float64)
-    moved = np.einsum("ij,jhw->ihw", inverse, np.stack([x, y, np.ones_like(x)]))
+    rest = x % block
+    x -= rest
+    moved = [inverse[row] * x + inverse[row + 1] * y + inverse[row + 2] + inverse[row] * rest for row in (0, 3, 6)]
     units = 1 if kind is Inter.NEAREST else _TABLE
     scale = np.divide(units, moved[2], out=np.zeros_like(moved[2]), where=moved[2] != 0)
     limit = 2**30
@@ -236,16 +252,21 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
     return _sample(image, (places[0], places[1]), kind, fill)
 
 
-def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
-    """Return the matrix [3, 3] that takes four points (x, y) to four others.
+def perspective_inverse(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
+    """Return the inverse, row by row, of the matrix [3, 3] that takes four points (x, y) to others.
 
-    Raises LinAlgError where three of them lie on a line.
+    Raises LinAlgError where there is none, as three of them lie on a line.
     """
-    rows = []
-    for (x, y), (u, v) in zip(start, end):
-        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
-    solved = np.linalg.solve(np.array(rows, np.float64), np.array(end, np.float64).reshape(-1))
-    return np.append(solved, 1.0).reshape(3, 3)
+    points = *start[0], *start[1], *start[2], *start[3], *end[0], *end[1], *end[2], *end[3]
+    found = np.empty(10)
+    if are_on():
+        quadrilaterals.inverse_of_points(*points, np.empty(72), found)
+    else:
+        with np.errstate(all="ignore"):
+            quadrilaterals.inverse_of_points.function(*map(np.float64, points), np.empty(72), found)
+    if not found[9]:
+        raise np.linalg.LinAlgError(f"Singular matrix: three of the points {list(start)} or {list(end)} lie on a line")
+    return found[:9]
 
 
 def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any, fill: Any) -> Array:
@@ -542,7 +563,7 @@ class Perspective(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        return warp_perspective(array, perspective_matrix(self.start_points, self.end_points), self.interpolation)
+        return warp_perspective(array, perspective_inverse(self.start_points, self.end_points), self.interpolation)
 
 
 class RandomPerspective(ImageTransform):
@@ -563,7 +584,7 @@ class RandomPerspective(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         points = self.draw(*array.shape[:2])
-        return array if points is None else warp_perspective(array, perspective_matrix(*points), self.interpolation)
+        return array if points is None else warp_perspective(array, perspective_inverse(*points), self.interpolation)
 
     def draw(self, height: int, width: int) -> tuple[Points, Points] | None:
         """Draw where the corners of an image of this size move from and to; None for no change."""

@@ -317,6 +317,7 @@ def perspective(
     width: Int,
     channels: Const,
     matrix: Doubles,
+    block: Int,
     fill: Elements,
     even: Const,
     weights: Elements,
@@ -329,6 +330,7 @@ def perspective(
 
     * `source`, `height`, `width`, `channels`: the image.
     * `matrix`: from positions of the result to those of the image.
+    * `block`: positions are summed up from those of every column of so many.
     * `fill`, `weights`, `taps`, `element`: as above; `taps` weights an axis.
     * `even`: whether the fills of all channels are the same.
     * `line`, `result`: memory for twice `WIDE` numbers, and the result.
@@ -336,29 +338,36 @@ def perspective(
     units = 1.0 if taps == 1 else 32.0
     end = height * width * channels - channels + (0 if channels == 3 else 1)
     for top in range(0, height, TALL):
-        for left in range(0, width, WIDE):
-            count = least(width - left, WIDE)
-            for y in range(top, least(top + TALL, height)):
-                b = f64(y)
-                into = (y * width + left) * channels
-                lowest, highest = height * width * channels, i64(-1)
-                for i in range(count):
-                    a = f64(left + i)
-                    depth = (matrix[6] * a + matrix[7] * b) + matrix[8]
-                    scale = f64(units) / depth if depth != 0.0 else f64(0)
-                    across = ((matrix[0] * a + matrix[1] * b) + matrix[2]) * scale
-                    down = ((matrix[3] * a + matrix[4] * b) + matrix[5]) * scale
-                    column = i64(i32(rint(within(across, -1073741824.0, 1073741824.0))))
-                    row = i64(i32(rint(within(down, -1073741824.0, 1073741824.0))))
+        first = i64(0)
+        while first < width:
+            last = least(first + block, width)
+            a = f64(first)
+            for left in range(first, last, WIDE):
+                count = least(last - left, WIDE)
+                for y in range(top, least(top + TALL, height)):
+                    b = f64(y)
+                    into = (y * width + left) * channels
+                    lowest, highest = height * width * channels, i64(-1)
+                    for i in range(count):
+                        rest = f64(left - first + i)
+                        depth = ((matrix[6] * a + matrix[7] * b) + matrix[8]) + matrix[6] * rest
+                        scale = f64(units) / depth if depth != 0.0 else f64(0)
+                        across = (((matrix[0] * a + matrix[1] * b) + matrix[2]) + matrix[0] * rest) * scale
+                        down = (((matrix[3] * a + matrix[4] * b) + matrix[5]) + matrix[3] * rest) * scale
+                        column = i64(i32(rint(within(across, -1073741824.0, 1073741824.0))))
+                        row = i64(i32(rint(within(down, -1073741824.0, 1073741824.0))))
+                        if taps == 1:
+                            inside = column >= 0 and column < width and row >= 0 and row < height
+                            at = (row * width + column) * channels if inside else -1
+                            line[i] = at
+                            lowest, highest = least(lowest, at), most(highest, at)
+                        else:
+                            line[i] = column
+                            line[WIDE + i] = row
                     if taps == 1:
-                        inside = column >= 0 and column < width and row >= 0 and row < height
-                        at = (row * width + column) * channels if inside else -1
-                        line[i] = at
-                        lowest, highest = least(lowest, at), most(highest, at)
+                        _nearest(source, end, channels, fill, even, line, count, lowest, highest, result, into)
                     else:
-                        line[i] = column
-                        line[WIDE + i] = row
-                if taps == 1:
-                    _nearest(source, end, channels, fill, even, line, count, lowest, highest, result, into)
-                else:
-                    _between(source, height, width, channels, fill, weights, taps, element, line, count, result, into)
+                        _between(
+                            source, height, width, channels, fill, weights, taps, element, line, count, result, into
+                        )
+            first += block
