@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -124,15 +126,35 @@ def erased(image: Any) -> Any:
     return result
 
 
+def rectangle(height: int, width: int) -> tuple[int, int, int, int]:
+    """Draw (top, left, height, width) of a rectangle, as RandomErasing does."""
+    while True:
+        area = height * width * random.uniform(0.02, 0.33)
+        aspect = math.exp(random.uniform(math.log(0.3), math.log(3.3)))
+        h, w = round(math.sqrt(area / aspect)), round(math.sqrt(area * aspect))
+        if 0 < h <= height and 0 < w <= width:
+            return random.randint(0, height - h), random.randint(0, width - w), h, w
+
+
 def erased_planes(image: Any) -> Any:
+    top, left, height, width = rectangle(*image.shape[1:])
     result = image.copy()
-    result[:, 5:35, 6:36] = 0
+    result[:, top : top + height, left : left + width] = 0
     return result
 
 
 def noise(image: Any) -> Any:
+    top, left, height, width = rectangle(*image.shape[1:])
     result = image.copy()
-    result[:, 5:35, 6:36] = np.random.randn(*result[:, 5:35, 6:36].shape)
+    result[:, top : top + height, left : left + width] = np.random.randn(image.shape[0], height, width)
+    return result
+
+
+def cut_out(image: Any) -> Any:
+    result = image.copy()
+    for _ in range(2):
+        top, left = (random.randint(0, length - 1) - 10 for length in image.shape[:2])
+        result[max(0, top) : max(0, top + 20), max(0, left) : max(0, left + 20)] = 0
     return result
 
 
@@ -155,7 +177,11 @@ def padded_normalized(image: Any) -> Any:
 
 
 def lit(image: Any) -> Any:
-    return cv.add(image, (3.0, -2.0, 1.0, 0.0))
+    return cv.add(image, (*(DIRECTIONS @ (np.random.randn(3) * LIGHTS)).tolist(), 0.0))
+
+
+DIRECTIONS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+LIGHTS = 0.1 * np.array([55.46, 4.794, 1.148])
 
 
 def adjusted(image: Any) -> Any:
@@ -163,13 +189,65 @@ def adjusted(image: Any) -> Any:
 
 
 def centred(image: Any) -> Any:
+    if image.shape[0] < 56:
+        return padded_to(56, 56)(image)
     top, left = (image.shape[0] - 56) // 2, (image.shape[1] - 56) // 2
     return image[top : top + 56, left : left + 56].copy()
 
 
+def cropped(size: int) -> Function:
+    def function(image: Any) -> Any:
+        height, width = image.shape[:2]
+        if min(height, width) < size:
+            raise ValueError("smaller")
+        top, left = random.randint(0, height - size), random.randint(0, width - size)
+        return image[top : top + size, left : left + size].copy()
+
+    return function
+
+
+def sometimes(function: Function) -> Function:
+    return lambda image: function(image) if random.random() < 1.0 else image
+
+
 def cropped_and_resized(image: Any) -> Any:
-    height, width = (int(length * 0.5**0.5) for length in image.shape[:2])
-    return cv.resize(image[:height, :width], (56, 56))
+    area = image.shape[0] * image.shape[1] * random.uniform(0.5, 0.5)
+    while True:
+        aspect = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        h, w = round(math.sqrt(area / aspect)), round(math.sqrt(area * aspect))
+        if h <= image.shape[0] and w <= image.shape[1]:
+            break
+    top, left = random.randint(0, image.shape[0] - h), random.randint(0, image.shape[1] - w)
+    return cv.resize(image[top : top + h, left : left + w], (56, 56))
+
+
+KINDS = (cv.INTER_NEAREST, cv.INTER_LINEAR, cv.INTER_CUBIC, cv.INTER_AREA)
+
+
+def resized_somehow(image: Any) -> Any:
+    return cv.resize(image, (60, 56), interpolation=random.choice(KINDS))
+
+
+def turned_somehow(image: Any) -> Any:
+    height, width = image.shape[:2]
+    matrix = cv.getRotationMatrix2D(
+        ((width - 1) / 2, (height - 1) / 2), random.uniform(15, 15), random.uniform(0.9, 1.1)
+    )
+    matrix[0, 2] += random.uniform(-0.1, 0.1) * width
+    matrix[1, 2] += random.uniform(-0.1, 0.1) * height
+    return cv.warpAffine(image, matrix, (width, height), flags=cv.INTER_NEAREST)
+
+
+def tilted_somehow(image: Any) -> Any:
+    height, width = image.shape[:2]
+    right, bottom = width - 1, height - 1
+    across, down = int(0.3 * (width // 2)), int(0.3 * (height // 2))
+    ends = [
+        (abs(x - random.randint(0, across)), abs(y - random.randint(0, down)))
+        for x, y in ((0, 0), (right, 0), (right, bottom), (0, bottom))
+    ]
+    corners = np.float32([(0, 0), (right, 0), (right, bottom), (0, bottom)])
+    return cv.warpPerspective(image, cv.getPerspectiveTransform(corners, np.float32(ends)), (width, height))
 
 
 def mixed(image: Any) -> Any:
@@ -179,10 +257,14 @@ def mixed(image: Any) -> Any:
 
 def cut(image: Any) -> Any:
     images = batch_of(image)[0]
-    height, width = image.shape[0] // 4, image.shape[1] // 4
     result = images.copy()
-    for number in range(len(images)):
-        result[number, height:-height, width:-width] = images[-number, height:-height, width:-width]
+    for number, other in enumerate(np.random.permutation(len(images))):
+        side = (1 - random.betavariate(1.0, 1.0)) ** 0.5
+        parts = []
+        for length in image.shape[:2]:
+            middle, half = random.randint(0, length - 1), int(length * side) // 2
+            parts.append(slice(max(0, middle - half), min(length, middle + half)))
+        result[number][tuple(parts)] = images[other][tuple(parts)]
     return result
 
 
@@ -220,7 +302,7 @@ _FIRST: dict[str, Function] = {
     "ConvertColor, RGBA": lambda image: cv.cvtColor(image, cv.COLOR_RGB2RGBA),
     "ConvertColor, grey": lambda image: cv.cvtColor(image, cv.COLOR_RGB2GRAY),
     "Crop": lambda image: image[2:52, 3:63].copy(),
-    "CutOut": lambda image: erased(image),
+    "CutOut": cut_out,
     "Equalize": equalized,
     "Erase": erased,
     "FiveCrop": five,
@@ -242,11 +324,14 @@ _SECOND: dict[str, Function] = {
     "PadToSize": padded_to(1100, 1940),
     "Perspective": tilted,
     "RandomColorAdjust": adjusted,
-    "RandomCrop": lambda image: image[3:51, 5:53].copy(),
-    "RandomCrop, padded": lambda image: padded(4)(image)[3:67, 5:69].copy(),
+    "RandomCrop": cropped(48),
+    "RandomCrop, padded": lambda image: cropped(64)(padded(4)(image)),
     "RandomErasing": erased_planes,
     "RandomErasing, noise": noise,
     "RandomLighting": lit,
+    "RandomAffine": turned_somehow,
+    "RandomPerspective": tilted_somehow,
+    "RandomResize": resized_somehow,
     "RandomResizedCrop": cropped_and_resized,
     "RandomSelectSubpolicy": lambda image: solarized(inverted(image)),
     "Rescale": lambda image: cv.addWeighted(image, 1 / 255, image, 0, 0.1, dtype=cv.CV_32F),
@@ -284,12 +369,9 @@ def functions() -> dict[str, Function]:
         ("HorizontalFlip", ("RandomHorizontalFlip",)),
         ("VerticalFlip", ("RandomVerticalFlip",)),
         ("Invert", ("RandomInvert",)),
-        ("Affine", ("RandomAffine",)),
-        ("Perspective", ("RandomPerspective",)),
         ("Posterize", ("RandomPosterize",)),
         ("Rotate", ("RandomRotation",)),
         ("Solarize", ("RandomSolarize",)),
-        ("Resize, cubic", ("RandomResize",)),
     ):
-        found |= dict.fromkeys(same, found[name])
+        found |= dict.fromkeys(same, sometimes(found[name]))
     return found

@@ -9,8 +9,9 @@ the fastest other side over that of the first one, and how far the results of th
 from the first one's, in the mean. `--only TEXT` takes the cases with a text in their names,
 `--images TEXT` the images, `--below RATIO` shows those that are slower.
 
-Random transforms draw what changes the image every time, and are compared with the others' work
-for some such draw, so their results lie apart. Where the others have float32 we have float64 for
+Random transforms change the image every time, and so do the others' functions: they draw as many
+numbers from the same ranges, by Python's `random`, so that as much is computed, and results lie
+apart. Where the others have float32 we have float64 for
 `HsvToRgb` and `RgbToHsv`, as MindSpore has.
 """
 
