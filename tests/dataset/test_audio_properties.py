@@ -84,7 +84,7 @@ def test_inverse_mel_scale_finds_a_spectrogram_of_the_mels(norm: NormType, kind:
     assert found.shape == (2, 9, 7) and found.dtype == np.float64 and found.min() >= 0
     assert abs(forward(found) - wanted).max() < 0.03 * wanted.max()
     plain = audio.InverseMelScale(9, 4, 8000, max_iter=1)(forward(spectrum[0]).astype(np.float32))
-    assert plain.shape == (9, 7) and plain.dtype == np.float32
+    assert plain.shape == (1, 9, 7) and plain.dtype == np.float32
 
 
 @pytest.mark.parametrize("window", [WindowType.HANN, WindowType.HAMMING, WindowType.BLACKMAN, WindowType.KAISER])

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.remembered import Remembered
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import (
     FLOAT_MAX,
     AudioTransform,
@@ -25,6 +27,7 @@ from mycel.dataset.audio.enums import DensityFunction, FadeShape, GainType
 from mycel.dataset.audio.filters import recursive_filter
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
+from mycel.engines.routines import are_on
 
 
 def limit(array: Array) -> Array:
@@ -77,13 +80,17 @@ class DCShift(AudioTransform):
         gain = self.shift if self.limiter_gain is None else self.limiter_gain
         sign = -1.0 if self.shift < 0 else 1.0
         threshold = 1.0 - (abs(self.shift) - gain)
+        if self.shift and threshold != 1.0 and are_on():
+            numbers = self.shift, gain, threshold, 1 - threshold, abs(self.shift), sign
+            result = np.empty_like(values, order="C")
+            nests.move(np.ascontiguousarray(values), values.size, np.array(numbers, values.dtype), result)
+            return result
         moved = limit(values + values.dtype.type(self.shift))
         if not self.shift or threshold == 1.0:
             return moved
         ahead = sign * values
         squeezed = (ahead - threshold) * gain / (1 - threshold) + threshold + abs(self.shift)
-        result: Array = np.where(ahead > threshold, sign * np.minimum(squeezed, threshold), moved)
-        return result.astype(values.dtype)
+        return np.where(ahead > threshold, sign * np.minimum(squeezed, threshold), moved).astype(values.dtype)
 
 
 _FADES: dict[FadeShape, Callable[[Array], Array]] = {
@@ -93,6 +100,15 @@ _FADES: dict[FadeShape, Callable[[Array], Array]] = {
     FadeShape.QUARTER_SINE: lambda t: np.sin(t * (math.pi / 2)),
     FadeShape.HALF_SINE: lambda t: np.sin(t * math.pi - math.pi / 2) / 2 + 0.5,
 }
+
+
+_fades = Remembered[tuple[FadeShape, int, int], tuple[Array, Array]]("fades", 16)
+
+
+def _ramps(shape: FadeShape, into: int, out: int) -> tuple[Array, Array]:
+    """Return the gains of the first `into` and of the last `out` samples, float64."""
+    make = _FADES[shape]
+    return make(np.linspace(0, 1, into)), make(1 - np.linspace(0, 1, out))
 
 
 class Fade(AudioTransform):
@@ -117,16 +133,23 @@ class Fade(AudioTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)
         length = array.shape[-1]
-        for name in ("fade_in_len", "fade_out_len"):
-            if getattr(self, name) > length:
-                raise RuntimeError(f"Fade: {name}, {getattr(self, name)}, exceeds the length of the waveform, {length}")
-        if not self.fade_in_len and not self.fade_out_len:
+        into, out = self.fade_in_len, self.fade_out_len
+        if max(into, out) > length:
+            name, count = ("fade_in_len", into) if into > length else ("fade_out_len", out)
+            raise RuntimeError(f"Fade: {name}, {count}, exceeds the length of the waveform, {length}")
+        if not into and not out:
             return array
-        shape = _FADES[self.fade_shape]
+        dtype = float_type(array)
+        rising, falling = _fades.recall((self.fade_shape, into, out), lambda: _ramps(self.fade_shape, into, out))
+        result: Array = np.array(array, dtype, order="C")
+        if into + out <= length:
+            result[..., :into] *= rising.astype(dtype)
+            result[..., length - out :] *= falling.astype(dtype)
+            return result
         gains = np.ones(length)
-        gains[: self.fade_in_len] *= shape(np.linspace(0, 1, self.fade_in_len))
-        gains[length - self.fade_out_len :] *= shape(1 - np.linspace(0, 1, self.fade_out_len))
-        result: Array = self.floats(array, lead) * gains.astype(float_type(array))
+        gains[:into] *= rising
+        gains[length - out :] *= falling
+        result *= gains.astype(dtype)
         return result
 
 
@@ -242,9 +265,29 @@ class Overdrive(AudioTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         values = self.floats(array, lead)
+        if are_on():
+            result = np.empty_like(values, order="C")
+            length = values.shape[-1]
+            nests.bend(
+                np.ascontiguousarray(values),
+                values.size // max(length, 1),
+                length,
+                10 ** (self.gain / 20),
+                self.color / 200,
+                values.dtype == np.float64,
+                result,
+            )
+            return result
         driven = np.clip(values.astype(np.float64) * 10 ** (self.gain / 20) + self.color / 200, -1, 1)
-        bent = recursive_filter(driven - driven**3 / 3, (1.0, -1.0), (1.0, -0.995), clamp=False)
+        bent = recursive_filter(driven - driven * driven * driven / 3, (1.0, -1.0), (1.0, -0.995), clamp=False)
         return limit(values * 0.5 + bent * 0.75).astype(values.dtype)
+
+
+def triangle(length: int) -> Array:
+    """Return the periodic Bartlett window of this length, rounded to float32 as MindSpore's."""
+    places = np.arange(length)
+    rising = (2 * places / max(length, 1)).astype(np.float32)
+    return np.where(2 * places <= length, rising, np.float32(2) - rising)
 
 
 class Dither(AudioTransform):
@@ -272,8 +315,17 @@ class Dither(AudioTransform):
         values = self.floats(array, lead)
         if not values.size:
             return values
-        scaled = values.astype(np.float64) * (2**15 - 2)
-        dithered = np.rint(scaled + self._noise(values)) / 2**15
+        length = values.shape[-1]
+        if self.density_function is DensityFunction.TPDF and are_on():
+            result = np.empty_like(values, order="C")
+            rows, double = values.size // length, values.dtype == np.float64
+            nests.dither(np.ascontiguousarray(values), rows, length, self.noise_shaping, double, result)
+            return result
+        moved = values * values.dtype.type(2**15 - 2) + self._noise(values)
+        # Halves are rounded away from zero.
+        size = np.abs(moved)
+        down = np.floor(size)
+        dithered = np.copysign(down + (size - down >= 0.5), moved) / values.dtype.type(2**15)
         if self.noise_shaping:
             error = dithered - values
             error[..., 1:] = error[..., :-1]
@@ -284,7 +336,7 @@ class Dither(AudioTransform):
     def _noise(self, values: Array) -> Any:
         length = values.shape[-1]
         if self.density_function is DensityFunction.TPDF:
-            return np.bartlett(length + 2)[:length]
+            return triangle(length)
         stream = current_stream()
         rows = values.reshape(-1, length)
         count = 1 if self.density_function is DensityFunction.RPDF else 6

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import (
     AudioTransform,
     check_bool,
@@ -22,6 +23,7 @@ from mycel.dataset.audio.spectra import Spectrogram
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
+from mycel.engines.routines import are_on
 
 
 class MelScale(AudioTransform):
@@ -78,7 +80,8 @@ class InverseMelScale(AudioTransform):
 
     Its own mel spectrogram is close to the given one, [..., n_mels, time]. The squared error,
     summed over filters and averaged over time, is minimised by gradient descent with momentum from
-    a random start. Negative values become 0 after each step.
+    a random start. Negative values become 0 after each step. A spectrogram without axes before
+    [n_mels, time] gives [1, n_stft, time], as in MindSpore.
 
     * `n_stft`, `n_mels`: the numbers of frequencies and of mel filters.
     * `sample_rate`, `f_min`, `f_max`, `norm`, `mel_type`: as in `melscale_fbanks`.
@@ -137,12 +140,53 @@ class InverseMelScale(AudioTransform):
             raise RuntimeError(
                 f"InverseMelScale: n_mels is {self.n_mels}, but the input has shape {values.shape[lead:]}"
             )
+        # One spectrum alone comes back as a batch of one, as MindSpore's does.
+        lead_shape: tuple[int, ...] = values.shape[:-2] or (1,)
         if not values.size:
-            return np.zeros((*values.shape[:-2], self.n_stft, values.shape[-1]), values.dtype)
+            return np.zeros((*lead_shape, self.n_stft, values.shape[-1]), values.dtype)
         wanted = values.reshape(-1, *values.shape[-2:]).astype(np.float64)
         rows, frames = len(wanted), wanted.shape[-1]
         generator = np.random.Generator(np.random.PCG64(current_stream().bits()))
         found = generator.random((rows, self.n_stft, frames))
+        if are_on():
+            self._descend(np.ascontiguousarray(wanted), found)
+        else:
+            found = self._descended(wanted, found)
+        return found.reshape(*lead_shape, self.n_stft, frames).astype(values.dtype)
+
+    def _descend(self, wanted: Array, found: Array) -> None:
+        """Descend by a routine, from the spectra `found`, which become the result."""
+        rows, mels, frames = wanted.shape
+        columns, places, weights = self._filters.rows()
+        speed, error, state = np.zeros_like(found), np.empty_like(wanted), np.array([np.inf, 0.0])
+        # Few enough at once for an interrupt to come through soon.
+        some = max(1, _WORK // (found.size + wanted.size + rows * frames * len(weights)))
+        for first in range(0, self.max_iter, some):
+            nests.descend(
+                wanted,
+                rows,
+                mels,
+                self.n_stft,
+                frames,
+                places,
+                columns,
+                weights,
+                self.sgd_lr,
+                self.sgd_momentum,
+                min(some, self.max_iter - first),
+                self.tolerance_loss,
+                self.tolerance_change,
+                found,
+                speed,
+                error,
+                state,
+            )
+            if state[1]:
+                break
+
+    def _descended(self, wanted: Array, found: Array) -> Array:
+        """Return what the descent makes of the spectra `found`, by operations of NumPy."""
+        rows, frames = len(wanted), wanted.shape[-1]
         speed = np.zeros_like(found)
         loss = np.inf
         for _ in range(self.max_iter):
@@ -153,7 +197,11 @@ class InverseMelScale(AudioTransform):
             gradient = self._back.of(error) * (-2.0 / (rows * frames))
             speed = speed * self.sgd_momentum + gradient
             found = np.maximum(found - self.sgd_lr * speed, 0.0)
-        return found.reshape(*values.shape[:-2], self.n_stft, frames).astype(values.dtype)
+        return found
+
+
+# Multiplications of steps that are taken at once.
+_WORK = 1 << 24
 
 
 def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]) -> dict[str, Any]:
@@ -414,9 +462,15 @@ class ComputeDeltas(AudioTransform):
             return values
         reach = (self.win_length - 1) // 2
         weights = np.arange(-reach, reach + 1)
+        weights = (weights / (weights**2).sum()).astype(values.dtype)
         padded = pad_ends(values, reach, reach, self.pad_mode)
+        if are_on():
+            found = np.empty_like(values, order="C")
+            length = values.shape[-1]
+            nests.slopes(np.ascontiguousarray(padded), values.size // length, length, len(weights), weights, found)
+            return found
         frames = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=-1)
-        result: Array = np.einsum("...k,k->...", frames, (weights / (weights**2).sum()).astype(values.dtype))
+        result: Array = np.einsum("...k,k->...", frames, weights)
         return result
 
 
@@ -461,6 +515,8 @@ class SlidingWindowCmn(AudioTransform):
             end = np.where(end > frames, np.maximum(frames + 1, self.min_cmn_window), end)
         start = np.maximum(start - np.maximum(end - count, 0), 0)
         end = np.minimum(end, count)
+        if are_on():
+            return self._centred(values, start, end)
         size = (end - start)[:, None]
 
         def window_sum(terms: Array) -> Array:
@@ -475,3 +531,22 @@ class SlidingWindowCmn(AudioTransform):
             variance = np.maximum(window_sum(exact**2) / size - mean**2, 1e-20)
             centred = np.where(size == 1, 0.0, centred / np.sqrt(variance))
         return np.asarray(centred, float_type(array))
+
+    def _centred(self, values: Array, start: Array, end: Array) -> Array:
+        """Return the same by a routine; windows begin at `start` and end before `end`."""
+        count, bins = values.shape[-2:]
+        result = np.empty_like(values, order="C")
+        nests.centre(
+            np.ascontiguousarray(values),
+            values.size // (count * bins),
+            count,
+            bins,
+            np.ascontiguousarray(start, np.int64),
+            np.ascontiguousarray(end, np.int64),
+            self.norm_vars,
+            values.dtype == np.float64,
+            np.empty((count + 1, bins)),
+            np.empty((count + 1, bins) if self.norm_vars else 0),
+            result,
+        )
+        return result

@@ -4,8 +4,8 @@ A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n
 [-1, 1]. Unless stated otherwise, coefficients are those of R. Bristow-Johnson, "Cookbook formulae
 for audio equalizer biquad filter coefficients", with w = 2 pi f / sample_rate and alpha = sin(w) /
 (2 Q). Waveforms are [..., time] of float16, float32 or float64 and keep their type; sums are
-accumulated in float64 (SciPy's `lfilter`). `sample_rate` and frequencies are in Hz; `Q` is the
-quality factor.
+accumulated in float64, by SciPy's `lfilter` or a routine that does the same. `sample_rate` and
+frequencies are in Hz; `Q` is the quality factor.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_among, check_bool, check_float, check_rate
 from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
 
 Coefficients = tuple[Sequence[float], Sequence[float]]
 
@@ -28,12 +30,41 @@ def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp
     `b` and `a` are the coefficients of numerator and denominator; with `clamp` the result is
     limited to [-1, 1].
     """
-    from scipy import signal
-
     if array.size == 0:
         return array.astype(np.float64)
+    if len(b) == len(a) == 3 and are_on():
+        return _second_order(array, b, a, clamp, np.empty(array.shape))
+    from scipy import signal
+
     result: Array = signal.lfilter(np.asarray(b, np.float64), np.asarray(a, np.float64), array.astype(np.float64))
-    return np.clip(result, -1.0, 1.0) if clamp else result
+    return np.clip(result, -1.0, 1.0, out=result) if clamp else result
+
+
+def filtered(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
+    """Return what `recursive_filter` does, in the type of `array`; the parameters are the same."""
+    if len(b) == len(a) == 3 and array.dtype.char in "fd" and array.size and are_on():
+        return _second_order(array, b, a, clamp, np.empty(array.shape, array.dtype))
+    return recursive_filter(array, b, a, clamp).astype(array.dtype, copy=False)
+
+
+def _second_order(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool, result: Array) -> Array:
+    """Filter by a routine into `result`; the other parameters are those of `recursive_filter`."""
+    first, length = float(a[0]), array.shape[-1]
+    given = array if array.dtype.char in "fd" else array.astype(np.float64)
+    nests.filter_rows(
+        np.ascontiguousarray(given),
+        array.size // length,
+        length,
+        float(b[0]) / first,
+        float(b[1]) / first,
+        float(b[2]) / first,
+        float(a[1]) / first,
+        float(a[2]) / first,
+        clamp,
+        result.dtype.char == "d",
+        result,
+    )
+    return result
 
 
 class _Section(AudioTransform):
@@ -45,7 +76,7 @@ class _Section(AudioTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)
         b, a = self._coefficients
-        return recursive_filter(array, b, a).astype(array.dtype)
+        return filtered(array, b, a)
 
     def _start(self, sample_rate: Any, frequency: Any, q: Any, name: str = "central_freq") -> tuple[float, float]:
         """Check the arguments and return the angle w and alpha."""
@@ -347,7 +378,7 @@ class LFilter(_General):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)
-        return recursive_filter(array, self.b_coeffs, self.a_coeffs, self.clamp).astype(array.dtype)
+        return filtered(array, self.b_coeffs, self.a_coeffs, self.clamp)
 
 
 class Filtfilt(_General):

@@ -1,19 +1,25 @@
 """Effects whose delay follows a slow wave: flanger and phaser.
 
-Both read a ring buffer of past samples at a moving place. Channels are computed together, one
-sample after the other, as each may depend on the one before it.
+Both read a ring buffer of past samples at a moving place, one sample after the other, as each may
+depend on the one before it. A routine does it channel by channel; without routines, all channels
+are computed together.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from mycel.base.remembered import Remembered
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_bool, check_choice, check_float, check_int, check_rate
 from mycel.dataset.audio.effects import limit
 from mycel.dataset.audio.enums import Interpolation, Modulation
 from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
 
 
 def wave_table(kind: Modulation, size: int, low: float, high: float, phase: float) -> Array:
@@ -32,6 +38,39 @@ def wave_table(kind: Modulation, size: int, low: float, high: float, phase: floa
         ramp = points * 2.0 / max(size, 1)
         wave = np.where(quarter == 0, ramp + 0.5, np.where(quarter == 3, ramp - 1.5, 1.5 - ramp))
     return wave * (high - low) + low
+
+
+# Longer periods take too much memory to be kept.
+_LONG = 1 << 20
+_tables = Remembered[tuple[Any, ...], tuple[Array, Array]]("tables of delays", 16)
+
+
+def _remembered(key: tuple[Any, ...], period: int, make: Callable[[], tuple[Array, Array]]) -> tuple[Array, Array]:
+    return _tables.recall(key, make) if period <= _LONG else make()
+
+
+def _delays(kind: Modulation, period: int, size: int) -> Array:
+    """Return the delays of a phaser in samples, below `size`, for each sample of a period."""
+
+    def make() -> tuple[Array, Array]:
+        delays = np.floor(wave_table(kind, period, 1.0, size, math.pi / 2) + 0.5).astype(np.int64) % size
+        return delays, delays
+
+    return _remembered((kind, period, size), period, make)[0]
+
+
+def _places(kind: Modulation, period: int, shortest: int, size: int) -> tuple[Array, Array]:
+    """Return the delays of a flanger for each sample of a period: whole numbers, and fractions.
+
+    `kind` is the wave, and the delays lie between `shortest` and `size` - 2.
+    """
+
+    def make() -> tuple[Array, Array]:
+        table = wave_table(kind, period, shortest, size - 2.0, 3 * math.pi / 2)
+        whole = np.floor(table)
+        return whole.astype(np.int64), table - whole
+
+    return _remembered((kind, period, shortest, size), period, make)
 
 
 class Phaser(AudioTransform):
@@ -79,8 +118,25 @@ class Phaser(AudioTransform):
                 f"Phaser: a delay of {self.delay_ms} ms is less than one sample at {self.sample_rate} Hz"
             )
         kind = Modulation.SINUSOIDAL if self.sinusoidal else Modulation.TRIANGULAR
-        delays = np.floor(wave_table(kind, period, 1.0, size, math.pi / 2) + 0.5).astype(np.int64)
         length = values.shape[-1]
+        delays = _delays(kind, period, size)
+        if are_on():
+            result = np.empty_like(values, order="C")
+            nests.phase(
+                np.ascontiguousarray(values),
+                values.size // max(length, 1),
+                length,
+                self.gain_in,
+                self.decay,
+                self.gain_out,
+                delays,
+                period,
+                np.empty(size),
+                size,
+                values.dtype == np.float64,
+                result,
+            )
+            return result
         steps = np.arange(length)
         places = (steps + delays[steps % period]) % size
         samples = np.moveaxis(values, -1, 0).astype(np.float64) * self.gain_in
@@ -151,11 +207,31 @@ class Flanger(AudioTransform):
             raise RuntimeError(
                 f"Flanger: {self.speed} swings a second are less than one sample each at {self.sample_rate} Hz"
             )
-        table = wave_table(self.modulation, period, shortest, size - 2.0, 3 * math.pi / 2)
-
-        samples = array.astype(np.float64).reshape(-1, *array.shape[-2:])
-        channels, length = samples.shape[1:]
+        channels, length = array.shape[-2:]
         offsets = (np.arange(channels) * period * (self.phase / 100) + 0.5).astype(np.int64)
+        if are_on():
+            whole, part = _places(self.modulation, period, shortest, size)
+            found = np.empty(array.shape)
+            nests.flange(
+                np.ascontiguousarray(array, array.dtype if array.dtype in (np.float32, np.float64) else np.float64),
+                array.size // max(channels * length, 1),
+                channels,
+                length,
+                feedback,
+                straight,
+                mixed,
+                whole,
+                part,
+                offsets % period,
+                period,
+                np.empty(size),
+                size,
+                self.interpolation is not Interpolation.LINEAR,
+                found,
+            )
+            return found.astype(array.dtype, copy=False)
+        table = wave_table(self.modulation, period, shortest, size - 2.0, 3 * math.pi / 2)
+        samples = array.astype(np.float64).reshape(-1, channels, length)
         each = np.arange(channels)
         ring = np.zeros((len(samples), channels, size))
         last = np.zeros((len(samples), channels))

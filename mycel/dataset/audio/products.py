@@ -41,6 +41,17 @@ class Filters:
         self._is_sparse = 4 * np.count_nonzero(matrix) <= matrix.size
         self._prepared: dict[Any, Any] = {}
 
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Return the filters' weights that are not zero, in order of rows.
+
+        They are the columns of the weights, int64, where each row begins, with the end, and the
+        weights, float64.
+        """
+        places, columns = np.nonzero(self.matrix)
+        starts = np.searchsorted(places, np.arange(len(self.matrix) + 1))
+        weights = self.matrix[places, columns].astype(np.float64)
+        return columns.astype(np.int64), starts.astype(np.int64), weights
+
     def of(self, values: Array) -> Array:
         """Return the product [..., m, n] with values [..., k, n], of their type."""
         dtype = values.dtype

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.remembered import Remembered
 from mycel.dataset.audio.base import (
     AudioTransform,
     check_choice,
@@ -290,7 +291,14 @@ def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Arra
 
 
 def cosines(n_mfcc: int, n_mels: int, norm: NormMode) -> Array:
-    """Return the DCT-II as float64 [n_mels, n_mfcc]."""
+    """Return the DCT-II as float64 [n_mels, n_mfcc], which is not to be written to."""
+    return _cosines.recall((n_mfcc, n_mels, norm), lambda: _made_cosines(n_mfcc, n_mels, norm))
+
+
+_cosines = Remembered[tuple[int, int, NormMode], Array]("cosine transforms", 16)
+
+
+def _made_cosines(n_mfcc: int, n_mels: int, norm: NormMode) -> Array:
     angles = math.pi / n_mels * (np.arange(n_mels)[:, None] + 0.5) * np.arange(n_mfcc)
     matrix: Array = 2.0 * np.cos(angles)
     if norm is NormMode.ORTHO:

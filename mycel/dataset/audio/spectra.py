@@ -28,7 +28,8 @@ from mycel.dataset.randomness import current_stream
 
 def as_complex(array: Array) -> Array:
     """Convert a last axis of (real, imaginary) to complex numbers."""
-    result: Array = array[..., 0] + 1j * array[..., 1]
+    pairs = np.ascontiguousarray(array, np.float64)
+    result: Array = pairs.view(np.complex128)[..., 0]
     return result
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from mycel.base.remembered import Remembered
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_float, check_int, check_positive, check_rate
 from mycel.dataset.audio.enums import BorderType
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
 
 EPSILON = 1e-9
 
@@ -79,13 +82,13 @@ class DetectPitchFrequency(AudioTransform):
         length = values.shape[-1]
         count = math.ceil(length / size)
         padded = pad_ends(values, 0, lags + count * size - length, BorderType.CONSTANT)
-        frames = padded[..., : count * size].reshape(*values.shape[:-1], count, size)
-        norms = EPSILON + np.sqrt((frames**2).sum(axis=-1))
         result = np.empty((*values.shape[:-1], count, lags))
-        for lag in range(1, lags + 1):
-            later = padded[..., lag : lag + count * size].reshape(frames.shape)
-            later_norms = EPSILON + np.sqrt((later**2).sum(axis=-1))
-            result[..., lag - 1] = (frames * later).sum(axis=-1) / norms**2 / later_norms**2
+        # As many frames at once as fit into the cache.
+        some = max(1, _SAMPLES // (size * max(1, math.prod(values.shape[:-1]))))
+        for first in range(0, count, some):
+            last = min(first + some, count)
+            here = padded[..., first * size : last * size + lags]
+            _correlate(here, last - first, size, result[..., first:last, :])
         return result
 
     def _best_lags(self, correlation: Array) -> Array:
@@ -105,6 +108,24 @@ class DetectPitchFrequency(AudioTransform):
         )
         result: Array = np.where(short_value > 0.99 * best_value, short, best) + 1
         return result
+
+
+# Samples of frames that are correlated at once.
+_SAMPLES = 1 << 14
+
+
+def _correlate(padded: Array, count: int, size: int, result: Array) -> None:
+    """Write how `count` frames of `size` samples correlate with later ones to `result`.
+
+    `padded` has the samples of the frames, and as many more as there are lags.
+    """
+    shape = (*padded.shape[:-1], count, size)
+    frames = padded[..., : count * size].reshape(shape)
+    norms = EPSILON + np.sqrt((frames**2).sum(axis=-1))
+    for lag in range(1, result.shape[-1] + 1):
+        later = padded[..., lag : lag + count * size].reshape(shape)
+        later_norms = EPSILON + np.sqrt((later**2).sum(axis=-1))
+        result[..., lag - 1] = (frames * later).sum(axis=-1) / norms**2 / later_norms**2
 
 
 class Vad(AudioTransform):
@@ -186,7 +207,7 @@ class Vad(AudioTransform):
     def compute(self, array: Array, lead: int) -> Array:
         values = self.floats(array, lead)
         flat = values.reshape(-1, values.shape[-1])
-        return values[..., self._begin(flat.astype(np.float64)) :]
+        return values[..., self._begin(np.ascontiguousarray(flat, np.float64)) :]
 
     def _keep(self, seconds: float) -> float:
         """Return what an average over these seconds keeps of its value until the next measure."""
@@ -199,16 +220,15 @@ class Vad(AudioTransform):
         slots = math.ceil(self.search_time * self.measure_freq)
         gap = int(self.allowed_gap * self.measure_freq + 0.5)
         measures = np.zeros((len(waveform), max(slots, 1)))
-        means = np.zeros(len(waveform))
+        means = [0.0] * len(waveform)
         keep = self._keep(self.trigger_time)
         least = int(self.pre_trigger_time * self.sample_rate + 0.5) + meter.length
         length: int = waveform.shape[-1]
-        turn = 0
-        for end in range(meter.length, length + 1, max(period, 1)):
+        ends = range(meter.length, length + 1, max(period, 1))
+        for turn, (end, levels) in enumerate(zip(ends, meter.levels(waveform, ends))):
             wanted = 0
             triggered = False
-            for channel, samples in enumerate(waveform[:, end - meter.length : end]):
-                level = meter.measure(channel, samples)
+            for channel, level in enumerate(levels):
                 if slots:
                     measures[channel, turn % slots] = level
                 means[channel] = means[channel] * keep + level * (1 - keep)
@@ -218,8 +238,6 @@ class Vad(AudioTransform):
                     wanted = max(wanted, self._reach_back(recent, gap))
             if triggered:
                 return max(end - wanted * period - least, 0)
-            meter.step()
-            turn += 1
         return int(max(length - slots * period - least, 0))
 
     def _reach_back(self, recent: Array, gap: int) -> int:
@@ -266,35 +284,72 @@ class _Meter:
         self.quefrencies = slice(first, last)
         self.spectrum = np.zeros((channels, bins))
         self.noise = np.zeros((channels, bins))
-        self.boot = 0
-        self.boot_end = int(vad.boot_time * vad.measure_freq - 0.5)
+        self.begun = 0
+        # Moments of the first estimate of the noise.
+        self.boot = int(vad.boot_time * vad.measure_freq - 0.5) + 1
 
-    def step(self) -> None:
-        """Go to the next moment of measuring."""
-        if self.boot >= 0:
-            self.boot = -1 if self.boot == self.boot_end else self.boot + 1
+    def levels(self, waveform: Array, ends: range) -> Iterator[list[float]]:
+        """Yield how much the samples before each of `ends` resemble speech, for each channel.
 
-    def measure(self, channel: int, samples: Array) -> float:
-        """Return how much the samples of a channel resemble speech: at least 0."""
-        vad = self.vad
-        found = np.abs(np.fft.rfft(samples * self.window, self.size))[self.band]
-        keep = self.boot / (1.0 + self.boot) if self.boot >= 0 else vad._keep(vad.measure_smooth_time)
-        self.spectrum[channel] = self.spectrum[channel] * keep + found * (1 - keep)
-        power = self.spectrum[channel] ** 2
-        if self.boot >= 0:
-            holding: Any = 0.0
-        else:
-            louder = power > self.noise[channel]
-            holding = np.where(louder, vad._keep(vad.noise_up_time), vad._keep(vad.noise_down_time))
-        self.noise[channel] = self.noise[channel] * holding + power * (1 - holding)
-        clean = np.sqrt(np.maximum(power - vad.noise_reduction_amount * self.noise[channel], 0.0))
-        padded = np.zeros(self.size // 2)
-        padded[self.band] = clean * self.lifter
-        cepstrum = np.abs(np.fft.rfft(padded))[self.quefrencies] ** 2
-        total = float(cepstrum.sum())
-        return max(0.0, 21.0 + math.log(total / len(cepstrum))) if total > 0 else 0.0
+        The waveform is float64 in C order. Moments are computed some at a time: few at first, as a
+        voice may begin soon.
+        """
+        first, count = 0, _AT_FIRST
+        while first < len(ends):
+            some = ends[first : first + count]
+            first, count = first + len(some), min(2 * count, max(_AT_FIRST, _AT_ONCE // self.size))
+            shape = len(waveform), len(some), self.length
+            strides = waveform.strides[0], 8 * some.step, 8
+            stretches = np.ndarray(shape, np.float64, waveform, 8 * (some[0] - self.length), strides)
+            found = np.abs(np.fft.rfft(stretches * self.window, self.size)[..., self.band])
+            clean = self._clean(found)
+            padded = np.zeros((*found.shape[:2], self.size // 2))
+            padded[..., self.band] = clean * self.lifter
+            cepstra = np.abs(np.fft.rfft(padded)[..., self.quefrencies]) ** 2
+            yield from map(self._speech, cepstra.sum(axis=-1).T.tolist())
+
+    def _clean(self, found: Array) -> Array:
+        """Return the spectra [channel, moment, bin] of the next moments without their noise."""
+        vad, count = self.vad, found.shape[1]
+        up, down = vad._keep(vad.noise_up_time), vad._keep(vad.noise_down_time)
+        shares, begun = np.full(count, vad._keep(vad.measure_smooth_time)), self.begun
+        # The first moments are averaged evenly, and their noise is not kept.
+        boot = min(max(self.boot - begun, 0), count)
+        shares[:boot] = np.arange(begun, begun + boot) / (1.0 + np.arange(begun, begun + boot))
+        self.begun = begun + count
+        result = np.empty(found.shape)
+        if are_on():
+            amount, bins = vad.noise_reduction_amount, found.shape[-1]
+            for channel, given in enumerate(np.ascontiguousarray(found)):
+                kept = self.spectrum[channel], self.noise[channel]
+                nests.smooth(given, count, bins, shares, up, down, boot, amount, *kept, result[channel])
+            return result
+        for moment, keep in enumerate(shares.tolist()):
+            self.spectrum = self.spectrum * keep + found[:, moment] * (1 - keep)
+            power = self.spectrum**2
+            holding = np.where(power > self.noise, up, down) if moment >= boot else 0.0
+            self.noise = self.noise * holding + power * (1 - holding)
+            result[:, moment] = np.sqrt(np.maximum(power - vad.noise_reduction_amount * self.noise, 0.0))
+        return result
+
+    def _speech(self, totals: list[float]) -> list[float]:
+        """Return how much channels resemble speech, at least 0, by the powers of their cepstra."""
+        count = self.quefrencies.stop - self.quefrencies.start
+        return [max(0.0, 21.0 + math.log(total / count)) if total > 0 else 0.0 for total in totals]
+
+
+# Moments that are computed first, and samples of spectra that are computed at once.
+_AT_FIRST = 16
+_AT_ONCE = 1 << 16
+
+
+_windows = Remembered[int, Array]("windows of Hann", 64)
 
 
 def _hann(length: int) -> Array:
-    """Return the periodic Hann window."""
+    """Return the periodic Hann window, which is not to be written to."""
+    return _windows.recall(length, lambda: _made_hann(length))
+
+
+def _made_hann(length: int) -> Array:
     return np.asarray(0.5 - 0.5 * np.cos(2 * math.pi / max(length, 1) * np.arange(length)))

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import check_choice, check_int
 from mycel.dataset.audio.enums import BorderType, WindowType
 from mycel.dataset.blocks import Array
+from mycel.engines.routines import are_on
 
 _PAD_MODES: dict[BorderType, Any] = {
     BorderType.CONSTANT: "constant",
@@ -51,17 +53,23 @@ def pad_ends(array: Array, before: int, after: int, mode: BorderType) -> Array:
     `before` and `after` are their numbers, and `mode` chooses their values.
     """
     length = array.shape[-1]
-    if mode not in (BorderType.CONSTANT, BorderType.REFLECT) or max(before, after) >= length:
+    if max(before, after) >= length and mode is not BorderType.CONSTANT:
         widths = [(0, 0)] * (array.ndim - 1) + [(before, after)]
         return np.pad(array, widths, mode=_PAD_MODES[mode])
     # The same as NumPy's, which takes longer than a transform does.
     result: Array = np.empty((*array.shape[:-1], before + length + after), array.dtype)
     result[..., before : before + length] = array
+    end = before + length
     if mode is BorderType.CONSTANT:
-        result[..., :before], result[..., before + length :] = 0, 0
+        result[..., :before], result[..., end:] = 0, 0
+    elif mode is BorderType.EDGE:
+        result[..., :before], result[..., end:] = array[..., :1], array[..., -1:]
+    elif mode is BorderType.SYMMETRIC:
+        result[..., :before] = array[..., before - 1 :: -1] if before else array[..., :0]
+        result[..., end:] = array[..., : -after - 1 : -1]
     else:
         result[..., :before] = array[..., before:0:-1]
-        result[..., before + length :] = (
+        result[..., end:] = (
             array[..., length - 2 : length - 2 - after : -1] if after + 1 < length else (array[..., length - 2 :: -1])
         )
     return result
@@ -117,6 +125,11 @@ def istft(
     total = n_fft + hop * (count - 1)
     summed = np.zeros((*frames.shape[:-2], total))
     weight = np.zeros(total)
+    if are_on() and frames.size:
+        rows = frames.size // (count * n_fft)
+        nests.overlap(np.ascontiguousarray(frames), rows, count, n_fft, hop, full, total, summed)
+        nests.overlap(np.broadcast_to(full, (count, n_fft)).copy(), 1, count, n_fft, hop, full, total, weight)
+        count = 0
     for frame in range(count):
         place = slice(frame * hop, frame * hop + n_fft)
         summed[..., place] += frames[..., frame, :] * full
