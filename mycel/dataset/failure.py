@@ -25,6 +25,30 @@ def input_refused(error: Union[TypeError, ValueError]) -> RuntimeError:
     return kind(str(error)).with_traceback(error.__traceback__)
 
 
+def of_pipeline(error: Exception) -> Exception:
+    """Return an error of a pipeline's rows as one that is a RuntimeError too, as in MindSpore.
+
+    A ValueError or TypeError stays one, with its message, traceback and cause. Errors of other
+    classes are returned as they are.
+    """
+    if type(error) not in (ValueError, TypeError):
+        return error
+    made = input_refused(error)  # type: ignore[arg-type]
+    made.__cause__ = error.__cause__
+    made.__context__ = error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made
+
+
+@contextmanager
+def in_pipeline() -> Iterator[None]:
+    """Turn errors of rows within a block into those of `of_pipeline`."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise of_pipeline(error) from error.__cause__
+
+
 def operation_name(operation: Any) -> str:
     """Return what messages call an operation: the name of its function, or of its class."""
     name = getattr(operation, "__name__", None)

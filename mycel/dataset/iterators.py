@@ -30,6 +30,7 @@ from mycel.dataset import config, flow, positions
 from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
 from mycel.dataset.blocks import Array, Row, as_array
+from mycel.dataset.failure import of_pipeline
 from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Run
 from mycel.dataset.scope import Scope, watching
@@ -199,6 +200,8 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
         for item in items:
             if not queue.put(item):
                 break
+    except Exception as error:
+        queue.put(_Failure(of_pipeline(error)))
     except BaseException as error:
         # Whatever a user's function raises, even `SystemExit`, belongs to the waiting consumer.
         queue.put(_Failure(error))
@@ -311,7 +314,10 @@ class _Iterator:
             item = self._queue.get()
         else:
             assert self._rows is not None
-            item = next(self._rows)
+            try:
+                item = next(self._rows)
+            except (ValueError, TypeError) as error:
+                raise of_pipeline(error) from error.__cause__
         self.scope.asked += time.perf_counter() - begin
         if isinstance(item, _Failure):
             self.stop()

@@ -25,6 +25,7 @@ from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.cache import check_cache
+from mycel.dataset.failure import in_pipeline
 from mycel.dataset.flow import Piece, Plan, results
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
@@ -192,14 +193,15 @@ class Node(MadeOf):
 
     def _first_row(self) -> Row:
         """Return the first row; no values if there are no rows, as in MindSpore."""
-        blocks = self._blocks(self._probe().with_block(1), 0)
-        try:
-            for block in blocks:
-                return block.row(0)
-        finally:
-            close = getattr(blocks, "close", None)
-            if close is not None:
-                close()
+        with in_pipeline():
+            blocks = self._blocks(self._probe().with_block(1), 0)
+            try:
+                for block in blocks:
+                    return block.row(0)
+            finally:
+                close = getattr(blocks, "close", None)
+                if close is not None:
+                    close()
         return ()
 
     # Where iterators start.
@@ -287,11 +289,12 @@ class Node(MadeOf):
 
         A dataset of unknown length, such as a generator or a filter, is run once to count its rows.
         """
-        return self._count()
+        with in_pipeline():
+            return self._count()
 
     def __len__(self) -> int:
         """Return the number of rows in one epoch; a dataset without rows is false."""
-        return self._count()
+        return self.get_dataset_size()
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
         """Return the shape of each column in the first row.
@@ -300,6 +303,10 @@ class Node(MadeOf):
         """
         if not estimate:
             return [_shape(array) for array in self._first_row()]
+        with in_pipeline():
+            return self._estimated()
+
+    def _estimated(self) -> list[list[int | None]]:
         shapes: list[list[int | None]] | None = None
         seen = 0
         for block in self._blocks(self._probe(), 0):
@@ -337,8 +344,11 @@ class Node(MadeOf):
         return self.children[-1].get_repeat_count() if self.children else 1
 
     def num_classes(self) -> int | None:
-        """Return the number of classes, or None where the source does not know it."""
-        return self.children[0].num_classes() if self.children else None
+        """Return the number of classes, or None where the source does not know it.
+
+        Of datasets side by side or one after the other the last one answers, as in MindSpore.
+        """
+        return self.children[-1].num_classes() if self.children else None
 
     def get_class_indexing(self) -> dict[str, int]:
         """Return the number of each class by name; empty where the source has none."""

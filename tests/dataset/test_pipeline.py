@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -383,3 +385,36 @@ def test_the_length_of_a_dataset() -> None:
     odd = rows.filter(lambda x: x % 2 == 1)
     assert len(odd) == 2 and len(ds.GeneratorDataset(lambda: iter([(1,), (2,)]), ["a"])) == 2
     assert odd and not rows.filter(lambda x: x > 7)
+
+
+PAIR = {"x": [1, 2], "word": ["a", "b"]}
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize(
+    "make, kind",
+    [
+        (lambda d: d.padded_batch(2, pad_info={"x": ([3], 0)}), ValueError),
+        (lambda d: d + ds.NumpySlicesDataset({"x": ["a"], "word": ["b"]}), TypeError),
+        (lambda d: ds.NumpySlicesDataset(PAIR, sampler=ds.SequentialSampler(start_index=9)), ValueError),
+        (lambda d: ds.GeneratorDataset([1, 2], ["x"], sampler=ds.SubsetSampler([5])), ValueError),
+    ],
+)
+def test_what_is_wrong_with_rows_is_a_runtime_error_too(
+    make: Any, kind: type[Exception], debug: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ds.config._settings, "debug_mode", debug)
+    data = make(ds.NumpySlicesDataset(PAIR, shuffle=False))
+    for ask in (lambda: list(data), lambda: list(data.batch(3)), lambda: data.batch(3).output_shapes()):
+        with pytest.raises(kind) as caught:
+            ask()
+        # MindSpore's users catch RuntimeError.
+        assert isinstance(caught.value, RuntimeError) and str(caught.value)
+
+
+def test_the_last_of_several_datasets_says_how_many_classes_there_are(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").write_bytes(b"x")
+    images, numbers = ds.ImageFolderDataset(os.fspath(tmp_path)), ds.NumpySlicesDataset({"n": [1]})
+    assert numbers.zip(images).num_classes() == 2 and images.zip(numbers).num_classes() is None
