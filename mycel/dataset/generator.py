@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import os
@@ -14,7 +15,7 @@ import numpy as np
 
 from mycel.base import arguments, locks
 from mycel.dataset.arguments import check_count, names
-from mycel.dataset.blocks import Block, Row, as_array, drop
+from mycel.dataset.blocks import Block, Row, as_array, drop, stack
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
@@ -23,7 +24,7 @@ from mycel.dataset.notices import say_once
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
-from mycel.dataset.samplers import Indices, Shuffle
+from mycel.dataset.samplers import Shuffle
 from mycel.dataset.scope import TARGET, Pace, Scope
 from mycel.dataset.sharing import copies, held
 from mycel.dataset.sources import MappableDataset
@@ -90,7 +91,7 @@ class _Reading:
             return rows, error
         return rows, None
 
-    def read(self, numbers: Sequence[int], start: int, key: int, seeded: bool) -> Block:
+    def read(self, numbers: Sequence[Any], start: int, key: int, seeded: bool) -> Block:
         """Read the rows of these `numbers`, of which the first has the place `start`.
 
         `key` and `seeded` are the key of the pass and node, and whether a seed was set. Raises
@@ -100,6 +101,46 @@ class _Reading:
         if failure is not None:
             raise Broken(Block.from_rows(rows) if rows else None, failure)
         return Block.from_rows(rows)
+
+    def of(self, source: Any) -> _Reading:
+        """Return the same of another source."""
+        made = copy.copy(self)
+        made.source = source
+        return made
+
+
+class _Collating(_Reading):
+    """A source of which several rows become one.
+
+    * `collate`: makes a row of a list of them; None stacks each column.
+    """
+
+    def __init__(self, source: Any, names: Sequence[str], types: Sequence[Any] | None, collate: Any) -> None:
+        super().__init__(source, names, types)
+        self.collate = collate
+
+    def read(self, numbers: Sequence[Any], start: int, key: int, seeded: bool) -> Block:
+        """Read the rows of lists of numbers, of which the first list has the place `start`."""
+        stream, rows = Stream(0, seeded), list[Row]()
+        for place, some in enumerate(numbers, start):
+            try:
+                with using(stream.begin(row_key(key, place))):
+                    rows.append(self._together([self.source[number] for number in some]))
+            except BaseException as error:
+                failure = error
+                if isinstance(error, Exception):
+                    failure = operation_failed(
+                        "GeneratorDataset", self.collate or self.source, self.names, f"batch {place}", error
+                    )
+                    failure.__cause__ = error
+                raise Broken(Block.from_rows(rows) if rows else None, failure) from None
+        return Block.from_rows(rows)
+
+    def _together(self, items: list[Any]) -> Row:
+        if self.collate is not None:
+            return self.convert(self.collate(items))
+        columns = zip(*map(self.convert, items))
+        return tuple([stack(each, f"column {name!r}") for name, each in zip(self.names, columns)])
 
 
 # How many rows a worker reads at once where each takes next to no time.
@@ -123,7 +164,8 @@ class GeneratorDataset(MappableDataset):
     * `num_samples`: the largest number of rows in an epoch.
     * `shuffle`, `sampler`, `num_shards`, `shard_id`: as in `MappableDataset`.
     * `batch_sampler`: yields lists of row numbers; `collate_fn` makes one row of what the source
-      gives for such a list.
+      gives for such a list, and without it columns are stacked, also those of dictionaries.
+      Workers take one list each.
     * `python_multiprocessing`: whether several workers are processes, as they are by default, or
       threads, whose copies are made when an epoch begins. What a source changes of itself, its own
       worker alone sees.
@@ -222,12 +264,19 @@ class GeneratorDataset(MappableDataset):
             raise ValueError("GeneratorDataset: collate_fn goes with batch_sampler, which is missing")
         self.batch_sampler = batch_sampler
         self.collate_fn = collate_fn
-        self._reading = _Reading(source, self.column_names, self.column_types)
-        if self.reads_by_number() and self.python_multiprocessing and (self.num_parallel_workers or 1) > 1:
+        if batch_sampler is None:
+            self._reading = _Reading(source, self.column_names, self.column_types)
+        else:
+            self._reading = _Collating(source, self.column_names, self.column_types, collate_fn)
+        if self._by_number and self.python_multiprocessing and (self.num_parallel_workers or 1) > 1:
             expected("GeneratorDataset")
 
     def reads_by_number(self) -> bool:
         return self._by_number and self.batch_sampler is None
+
+    def get_batch_size(self) -> int:
+        """Return -1 with `batch_sampler`, whose batches may differ in size, and 1 without."""
+        return 1 if self.batch_sampler is None else -1
 
     def is_shuffled(self) -> bool:
         return self.reads_by_number() and super().is_shuffled()
@@ -244,27 +293,28 @@ class GeneratorDataset(MappableDataset):
         length = getattr(self.batch_sampler, "__len__", None)
         if length is not None:
             return int(length())
+        if self.batch_sampler is not None:
+            return sum(1 for _ in self._batches(self._probe(), 0))
         return Node._count(self)
 
     def _count_is_fixed(self) -> bool:
         return self.reads_by_number()
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        if self.batch_sampler is not None:
-            return drop(self._collated(self.batch_sampler, run), skip)
         if self._by_number:
             return self._sampled(run, skip)
         return drop(self._streamed(run), skip)
 
     def _plan(self, run: Run, skip: int) -> Plan:
         workers = self._asked(run)
-        if not run.ahead or not self.reads_by_number() or workers < 2:
+        if not run.ahead or not self._by_number or workers < 2:
             return Node._plan(self, run, skip)
         assert run.scope is not None
-        order = self.sampler.draw(self._total(), run, self._labels)
+        order = self.sampler.draw(self._total(), run, self._labels) if self.batch_sampler is None else None
         key, seeded = run.key(self._height, 9), run.seeded
         crew = self._crew(workers, run.scope)
-        readers = self._readers(max(1, min(workers, len(order) - skip))) if crew is None else []
+        most = workers if order is None else min(workers, len(order) - skip)
+        readers = self._readers(max(1, most)) if crew is None else []
         if len(readers) == 1:
             return Node._plan(self, run, skip)
         free: SimpleQueue[_Reading] = SimpleQueue()
@@ -274,22 +324,26 @@ class GeneratorDataset(MappableDataset):
         count = len(readers) if crew is None else crew.count
 
         def feed(pace: Pace) -> Iterator[Piece]:
+            if order is None:
+                for place, some in enumerate(self._batches(run, skip), skip):
+                    yield [some], place, 1
+                return
             start = skip
             while start < len(order):
                 left = len(order) - start
                 # The last rows are for all workers.
                 size = pace.rows(min(_MOST, left, max(_FEW, -(-left // count))))
-                yield order[start : start + size], start, size
+                yield order[start : start + size].tolist(), start, size
                 start += size
 
-        def send(indices: Indices, start: int) -> Any:
+        def send(numbers: list[Any], start: int) -> Any:
             assert crew is not None
-            return crew.call(indices.tolist(), start, key, seeded)
+            return crew.call(numbers, start, key, seeded)
 
-        def work(indices: Indices, start: int) -> Block:
+        def work(numbers: list[Any], start: int) -> Block:
             reader = free.get()
             try:
-                return reader.read(indices.tolist(), start, key, seeded)
+                return reader.read(numbers, start, key, seeded)
             finally:
                 free.put(reader)
 
@@ -337,13 +391,16 @@ class GeneratorDataset(MappableDataset):
                 "thread reads. Open files where they are used, or in __setstate__",
                 arguments=(workers, kind.__name__, reason),
             )
-        return [_Reading(source, self.column_names, self.column_types) for source in sources]
+        return [self._reading.of(source) for source in sources]
 
     def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
         plan = self._plan(run, skip)
         return self._flow(plan, run) if plan.is_shared else self._in_turn(run, skip)
 
     def _in_turn(self, run: Run, skip: int) -> Iterator[Block]:
+        if self.batch_sampler is not None:
+            yield from self._collated(run, skip)
+            return
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
         key = run.key(self._height, 9)
         self._alone(run)
@@ -385,31 +442,34 @@ class GeneratorDataset(MappableDataset):
                 "give a function that returns a new one"
             )
 
-    def _collated(self, batches: Iterable[Sequence[int]], run: Run) -> Iterator[Block]:
-        number = 0
-        key, stream = run.key(self._height, 9), run.stream()
-        with using(stream.begin(row_key(key, 0))):
-            left = iter(batches)
-        while True:
-            try:
+    def _batches(self, run: Run, skip: int) -> Iterator[list[int]]:
+        """Yield the numbers of each batch, without those of the first `skip` batches."""
+        place, key, stream = 0, run.key(self._height, 10), run.stream()
+        try:
+            with using(stream.begin(row_key(key, 0))):
+                left = iter(self.batch_sampler or ())
+            while True:
                 with using(stream):
-                    indices = next(left, None)
-                    if indices is None:
-                        return
-                    row = self._collate([self.source[int(i)] for i in indices])
-            except Exception as error:
-                raise operation_failed(
-                    "GeneratorDataset", self.collate_fn or self.source, self.column_names, f"batch {number}", error
-                ) from error
-            yield Block.from_rows([row])
-            number += 1
-            stream.begin(row_key(key, number))
+                    some = next(left, None)
+                if some is None:
+                    return
+                if place >= skip:
+                    yield [int(number) for number in some]
+                place += 1
+                stream.begin(row_key(key, place))
+        except Exception as error:
+            raise operation_failed(
+                "GeneratorDataset", self.batch_sampler, self.column_names, f"batch {place}", error
+            ) from error
 
-    def _collate(self, items: list[Any]) -> Row:
-        if self.collate_fn is not None:
-            return self._reading.convert(self.collate_fn(items))
-        rows = [self._reading.convert(item) for item in items]
-        return tuple(np.stack(column) for column in zip(*rows))
+    def _collated(self, run: Run, skip: int) -> Iterator[Block]:
+        key = run.key(self._height, 9)
+        self._alone(run)
+        for place, some in enumerate(self._batches(run, skip), skip):
+            try:
+                yield self._reading.read([some], place, key, run.seeded)
+            except Broken as broken:
+                raise broken.error from broken.error.__cause__
 
 
 _END = object()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,58 @@ def test_generator_batches_by_its_own_sampler() -> None:
         Squares(), ["sum"], batch_sampler=[[0, 1], [2]], collate_fn=lambda items: sum(n for n, _ in items)
     )
     assert rows(total) == [[1], [2]]
+    # Batches may differ in size, as MindSpore says too.
+    assert data.get_batch_size() == -1 and ds.GeneratorDataset(Squares(), ["n", "square"]).get_batch_size() == 1
+
+
+class Named:
+    """Rows that are dictionaries."""
+
+    def __getitem__(self, index: int) -> Any:
+        return {"n": index, "pair": np.array([index, 2])}
+
+    def __len__(self) -> int:
+        return 6
+
+
+@pytest.mark.parametrize("workers, processes", [(1, False), (3, False), (2, True)])
+def test_batches_of_dictionaries_and_workers_for_batches(workers: int, processes: bool) -> None:
+    options = {"num_parallel_workers": workers, "python_multiprocessing": processes}
+    batches = ([n % 6, n % 5] for n in range(4))
+    data = ds.GeneratorDataset(Named(), ["d"], batch_sampler=list(batches), **options)
+    made = [row[0] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    assert [d["n"].tolist() for d in made] == [[n, n] for n in range(4)]
+    assert made[3]["pair"].tolist() == [[3, 2], [3, 2]]
+    iterator = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    next(iterator), next(iterator)
+    again = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    again.load_state_dict(iterator.state_dict())
+    assert [row[0]["n"].tolist() for row in again] == [[2, 2], [3, 3]]
+
+
+def test_batches_of_a_batch_sampler_have_workers() -> None:
+    seen: set[int] = set()
+    both = threading.Barrier(2, timeout=20)
+
+    def collate(items: list[Any]) -> Any:
+        seen.add(threading.get_ident())
+        both.wait()
+        return len(items)
+
+    options: dict[str, Any] = {"num_parallel_workers": 2, "python_multiprocessing": False}
+    data = ds.GeneratorDataset(
+        Squares(), ["n"], batch_sampler=[[0], [1, 2], [1], [2, 0]], collate_fn=collate, **options
+    )
+    assert rows(data) == [[1], [2], [1], [2]] and len(seen) == 2
+
+
+def test_batches_of_rows_that_differ_are_an_error() -> None:
+    mixed = ds.GeneratorDataset([1, 2.5, [1, 2]], ["x"], batch_sampler=[[0, 1]])
+    with pytest.raises(RuntimeError, match="batch 0: ValueError: column 'x': row 1 has type float64 but the first"):
+        rows(mixed)
+    ragged = ds.GeneratorDataset([1, 2.5, [1, 2]], ["x"], batch_sampler=[[0, 2]])
+    with pytest.raises(RuntimeError, match="row 1 has shape"):
+        rows(ragged)
 
 
 def test_generator_errors_name_row_and_cause() -> None:
