@@ -9,6 +9,8 @@ machine. Invariants:
   at once.
 * Whatever a store raises becomes an OSError that names the file; a backend that is not installed is
   an ImportError.
+* Nobody waits for a store longer than `MYCEL_REMOTE_WAIT` says. A backend cannot be told to stop,
+  so a thread of ours asks it (`_Asker`), and is left behind where the store says nothing.
 * Copies (`copied`) are whole or not there, and follow the file: what the store says of it, its size
   and date or hash, is in their name.
 """
@@ -22,7 +24,10 @@ import importlib
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, SimpleQueue
 from typing import IO, Any, Optional
 
 from mycel.base import atomic_files, config, copies
@@ -57,6 +62,93 @@ def local_name(path: str) -> str:
     return path if found is None else path[found.end() :]
 
 
+# Those that answer without waiting for another machine.
+_NEAR = {"memory://", "file://", "local://", "zip://", "tar://", "libarchive://", "reference://", "data://"}
+_WAIT, _BYTES_A_SECOND, _BLOCK = 60.0, 1 << 20, 5 << 20
+# For lists of files, which come in many pages.
+_LIST = 600 * _BYTES_A_SECOND
+
+
+def wait() -> float:
+    """Return how many seconds a store may take to answer: MYCEL_REMOTE_WAIT, or 60.
+
+    Raises ValueError where MYCEL_REMOTE_WAIT is not a number above 0.
+    """
+    chosen = os.environ.get("MYCEL_REMOTE_WAIT", "").strip()
+    if not chosen:
+        return _WAIT
+    try:
+        seconds = float(chosen)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < threading.TIMEOUT_MAX / 2:
+        raise ValueError(f"MYCEL_REMOTE_WAIT: expected a number of seconds above 0, got {chosen!r}")
+    return seconds
+
+
+class _Silent(OSError):
+    """A store did not answer in time."""
+
+
+class _Asker:
+    """A thread that asks stores for one other thread, as file systems of fsspec belong to threads.
+
+    It ends with the object.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.questions: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_answer_all, args=(self.questions,), name="mycel-remote", daemon=True).start()
+        weakref.finalize(self, self.questions.put, None)
+
+
+def _answer_all(questions: SimpleQueue[Any]) -> None:
+    while (question := questions.get()) is not None:
+        call, answers = question
+        try:
+            answers.put((call(), None))
+        except BaseException as error:
+            answers.put((None, error))
+        # Nothing is held while the next question is awaited.
+        question = call = answers = None
+
+
+_of_thread = threading.local()
+
+
+def _within(path: str, call: Callable[[], Any], size: int = 0) -> Any:
+    """Return what a call of a store gives, or raise OSError where it takes too long.
+
+    * `path`: the file.
+    * `call`: asks the store.
+    * `size`: how many bytes it has to send, for which there is a second a megabyte.
+    """
+    if set(_SCHEME.findall(path)) <= _NEAR:
+        return call()
+    seconds = wait() + size / _BYTES_A_SECOND
+    asker = getattr(_of_thread, "asker", None)
+    if asker is None or asker.process != os.getpid():
+        asker = _of_thread.asker = _Asker()
+    answers: SimpleQueue[Any] = SimpleQueue()
+    asker.questions.put((call, answers))
+    try:
+        found, error = answers.get(timeout=seconds)
+    except Empty:
+        _of_thread.asker = None
+        raise _Silent(
+            f"its store did not answer within {seconds:.3g} seconds; the environment variable MYCEL_REMOTE_WAIT says "
+            "how many to wait"
+        ) from None
+    except BaseException:
+        # As from Ctrl-C: the answer is nobody's.
+        _of_thread.asker = None
+        raise
+    if error is not None:
+        raise error
+    return found
+
+
 @contextlib.contextmanager
 def _asking(path: str) -> Iterator[None]:
     try:
@@ -77,7 +169,7 @@ def _place(path: str) -> tuple[Any, str]:
         raise ImportError(f"{path!r}: reading it needs fsspec; pip install 'mycel[remote]'") from error
     try:
         with _asking(path):
-            system, inner = url_to_fs(path)
+            system, inner = _within(path, lambda: url_to_fs(path))
             return system, str(inner)
     except ImportError as error:
         raise ImportError(f"{path!r}: a package that fsspec needs for it is missing: {error}") from error
@@ -103,11 +195,13 @@ def files_at(path: str, endings: Sequence[str]) -> list[str]:
     system, inner = _place(path)
     with _asking(path):
         if any(letter in inner for letter in "*?["):
-            found = [name for name, facts in system.glob(inner, detail=True).items() if facts["type"] == "file"]
-        elif system.isdir(inner):
-            found = [name for name in system.find(inner) if name.lower().endswith(tuple(endings))]
+            all_of = _within(path, lambda: system.glob(inner, detail=True), _LIST)
+            found = [name for name, facts in all_of.items() if facts["type"] == "file"]
+        elif _within(path, lambda: system.isdir(inner), _LIST):
+            listed = _within(path, lambda: system.find(inner), _LIST)
+            found = [name for name in listed if name.lower().endswith(tuple(endings))]
         else:
-            return [path] if system.isfile(inner) else _none(path)
+            return [path] if _within(path, lambda: system.isfile(inner)) else _none(path)
     return [_renamed(path, name) for name in sorted(found)] or _none(path)
 
 
@@ -119,7 +213,7 @@ def stamp(path: str) -> tuple[int, str]:
     """Return the size of a file, and text that changes when the file does."""
     system, inner = _place(path)
     with _asking(path):
-        facts = system.info(inner)
+        facts = _within(path, lambda: system.info(inner))
         size, packed = facts.get("size"), facts.get("compress_size")
         if not isinstance(size, int):
             raise OSError("its size is not known, so it cannot be read by place")
@@ -138,7 +232,8 @@ def read(path: str, start: int, size: int) -> bytes:
         return b""
     system, inner = _place(path)
     with _asking(path):
-        return _fitting(bytes(system.cat_file(inner, start=start, end=start + size)), size, start)
+        content = _within(path, lambda: system.cat_file(inner, start=start, end=start + size), size)
+        return _fitting(bytes(content), size, start)
 
 
 def _fitting(content: bytes, most: int, start: int) -> bytes:
@@ -159,7 +254,7 @@ class _Opened(io.RawIOBase):
         # Files in memory have one position for all who open them.
         ranges = getattr(self.system, "protocol", None) == "memory"
         with _asking(path):
-            self.file = None if ranges else self.system.open(self.inner, "rb")
+            self.file = None if ranges else _within(path, lambda: self.system.open(self.inner, "rb"))
 
     def close(self) -> None:
         if not self.closed and self.file is not None:
@@ -179,15 +274,26 @@ class _Opened(io.RawIOBase):
         self.at = max(0, offset + (0, self.at, self.length)[whence])
         return self.at
 
+    def _next(self, file: Any, size: int) -> bytes:
+        if file.tell() != self.at:
+            file.seek(self.at)
+        content: bytes = file.read(size)
+        return content
+
     def readinto(self, target: Any) -> int:
         wanted = max(0, min(len(target), self.length - self.at))
         if self.file is None:
             content = read(self.path, self.at, wanted)
         else:
+            file = self.file
             with _asking(self.path):
-                if self.file.tell() != self.at:
-                    self.file.seek(self.at)
-                content = _fitting(self.file.read(wanted), wanted, self.at)
+                try:
+                    found = _within(self.path, lambda: self._next(file, wanted), wanted + _BLOCK)
+                except _Silent:
+                    # A thread is still in it.
+                    self.file = None
+                    raise
+                content = _fitting(found, wanted, self.at)
         if len(content) < wanted:
             raise OSError(
                 f"{self.path!r} ends at byte {self.at + len(content)}, where it has {self.length}: it was cut off, or "

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import mycel.dataset as ds
+from mycel.base import remote
 from mycel.mindrecord.errors import MRMOpenError
 from tests.dataset.test_remote import KINDS, rows
 
@@ -34,6 +35,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder, self.fault, self.every, self.ranges = folder, "", 1, 0
+        self.over = threading.Event()
         self.place = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -64,6 +66,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         self.server.ranges += body and asked is not None
         fault = self.server.fault if body and asked and self.server.ranges % self.server.every == 0 else ""
+        if self.server.fault == "silent" or fault == "silent later":
+            self.server.over.wait()
         if fault == "fails":
             self._send(500, b"", 0, {})
             return
@@ -106,6 +110,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread = threading.Thread(target=made.serve_forever, args=(0.02,))
         thread.start()
         yield made
+        made.over.set()
         made.shutdown()
         thread.join()
 
@@ -157,3 +162,26 @@ def test_rows_or_an_error_that_names_the_file(kind: str, server: Server) -> None
             # Text has no checksums.
             assert found == expected[shuffle] or server.fault == "changes", server.fault
     assert refused or kind == "mindrecord"
+
+
+@pytest.mark.parametrize("fault", ["silent", "silent later"])
+@pytest.mark.parametrize("kind", ["parquet", "tar", "text", "mindrecord"])
+def test_a_server_that_says_nothing_is_waited_for_as_long_as_users_say(
+    kind: str, fault: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    KINDS[kind](server.folder)
+    monkeypatch.setenv("MYCEL_REMOTE_WAIT", "0.5")
+    # Seconds for the bytes that are asked for come on top.
+    monkeypatch.setattr(remote, "_BYTES_A_SECOND", 1 << 30)
+    server.fault = fault
+    with pytest.raises((ValueError, RuntimeError, OSError, MRMOpenError)) as caught:
+        rows(opened(kind, files(kind, server.place), shuffle=False))
+    text = f"{caught.value} {caught.value.__cause__}"
+    assert server.place in text and "did not answer within" in text and "MYCEL_REMOTE_WAIT" in text
+
+
+@pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "1e300"])
+def test_the_time_to_wait_is_checked(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYCEL_REMOTE_WAIT", wrong)
+    with pytest.raises(ValueError, match="MYCEL_REMOTE_WAIT: expected a number of seconds above 0, got"):
+        remote.wait()
