@@ -18,7 +18,9 @@ MANY = 2 * PIECES * GRAIN_WORK + 12_345
 
 @pytest.fixture(scope="module")
 def numbers():
-    return np.random.default_rng(0).integers(-100, 100, MANY, dtype=np.int8)
+    yield np.random.default_rng(0).integers(-100, 100, MANY, dtype=np.int8)
+    # Half a gigabyte would wait for tensors as large as these, which other tests do not have.
+    ms.runtime.empty_cache()
 
 
 def test_a_step_in_pieces_gives_every_element(numbers):
