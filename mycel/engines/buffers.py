@@ -129,14 +129,25 @@ def host_copy(array: np.ndarray[Any, Any]) -> Any:
     array = np.ascontiguousarray(array)
     buffer = _host_empty(array.nbytes)
     if array.nbytes:
-        ctypes.memmove(address(buffer), array.__array_interface__["data"][0], array.nbytes)
+        ctypes.memmove(address(buffer), _start(array), array.nbytes)
     return buffer
+
+
+_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
+def _start(array: np.ndarray[Any, Any]) -> int:
+    """Return the address of the memory of a C-contiguous array that has elements."""
+    if array.flags.writeable and array.dtype.kind in "biufc":
+        # A quarter of the time that the interface takes, but not for all arrays.
+        return ctypes.addressof(_first_byte(array))
+    return int(array.__array_interface__["data"][0])
 
 
 def share(array: np.ndarray[Any, Any]) -> Any:
     """Return a buffer that shares a writable C-contiguous array's memory; else one with a copy."""
     if array.flags.c_contiguous and array.flags.writeable and array.nbytes:
-        made = runtime().wrap(array, array.__array_interface__["data"][0])
+        made = runtime().wrap(array, _start(array))
         return made if _wrap[0] is None else _wrap[0](made)
     return from_array(array)
 
