@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -73,18 +73,30 @@ MOST_CHANNELS = 8
 BYTE = np.dtype(np.uint8)
 
 
-def by_routine(array: Array, *dtypes: Any) -> bool:
+Dtypes = Container[np.dtype[Any]]
+
+
+def dtypes_of(*names: str) -> frozenset[np.dtype[Any]]:
+    """Return the element types of these names, in the order of bytes that this machine has."""
+    return frozenset(map(np.dtype, names))
+
+
+_BYTES = dtypes_of("uint8")
+FLOATS = dtypes_of("float32", "float64")
+
+
+def by_routine(array: Array, dtypes: Dtypes = _BYTES) -> bool:
     """Return whether routines compute an image [H, W] or [H, W, C] of one of these types, uint8 by
     default.
     """
     dtype = array.dtype
-    if not (dtype in dtypes and dtype.isnative if dtypes else dtype == BYTE):
+    if not (dtype in dtypes and dtype.isnative):
         return False
     shape = array.shape
     return (len(shape) == 2 or len(shape) == 3 and shape[2] <= MOST_CHANNELS) and array.size > 0 and are_on()
 
 
-def flat_by_routine(array: Array, *dtypes: Any) -> bool:
+def flat_by_routine(array: Array, dtypes: Dtypes) -> bool:
     """Return whether routines compute the pixels, or values, of an array of one of these types, in
     whatever shape they are.
     """

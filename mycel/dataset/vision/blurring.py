@@ -12,13 +12,13 @@ import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array, aligned
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of
 from mycel.dataset.vision.enums import Border
 from mycel.dataset.vision.geometry import beyond
 from mycel.dataset.vision.nests import exact, filtering
 
 # The element types of images whose sums are exact.
-_EXACT = (np.uint16, np.int16, np.float32, np.float64)
+_EXACT = dtypes_of("uint16", "int16", "float32", "float64")
 # Longer sums of neighbours are left to NumPy, as each length has code of its own.
 _MOST_BLURRED = 31
 # Sums of other numbers that have code of their own.
@@ -73,7 +73,7 @@ class GaussianBlur(ImageTransform):
         exactly = array.dtype != np.uint8
         if by_routine(array) and max(self.kernel_size) <= _MOST_BLURRED:
             return self._by_routine(np.ascontiguousarray(array))
-        if exactly and by_routine(array, *_EXACT):
+        if exactly and by_routine(array, _EXACT):
             return self._exactly(np.ascontiguousarray(array))
         result: Array = array.astype(np.float64 if exactly else np.int64)
         for axis, size, sigma in zip((1, 0), self.kernel_size, self.sigma):

@@ -18,9 +18,11 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
 from mycel.dataset.vision.base import (
+    FLOATS,
     MOST_CHANNELS,
     ImageTransform,
     by_routine,
+    dtypes_of,
     flat_by_routine,
     is_read,
     name_of,
@@ -29,6 +31,8 @@ from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.taking import Part, write
 from mycel.engines.routines import are_on
+
+_SHORTS = dtypes_of("uint16", "int16")
 
 
 def to_uint8(values: Array) -> Array:
@@ -301,7 +305,7 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
     """Return the greys, float64 [..., H, W], of colours; raise ValueError for other images."""
     if array.shape[-1] != 3:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
-    if flat_by_routine(array, np.float32, np.float64):
+    if flat_by_routine(array, FLOATS):
         greys: Array = np.empty(array.shape[:-1])
         exact.greys(np.ascontiguousarray(array), greys.size, greys)
         return greys
@@ -428,7 +432,7 @@ class AdjustBrightness(ImageTransform):
                 colouring.brighten(np.ascontiguousarray(array), array.size, self.factor, result)
                 return result
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
-        if flat_by_routine(array, np.uint16, np.int16):
+        if flat_by_routine(array, _SHORTS):
             scaled: Array = np.empty(array.shape, array.dtype)
             exact.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, self.factor, scaled)
             return scaled
@@ -454,7 +458,7 @@ class AdjustContrast(ImageTransform):
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
             mean = mean_of(grey_of_floats(self, array))
-            if not by_routine(array, np.float32, np.float64):
+            if not by_routine(array, FLOATS):
                 return blended(array, mean, self.factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
@@ -487,7 +491,7 @@ class AdjustSaturation(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
-            if array.shape[-1] != 3 or not flat_by_routine(array, np.float32, np.float64):
+            if array.shape[-1] != 3 or not flat_by_routine(array, FLOATS):
                 return blended(array, grey_of_floats(self, array)[..., None], self.factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)

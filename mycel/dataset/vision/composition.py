@@ -13,7 +13,7 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
-from mycel.dataset.vision.base import ImageTransform, by_routine, is_read, name_of, parse_fill, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, dtypes_of, is_read, name_of, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import RandomResizedCrop, crop
@@ -21,6 +21,9 @@ from mycel.dataset.vision.mixing import mixed
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.taking import mirror, mirrors
+
+# The types of images that routines light.
+_LIT = dtypes_of("uint8", "uint16", "int16", "float32", "float64")
 
 
 class FiveCrop(ImageTransform):
@@ -119,7 +122,7 @@ class NormalizePad(Normalize):
         self.dtype = numpy_type("NormalizePad", dtype)
 
     def compute(self, array: Array, lead: int) -> Array:
-        if (self.is_hwc or array.ndim == 2) and not lead and by_routine(array, array.dtype) and is_read(array):
+        if (self.is_hwc or array.ndim == 2) and not lead and by_routine(array, (array.dtype,)) and is_read(array):
             channels = self._channels(array, 0)
             padded = np.empty((*array.shape[:2], channels + 1), np.float32)
             source = np.ascontiguousarray(array)
@@ -154,7 +157,7 @@ class RandomLighting(ImageTransform):
         if array.shape[2] != 3:
             raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
         added = self.draw()
-        if not lead and by_routine(array, np.uint8, np.uint16, np.int16, np.float32, np.float64):
+        if not lead and by_routine(array, _LIT):
             made: Array = np.empty(array.shape, array.dtype)
             source, repeated = np.ascontiguousarray(array), np.empty(3 * 64)
             exact.add(source, name_of(array), array.size, *added, repeated, made)

@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform, flat_by_routine, is_read, name_of
+from mycel.dataset.vision.base import FLOATS, ImageTransform, flat_by_routine, is_read, name_of
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.engines.routines import are_on
 
@@ -76,7 +76,7 @@ class ConvertColor(ImageTransform):
                 made = np.empty(image.shape[:-1], np.uint8)
                 colouring.weigh(np.ascontiguousarray(image), made.size, found, *weights, made)
                 return made
-            if flat_by_routine(image, np.float32, np.float64):
+            if flat_by_routine(image, FLOATS):
                 shades = np.empty(image.shape[:-1], dtype)
                 source, first = np.ascontiguousarray(image), self._greys[0]
                 exact.weigh(source, name_of(array), shades.size, found, first, shades)

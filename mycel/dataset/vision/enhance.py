@@ -18,7 +18,7 @@ from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, name_of
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -35,6 +35,8 @@ from mycel.dataset.vision.hsv import hsv_to_rgb
 from mycel.dataset.vision.nests import colouring, exact, filtering
 from mycel.dataset.vision.warp import interval
 from mycel.engines.routines import Routine
+
+_WIDE = dtypes_of("uint16", "int16", "float32", "float64")
 
 
 def _channels(array: Array) -> list[Array]:
@@ -209,7 +211,7 @@ class AdjustSharpness(ImageTransform):
             source = np.ascontiguousarray(array)
             filtering.sharpen(source, *array.shape[:2], channels_of(array), self._factor(), sharp)
             return sharp
-        if by_routine(array, np.uint16, np.int16, np.float32, np.float64) and min(array.shape[:2]) > 2:
+        if by_routine(array, _WIDE) and min(array.shape[:2]) > 2:
             result: Array = np.empty(array.shape, array.dtype)
             source, element = np.ascontiguousarray(array), name_of(array)
             exact.sharpen(source, element, *array.shape[:2], channels_of(array), self._factor(), result)

@@ -207,7 +207,7 @@ def pad_image(
     * `mode`: the border.
     """
     left, top, right, bottom = sides
-    moved = not lead and array.dtype.kind in "biufc" and by_routine(array, array.dtype)
+    moved = not lead and array.dtype.kind in "biufc" and by_routine(array, (array.dtype,))
     if mode is not Border.CONSTANT:
         if moved:
             return _padded(array, sides, 0, mode)

@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import SOME, Remembered
+from mycel.base.remembered import FEW, SOME, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, parse_size
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, parse_size
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import filtering, resizing
 from mycel.dataset.vision.nests.places import PIXELS
-from mycel.dataset.vision.taking import Part, places
+from mycel.dataset.vision.taking import places
 from mycel.engines.routines import are_on
 
 _BITS = 11
 _PILLOW_BITS = 22
 # The element types of images that routines resize.
-_READ = (np.uint8, np.float32, np.uint16, np.int16)
+_READ = dtypes_of("uint8", "float32", "uint16", "int16")
 _NO_TABLE = np.zeros(1, np.uint8)
 Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
 
@@ -208,20 +208,20 @@ def _by_routines(array: Array, size: tuple[int, int], kind: Inter, axis: int, sh
     * `shrinks`: whether both axes shrink.
     """
     if not axis:
-        if not by_routine(array, *_READ):
+        if not by_routine(array, _READ):
             return None
         made: Array = np.empty((*size, *array.shape[2:]), array.dtype)
-        _write(_whole(array), made, kind, shrinks)
+        _write(np.ascontiguousarray(array), (0, 0, *array.shape[:2]), made, kind, shrinks)
         return made
     images = array.reshape(-1, *array.shape[axis:])
-    if not len(images) or not by_routine(images[0], *_READ):
+    if not len(images) or not by_routine(images[0], _READ):
         return None
     result = np.empty((len(images), *size, *array.shape[axis + 2 :]), array.dtype)
     if kind is Inter.BILINEAR and images.dtype == np.uint8:
         _bilinear_of_all(np.ascontiguousarray(images), result)
     else:
         for image, into in zip(images, result):
-            _write(_whole(image), into, kind, shrinks)
+            _write(np.ascontiguousarray(image), (0, 0, *image.shape[:2]), into, kind, shrinks)
     together: Array = result.reshape(*array.shape[:axis], *result.shape[1:])
     return together
 
@@ -233,92 +233,115 @@ def resize_part(array: Array, place: tuple[int, int, int, int], size: tuple[int,
     * `place`: the (top, left, height, width) of the part.
     """
     top, left, height, width = place
-    if axis or (height, width) == size or not height or not width or not by_routine(array, *_READ) or min(size) < 1:
+    if axis or (height, width) == size or not height or not width or not by_routine(array, _READ) or min(size) < 1:
         rows, columns = slice(top, top + height), slice(left, left + width)
         return resize(array[(slice(None),) * axis + (rows, columns)], size, kind, axis)
     if kind is Inter.BILINEAR and (height, width) == (2 * size[0], 2 * size[1]):
         kind = Inter.AREA
     made: Array = np.empty((*size, *array.shape[2:]), array.dtype)
-    part = _whole(array).crop(top, left, height, width)
-    _write(part, made, kind, height >= size[0] and width >= size[1])
+    _write(np.ascontiguousarray(array), place, made, kind, height >= size[0] and width >= size[1])
     return made
 
 
-def _whole(image: Array) -> Part:
-    return Part.of(np.ascontiguousarray(image).reshape(*image.shape[:2], channels_of(image)))
+def _write(image: Array, place: tuple[int, int, int, int], result: Array, kind: Inter, shrinks: bool) -> None:
+    """Resize a part of an image [H, W] or [H, W, C] in C order into a result.
+
+    * `place`: the (top, left, height, width) of the part.
+    * `kind`, `shrinks`: the interpolation, and whether both axes shrink.
+    """
+    top, left, height, width = place
+    key = height, width, image.shape[1:], result.shape, result.dtype, kind, shrinks
+    plan = _plans.recent.get(key) or _plans.recall(key, lambda: _planned(*key))
+    pitch = image.shape[1]
+    if image.ndim == 3:
+        pitch, left = pitch * image.shape[2], left * image.shape[2]
+    plan(image, top * pitch + left, result)
 
 
-def _write(part: Part, result: Array, kind: Inter, shrinks: bool) -> None:
-    """Resize a part of an image [H, W, C] into a result."""
-    source, size = (part.height, part.width), result.shape[:2]
-    dtype = result.dtype
-    image: Any = part.source
+# What resizes a part of an image, which begins at an element, into a result.
+_Plan = Callable[[Array, int, Array], None]
+# Images of one size are resized alike.
+_plans = Remembered[tuple[Any, ...], _Plan]("resizing of images", FEW)
+
+
+def _planned(
+    height: int,
+    width: int,
+    line: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    kind: Inter,
+    shrinks: bool,
+) -> _Plan:
+    """Return what resizes parts of `height` and `width` of images.
+
+    * `line`: the width of images, and how many channels they have, if it is said.
+    * `shape`, `dtype`: those of results.
+    * `kind`, `shrinks`: the interpolation, and whether both axes shrink.
+    """
+    channels = line[1] if len(line) == 2 else 1
+    size, pitch = (shape[0], shape[1]), line[0] * channels
+    frame = height, width, pitch, channels, size
     if kind is Inter.NEAREST:
-        _nearest(part, result)
-    elif dtype != np.uint8:
-        _separably(part, result, kind, shrinks, "float", "float" if dtype.kind == "f" else dtype.name)
-    elif kind is Inter.AREA and shrinks:
-        down, across = source[0] // size[0], source[1] // size[1]
-        if source == (down * size[0], across * size[1]):
-            channels, pitch = image.shape[2], image.shape[1] * image.shape[2]
-            sums, share = np.empty(size[1] * channels, np.int32), float(np.float32(1.0 / (down * across)))
-            start = part.top * pitch + part.left * channels
-            filtering.cells(image, start, pitch, down, across, channels, *size, sums, share, result)
-        else:
-            _separably(part, result, kind, shrinks, "float", "uint8")
-    elif kind is Inter.BICUBIC:
-        _separably(part, result, kind, shrinks, "sum", "sum")
-    elif kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
-        _as_pillow(part, result, kind)
-    else:
-        _bilinear(part, result, kind)
+        rows = places(height, size[0], pitch, kind)[0]
+        columns = places(width, size[1], channels, kind)[0]
+        table = np.zeros(1, dtype)
+        return lambda image, start, result: resizing.nearest(
+            image, start, rows, columns, *size, channels, table, PIXELS, result, 0
+        )
+    if dtype != np.uint8:
+        return _separably(frame, kind, shrinks, "float", "float" if dtype.kind == "f" else dtype.name)
+    if kind is Inter.AREA and shrinks:
+        down, across = height // size[0], width // size[1]
+        if (height, width) != (down * size[0], across * size[1]):
+            return _separably(frame, kind, shrinks, "float", "uint8")
+        share = float(np.float32(1.0 / (down * across)))
+        return lambda image, start, result: filtering.cells(
+            image, start, pitch, down, across, channels, *size, np.empty(size[1] * channels, np.int32), share, result
+        )
+    if kind is Inter.BICUBIC:
+        return _separably(frame, kind, shrinks, "sum", "sum")
+    if kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
+        return _as_pillow(frame, kind)
+    return _bilinear(frame, kind)
 
 
-def _start(part: Part) -> int:
-    """Return where a part begins, in elements of its image."""
-    _, width, channels = part.source.shape
-    return (part.top * int(width) + part.left) * int(channels)
+# The height and width of a part, the elements of a row of its image and of a pixel, and the size of
+# the result.
+_Frame = tuple[int, int, int, int, tuple[int, int]]
 
 
-def _nearest(part: Part, result: Array) -> None:
-    image: Any = part.source
-    channels = image.shape[2]
-    rows = places(part.height, result.shape[0], image.shape[1] * channels, Inter.NEAREST)[0]
-    columns = places(part.width, result.shape[1], channels, Inter.NEAREST)[0]
-    table = np.zeros(1, result.dtype) if result.dtype != np.uint8 else _NO_TABLE
-    resizing.nearest(image, _start(part), rows, columns, *result.shape[:2], channels, table, PIXELS, result, 0)
-
-
-def _bilinear(part: Part, result: Array, kind: Inter) -> None:
-    """Resize bytes between two neighbours along each axis."""
-    image: Any = part.source
-    rows, columns = result.shape[:2]
-    channels = image.shape[2]
-    pitch = image.shape[1] * channels
+def _bilinear(frame: _Frame, kind: Inter) -> _Plan:
+    """Return what resizes bytes between two neighbours along each axis."""
+    height, width, pitch, channels, size = frame
     if kind is Inter.BILINEAR:
-        row_places, row_weights = places(part.height, rows, pitch, kind)
-        column_places, column_weights = places(part.width, columns, channels, kind)
+        rows, row_weights = places(height, size[0], pitch, kind)
+        columns, column_weights = places(width, size[1], channels, kind)
     else:
-        row_places, row_weights = _axis(part.height, rows, kind, False, "sum")
-        column_places, column_weights = _axis(part.width, columns, kind, False, "sum")
-        row_places, column_places = row_places * pitch, column_places * channels
-    resizing.bilinear(
-        image,
-        image.size,
-        _start(part),
-        row_places,
-        row_weights,
-        column_places,
-        column_weights,
-        rows,
-        columns,
-        channels,
-        np.empty(2 * (columns * channels + 4), np.int32),
-        _NO_TABLE,
-        PIXELS,
-        result,
-        0,
-    )
+        rows, row_weights = _axis(height, size[0], kind, False, "sum")
+        columns, column_weights = _axis(width, size[1], kind, False, "sum")
+        rows, columns = rows * pitch, columns * channels
+    room = 2 * (size[1] * channels + 4)
+
+    def plan(image: Array, start: int, result: Array) -> None:
+        resizing.bilinear(
+            image,
+            image.size,
+            start,
+            rows,
+            row_weights,
+            columns,
+            column_weights,
+            *size,
+            channels,
+            np.empty(room, np.int32),
+            _NO_TABLE,
+            PIXELS,
+            result,
+            0,
+        )
+
+    return plan
 
 
 def _bilinear_of_all(images: Array, result: Array) -> None:
@@ -347,67 +370,90 @@ def _bilinear_of_all(images: Array, result: Array) -> None:
     )
 
 
-def _separably(part: Part, result: Array, kind: Inter, shrinks: bool, across: str, down: str) -> None:
-    """Filter along rows, and what these give along columns.
+def _separably(frame: _Frame, kind: Inter, shrinks: bool, across: str, down: str) -> _Plan:
+    """Return what filters along rows, and what these give along columns.
 
     `across` and `down` are how routines add up along rows and columns.
     """
-    image: Any = part.source
-    target_rows, target = result.shape[:2]
-    channels = image.shape[2]
+    height, width, pitch, channels, size = frame
     element = np.float32 if across == "float" else np.int32
-    columns, column_weights = _axis(part.width, target, kind, shrinks, across)
-    rows, row_weights = _axis(part.height, target_rows, kind, shrinks, across)
+    columns, column_weights = _axis(width, size[1], kind, shrinks, across)
+    rows, row_weights = _axis(height, size[0], kind, shrinks, across)
     column_taps, row_taps = columns.shape[1], rows.shape[1]
-    filtering.filtered(
-        image,
-        image.size,
-        _start(part),
-        image.shape[1] * channels,
-        channels,
-        columns,
-        column_weights,
-        column_taps,
-        column_taps if column_taps <= 4 else 0,
-        across,
-        rows,
-        row_weights,
-        row_taps,
-        row_taps if row_taps in (2, 4) else 0,
-        down,
-        target_rows,
-        target,
-        np.empty(row_taps, np.int64),
-        np.empty(row_taps * (target * channels + 4), element),
-        np.empty(target * channels, element),
-        result,
-    )
+    few, few_rows = column_taps if column_taps <= 4 else 0, row_taps if row_taps in (2, 4) else 0
+    room = size[1] * channels
+
+    def plan(image: Array, start: int, result: Array) -> None:
+        filtering.filtered(
+            image,
+            image.size,
+            start,
+            pitch,
+            channels,
+            columns,
+            column_weights,
+            column_taps,
+            few,
+            across,
+            rows,
+            row_weights,
+            row_taps,
+            few_rows,
+            down,
+            *size,
+            np.empty(row_taps, np.int64),
+            np.empty(row_taps * (room + 4), element),
+            np.empty(room, element),
+            result,
+        )
+
+    return plan
 
 
-def _as_pillow(part: Part, result: Array, kind: Inter) -> None:
-    """Filter along the axes whose lengths change, with sums rounded to bytes after each."""
-    (height, width), (target_rows, target) = (part.height, part.width), result.shape[:2]
-    if height != target_rows and width != target:
-        _separably(part, result, kind, False, "bytes", "bytes")
-        return
-    source: Any = part.source
-    channels = source.shape[2]
-    image = np.ascontiguousarray(source[part.top : part.top + height, part.left : part.left + width])
-    if width != target:
-        # Four channels are written at once, so there is room for more.
-        once, (columns, weights) = np.empty(result.size + 4, np.uint8), _axis(width, target, kind, False, "bytes")
+def _as_pillow(frame: _Frame, kind: Inter) -> _Plan:
+    """Return what filters along the axes whose lengths change, and rounds to bytes after each."""
+    height, width, pitch, channels, size = frame
+    if height != size[0] and width != size[1]:
+        return _separably(frame, kind, False, "bytes", "bytes")
+
+    def part(image: Array, start: int) -> Array:
+        lines = image.reshape(-1)[start : start + (height - 1) * pitch + width * channels]
+        return np.ascontiguousarray(np.lib.stride_tricks.as_strided(lines, (height, width * channels), (pitch, 1)))
+
+    if width != size[1]:
+        columns, column_weights = _axis(width, size[1], kind, False, "bytes")
         count = columns.shape[1]
-        fixed = count if count <= 4 else 0
-        filtering.along_rows(
-            image, image.size, height, width, channels, columns, weights, count, fixed, "bytes", target, once
-        )
-        result[...] = once[: result.size].reshape(result.shape)
-    else:
-        rows, weights = _axis(height, target_rows, kind, False, "bytes")
-        memory = np.empty(width * channels, np.int32)
+        few, room = count if count <= 4 else 0, size[0] * size[1] * channels
+
+        def along_rows(image: Array, start: int, result: Array) -> None:
+            # Four channels are written at once, so there is room for more.
+            source, once = part(image, start), np.empty(room + 4, np.uint8)
+            filtering.along_rows(
+                source,
+                source.size,
+                height,
+                width,
+                channels,
+                columns,
+                column_weights,
+                count,
+                few,
+                "bytes",
+                size[1],
+                once,
+            )
+            result[...] = once[:room].reshape(result.shape)
+
+        return along_rows
+    rows, row_weights = _axis(height, size[0], kind, False, "bytes")
+
+    def along_columns(image: Array, start: int, result: Array) -> None:
+        source, memory = part(image, start), np.empty(width * channels, np.int32)
         filtering.along_columns(
-            image, height, width * channels, rows, weights, rows.shape[1], "bytes", target_rows, memory, result
+            source, height, width * channels, rows, row_weights, rows.shape[1], "bytes", size[0], memory, result
         )
+
+    return along_columns
 
 
 @Remembered("axes of filtered images", SOME).calls
@@ -474,10 +520,13 @@ class Resize(ImageTransform):
         return len(shape) in (2, 3) and 0 not in shape
 
     def compute(self, array: Array, lead: int) -> Array:
-        # Further leading axes are batches, as when it follows `batch`.
-        lead = self.leading(array, lead)
-        self.check_image(array, lead)
-        if array.dtype.kind not in "iuf" or array.dtype.itemsize > 4 and array.dtype.kind != "f":
+        if lead or array.ndim not in (2, 3):
+            # Further leading axes are batches, as when it follows `batch`.
+            lead = self.leading(array, lead)
+            self.check_image(array, lead)
+        if array.dtype not in _READ and (
+            array.dtype.kind not in "iuf" or array.dtype.itemsize > 4 and array.dtype.kind != "f"
+        ):
             raise TypeError(
                 f"Resize: expected uint8, another small integer type or floats, got {array.dtype}; use TypeCast first"
             )

@@ -163,7 +163,7 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
 
 def mirrors(array: Array) -> bool:
     """Return whether `mirror` takes images such as this one."""
-    return array.dtype.kind in "biuf" and array.itemsize in WORDS and by_routine(array, array.dtype)
+    return array.dtype.kind in "biuf" and array.itemsize in WORDS and by_routine(array, (array.dtype,))
 
 
 def mirror(source: Array, result: Array, top: int = 0, left: int = 0) -> None:

@@ -7,7 +7,6 @@ to multiples of 2**-15; what lies outside is `fill_value`. A positive angle turn
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,21 +17,21 @@ from mycel.base import arguments
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, name_of, parse_fill
+from mycel.dataset.vision.base import ImageTransform, by_routine, parse_fill
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import quadrilaterals, warping
+from mycel.dataset.vision.sampling import FRACTIONS, READ, Reading, reading_of, sample
 from mycel.engines.routines import are_on
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 # An affine matrix: (x, y) goes to (a x + b y + c, d x + e y + f).
 Six = tuple[float, float, float, float, float, float]
 Points = list[tuple[int, int]]
-_TABLE = 32
-_BITS = 15
 # Numbers of matrices up to which positions are far from overflowing.
 _FAR = 2.0**30
 # Positions of which 2**10 times as much is a word of 32 bits.
 _NEAR = 1 << 20
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
@@ -43,93 +42,6 @@ def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (In
         raise ValueError(f"{operation}: {resample!r} is not supported; use NEAREST, BILINEAR or BICUBIC")
     # Averaging areas has no meaning here; OpenCV interpolates instead.
     return Inter.BILINEAR if resample is Inter.AREA else resample
-
-
-@functools.cache
-def _weights(kind: Inter) -> Array:
-    """Return the weights of the neighbours for each of 32 fractions."""
-    x = np.arange(_TABLE) / _TABLE
-    if kind is Inter.BILINEAR:
-        return np.stack([1 - x, x], 1)
-    a = -0.75
-    first = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
-    second = ((a + 2) * x - (a + 3)) * x * x + 1
-    third = ((a + 2) * (1 - x) - (a + 3)) * (1 - x) * (1 - x) + 1
-    return np.stack([first, second, third, 1 - first - second - third], 1)
-
-
-@functools.cache
-def _table(kind: Inter, exact: bool) -> Array:
-    """Return the weights of all neighbours for each of 32 x 32 fractions (y, x).
-
-    They are with 15 bits, or `exact` as they are.
-    """
-    if kind is Inter.NEAREST:
-        return np.ones(1, np.int32)
-    line = _weights(kind)
-    products = line[:, None, :, None] * line[None, :, None, :]
-    if exact:
-        return np.ascontiguousarray(products)
-    table: Array = np.rint(products * (1 << _BITS)).astype(np.int32)
-    # Weights add up to one: what is too much or missing is taken from the least, or added to the
-    # largest, of four in the middle, as in OpenCV.
-    taps = line.shape[1]
-    middle = [taps * row + column for row in (taps // 2, taps // 2 + 1) for column in (taps // 2, taps // 2 + 1)]
-    for weights in table.reshape(_TABLE * _TABLE, -1) if kind is Inter.BICUBIC else ():
-        more = int(weights.sum()) - (1 << _BITS)
-        chosen = weights[middle]
-        weights[middle[int(chosen.argmin() if more > 0 else chosen.argmax())]] -= more
-    return table
-
-
-@Remembered("fills of images", FEW).calls
-def _fills(channels: int, dtype: np.dtype[Any], fill: Any) -> tuple[Array, bool]:
-    """Return the value of what lies outside for each channel, and whether all are the same."""
-    fills = np.empty(channels, dtype)
-    fills[:] = fill
-    return fills, len(set(fills.tolist())) == 1
-
-
-# The element types that routines read.
-_READ = tuple(map(np.dtype, ("uint8", "uint16", "int16", "float32", "float64")))
-
-
-_TAPS = {Inter.NEAREST: 1, Inter.BILINEAR: 2, Inter.BICUBIC: 4}
-
-
-def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
-    """Return the image at positions (x, y).
-
-    They are integers in units of 1/32 pixel, or of whole pixels for NEAREST.
-    """
-    height, width = image.shape[:2]
-    flat = image.reshape(height, width, -1)
-    filled = np.broadcast_to(np.asarray(fill, image.dtype), flat.shape[2:])
-    x, y = places
-
-    def at(column: Array, row: Array) -> Array:
-        inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-        found = flat[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
-        return np.where(inside[..., None], found, filled)
-
-    if kind is Inter.NEAREST:
-        result = at(x, y)
-    else:
-        exact = image.dtype != np.uint8
-        taps = _TAPS[kind]
-        weights = _table(kind, exact)[y & (_TABLE - 1), x & (_TABLE - 1)]
-        start = taps // 2 - 1
-        total = np.zeros((*x.shape, flat.shape[2]), np.float64 if exact else np.int64)
-        for i in range(taps):
-            for j in range(taps):
-                total += at((x >> 5) + j - start, (y >> 5) + i - start) * weights[..., i, j, None]
-        if image.dtype.kind == "f":
-            result = total.astype(image.dtype)
-        else:
-            limits = np.iinfo(image.dtype)
-            rounded = np.rint(total) if exact else (total + (1 << (_BITS - 1))) >> _BITS
-            result = np.clip(rounded, limits.min, limits.max).astype(image.dtype)
-    return result.reshape(*x.shape, *image.shape[2:])
 
 
 def _inverse(matrix: Six) -> Six:
@@ -165,12 +77,12 @@ def warp_affine(image: Array, matrix: Six, size: tuple[int, int], kind: Inter, f
     * `fill`: the value of what lies outside.
     """
     inverse = _inverse(matrix)
-    if by_routine(image, *_READ) and min(size) > 0:
+    if by_routine(image, READ) and min(size) > 0:
         # How far positions are from the first one at most, which is the last one in some direction.
         a, b, c, d, e, f = map(abs, inverse)
         far = max(a * size[1] + b * size[0] + c, d * size[1] + e * size[0] + f)
         if far < _FAR:
-            return _warped(image, inverse, size, kind, fill, "int32" if far < _NEAR and image.size < _FAR else "int64")
+            return _warped(image, inverse, size, reading_of(image, kind, fill), far)
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
     columns, rows = np.arange(size[1]), np.arange(size[0])
@@ -178,20 +90,21 @@ def warp_affine(image: Array, matrix: Six, size: tuple[int, int], kind: Inter, f
     along = [np.rint(line[0] * columns * 1024).astype(np.int64) for line in lines]
     down = [np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half for line in lines]
     places = [(d[:, None] + a[None, :]) >> shift for d, a in zip(down, along)]
-    return _sample(image, (places[0], places[1]), kind, fill)
+    return sample(image, (places[0], places[1]), kind, fill)
 
 
-def _warped(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill: Any, word: str) -> Array:
+def _warped(image: Array, inverse: Six, size: tuple[int, int], reading: Reading, far: float) -> Array:
     """Return what `warp_affine` does, by a routine.
 
+    * `image`, `size`: as there.
     * `inverse`: the matrix from positions of the output to those of the input.
-    * `word`: the integers in which positions are counted.
+    * `reading`: how the image is read.
+    * `far`: no position is farther from the first one.
     """
-    result = np.empty((*size, *image.shape[2:]), image.dtype)
-    channels, element = channels_of(image), name_of(image)
-    weights, along = _table(kind, element != "uint8"), np.empty(2 * (size[1] + warping.WIDE), word)
-    fills, even = _fills(channels, image.dtype, fill)
+    result: Array = np.empty((*size, *image.shape[2:]), image.dtype)
+    word, dtype = ("int32", _INT32) if far < _NEAR and image.size < _FAR else ("int64", _INT64)
     height, width = image.shape[:2]
+    channels, element, fills, even, weights, taps = reading
     warping.affine(
         np.ascontiguousarray(image),
         height,
@@ -201,11 +114,11 @@ def _warped(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill
         fills,
         even,
         weights,
-        _TAPS[kind],
+        taps,
         element,
         *size,
         word,
-        along,
+        np.empty(2 * (size[1] + warping.WIDE), dtype),
         result,
     )
     return result
@@ -222,9 +135,9 @@ def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) 
     """
     height, width = image.shape[:2]
     block = max(1, min(1024 // max(1, min(16, height)), width))
-    if by_routine(image, *_READ) and max(map(abs, inverse.tolist())) < _FAR:
-        result, channels, element = np.empty(image.shape, image.dtype), channels_of(image), name_of(image)
-        fills, even = _fills(channels, image.dtype, fill)
+    if by_routine(image, READ) and max(map(abs, inverse.tolist())) < _FAR:
+        result = np.empty(image.shape, image.dtype)
+        channels, element, fills, even, weights, taps = reading_of(image, kind, fill)
         warping.perspective(
             np.ascontiguousarray(image),
             height,
@@ -234,10 +147,10 @@ def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) 
             block,
             fills,
             even,
-            _table(kind, element != "uint8"),
-            _TAPS[kind],
+            weights,
+            taps,
             element,
-            np.empty(2 * warping.WIDE, np.int64),
+            np.empty(2 * warping.WIDE, _INT64),
             result,
         )
         return result
@@ -245,11 +158,11 @@ def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) 
     rest = x % block
     x -= rest
     moved = [inverse[row] * x + inverse[row + 1] * y + inverse[row + 2] + inverse[row] * rest for row in (0, 3, 6)]
-    units = 1 if kind is Inter.NEAREST else _TABLE
+    units = 1 if kind is Inter.NEAREST else FRACTIONS
     scale = np.divide(units, moved[2], out=np.zeros_like(moved[2]), where=moved[2] != 0)
     limit = 2**30
     places = [np.rint(np.clip(moved[i] * scale, -limit, limit)).astype(np.int64) for i in (0, 1)]
-    return _sample(image, (places[0], places[1]), kind, fill)
+    return sample(image, (places[0], places[1]), kind, fill)
 
 
 def perspective_inverse(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
@@ -257,7 +170,13 @@ def perspective_inverse(start: Sequence[Sequence[float]], end: Sequence[Sequence
 
     Raises LinAlgError where there is none, as three of them lie on a line.
     """
-    points = *start[0], *start[1], *start[2], *start[3], *end[0], *end[1], *end[2], *end[3]
+    return _inverse_of((*start[0], *start[1], *start[2], *start[3], *end[0], *end[1], *end[2], *end[3]))
+
+
+_known_inverses = Remembered[tuple[float, ...], Matrix]("perspectives of images", FEW)
+
+
+def _inverse_of(points: tuple[float, ...]) -> Matrix:
     found = np.empty(10)
     if are_on():
         quadrilaterals.inverse_of_points(*points, np.empty(72), found)
@@ -265,7 +184,8 @@ def perspective_inverse(start: Sequence[Sequence[float]], end: Sequence[Sequence
         with np.errstate(all="ignore"):
             quadrilaterals.inverse_of_points.function(*map(np.float64, points), np.empty(72), found)
     if not found[9]:
-        raise np.linalg.LinAlgError(f"Singular matrix: three of the points {list(start)} or {list(end)} lie on a line")
+        pairs = list(zip(points[::2], points[1::2]))
+        raise np.linalg.LinAlgError(f"Singular matrix: three of the points {pairs[:4]} or {pairs[4:]} lie on a line")
     return found[:9]
 
 
@@ -391,14 +311,17 @@ class Rotate(ImageTransform):
         return float(self.degrees)
 
     def compute(self, array: Array, lead: int) -> Array:
+        if array.ndim in (2, 3):
+            return self._turned(array, self._angle())
         self.check_image(array, self.leading(array, lead))
-        images = array[None] if array.ndim < 4 else array.reshape(-1, *array.shape[-3:])
         angle = self._angle()
-        turned = [
-            rotate(image, angle, self.resample, self.expand, self.center, usable_fill(image, self.fill_value))
-            for image in images
-        ]
-        return turned[0] if array.ndim < 4 else np.stack(turned).reshape(*array.shape[:-3], *turned[0].shape)
+        turned = [self._turned(image, angle) for image in array.reshape(-1, *array.shape[-3:])]
+        together: Array = np.stack(turned).reshape(*array.shape[:-3], *turned[0].shape)
+        return together
+
+    def _turned(self, image: Array, angle: float) -> Array:
+        fill = usable_fill(image, self.fill_value)
+        return rotate(image, angle, self.resample, self.expand, self.center, fill)
 
 
 def usable_fill(array: Array, fill: Any) -> Any:
@@ -563,7 +486,10 @@ class Perspective(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        return warp_perspective(array, perspective_inverse(self.start_points, self.end_points), self.interpolation)
+        points = self.start_points, self.end_points
+        key = tuple([number for four in points for point in four for number in point])
+        inverse = _known_inverses.recall(key, lambda: perspective_inverse(*points))
+        return warp_perspective(array, inverse, self.interpolation)
 
 
 class RandomPerspective(ImageTransform):
