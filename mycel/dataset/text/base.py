@@ -7,17 +7,20 @@ the text in UTF-8. A text without tokens gives one empty token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mycel.dataset.blocks import Array
+from mycel.dataset.text import codes
 from mycel.dataset.transforms.base import Transform
+from mycel.engines.routines import are_on
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1
 Span = tuple[int, int]
+Places = tuple[Array, Array, Array]
 
 
 def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[type, ...]) -> None:
@@ -98,6 +101,9 @@ def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
     """Convert spans of characters to spans of the bytes in UTF-8."""
     if text.isascii():
         return list(spans)
+    if len(text) >= codes.LONG:
+        before = codes.bytes_before(codes.codes_of(text)).tolist()
+        return [(before[start], before[end]) for start, end in spans]
     before = [0]
     for character in text:
         code = ord(character)
@@ -130,6 +136,13 @@ class Tokenizer(TextTransform):
         """Return the text in which spans are found."""
         return text
 
+    def places(self, text: str) -> Places | None:
+        """Return the code points of a text that is not short, and where the tokens start and end.
+
+        None where they have to be found by `spans`.
+        """
+        return None
+
     def spans(self, text: str) -> list[Span]:
         """Return where the tokens start and end."""
         raise NotImplementedError(f"{type(self).__name__} must define spans")
@@ -137,11 +150,23 @@ class Tokenizer(TextTransform):
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text, of which there is always one."""
         text = self.prepare(text)
-        return [text[start:end] for start, end in self.spans(text)] or [""]
+        return [text[start:end] for start, end in self.found(text)] or [""]
+
+    def found(self, text: str) -> Iterable[Span]:
+        """Return where the tokens start and end, by `places` where it can."""
+        places = self.places(text) if len(text) >= codes.LONG and are_on() else None
+        return self.spans(text) if places is None else zip(places[1].tolist(), places[2].tolist())
 
     def compute(self, array: Array, lead: int) -> Any:
-        if not self.with_offsets:
-            return words_array(self.words(self.texts(array, 0)[0]))
         text = self.prepare(self.texts(array, 0)[0])
+        places = self.places(text) if len(text) >= codes.LONG and are_on() else None
+        if places is not None and len(places[1]):
+            tokens = codes.cut(*places)
+            if not self.with_offsets:
+                return tokens
+            before = codes.bytes_before(places[0])
+            return tokens, before[places[1]], before[places[2]]
+        if not self.with_offsets:
+            return words_array([text[start:end] for start, end in self.spans(text)] or [""])
         spans = self.spans(text)
         return token_columns([text[start:end] for start, end in spans], byte_offsets(text, spans), True)

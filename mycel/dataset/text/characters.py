@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import groupby
 
+import numpy as np
+
+from mycel.dataset.blocks import Array
 from mycel.dataset.text.scripts import OTHER_ALPHABETIC, SCRIPTS
 
 Ranges = tuple[tuple[int, int], ...]
@@ -161,6 +164,18 @@ def script(character: str) -> str:
     """
     starts, names = _script_ends()
     return names[bisect_right(starts, ord(character)) - 1]
+
+
+@cache
+def script_kinds() -> Array:
+    """Return the number of each code point's script, int16, which is negative for blanks."""
+    starts, names = _script_ends()
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names), 2)}
+    lengths = np.diff([*starts, LAST + 1])
+    kinds = np.repeat(np.array([numbers[name] for name in names], np.int16), lengths)
+    for first, last in WHITE_SPACE:
+        kinds[first : last + 1] *= -1
+    return kinds
 
 
 def is_space(character: str) -> bool:

@@ -9,6 +9,9 @@ import numpy as np
 from mycel.base import arguments
 from mycel.dataset.blocks import Array
 
+# NumPy's functions take longer for so few.
+_FEW = 16
+
 
 def _check_array(operation: str, array: Any, kind: str, expected: str, error: type[Exception]) -> None:
     if not isinstance(array, np.ndarray):
@@ -29,6 +32,9 @@ def to_str(array: Any, encoding: str = "utf8") -> Array:
     ['café']
     """
     _check_array("to_str", array, "S", "bytes", TypeError)
+    if 0 < array.size <= _FEW:
+        decoded: Array = np.array([text.decode(encoding) for text in array.ravel().tolist()]).reshape(array.shape)
+        return decoded
     return np.char.decode(array, encoding)
 
 
@@ -44,4 +50,7 @@ def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     [b'a', b'\\xc3\\xa9']
     """
     _check_array("to_bytes", array, "U", "text", ValueError)
+    if 0 < array.size <= _FEW:
+        encoded: Array = np.array([text.encode(encoding) for text in array.ravel().tolist()]).reshape(array.shape)
+        return encoded
     return np.char.encode(array, encoding)

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.text import codes
 from mycel.dataset.text.base import ElementwiseText
 from mycel.dataset.text.enums import NormalizeForm
 
@@ -19,10 +24,75 @@ _IGNORABLE = re.compile(
 )
 
 
+# Of the first 256 characters: capital letters with their small ones, and those that become others.
+_CAPITALS = bytes(range(0x41, 0x5B)) + bytes(range(0xC0, 0xD7)) + bytes(range(0xD8, 0xDF))
+_SMALL = bytes.maketrans(_CAPITALS, bytes(code + 32 for code in _CAPITALS))
+_OTHERS = bytes((0xA0, 0xA8, 0xAA, 0xAD, 0xAF, 0xB2, 0xB3, 0xB4, 0xB5, 0xB8, 0xB9, 0xBA, 0xBC, 0xBD, 0xBE))
+
+
+def _folded_latin(text: str) -> str | None:
+    """Return the NFKC_Casefold of a text of Latin letters and the like, and None for others."""
+    try:
+        given = text.encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+    if len(given.translate(None, _OTHERS)) != len(given):
+        return None
+    return given.replace(b"\xdf", b"ss").translate(_SMALL).decode("latin-1")
+
+
+# Characters from which on a table is worth it.
+_LONG = 256
+
+
+def _one_by_one(text: str, change: str) -> str | None:
+    """Return a text that is "folded" or in "NFKC" where each character becomes one, else None."""
+    points = codes.codes_of(text)
+    if int(points.max()) >= _CODES:
+        return None
+    found = np.take(_alone(change), points)
+    return codes.text_of(found) if int(found.min()) >= 0 else None
+
+
+_CODES = 0x10000
+
+
+@cache
+def _alone(change: str) -> Array:
+    """Return what each of the first code points becomes, int32, and -1 for those with more to them.
+
+    These are what becomes none or several, and what its neighbours may join or swap places with.
+    """
+    joining = set(map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]))
+    for character in map(chr, range(_CODES)):
+        parts = unicodedata.decomposition(character).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            joining.add(chr(int(parts[1], 16)))
+
+    def changed(code: int) -> int:
+        one = chr(code)
+        other = _folded(one) if change == "folded" else unicodedata.normalize("NFKC", one)
+        if len(other) != 1 or ord(other) >= _CODES or not joining.isdisjoint((one, other)):
+            return -1
+        return -1 if unicodedata.combining(one) or unicodedata.combining(other) else ord(other)
+
+    return np.fromiter(map(changed, range(_CODES)), np.int32, _CODES)
+
+
 def case_folded(text: str) -> str:
     """Return the NFKC_Casefold of a text."""
     if text.isascii():
         return text.lower()
+    if len(text) > 8:
+        simple = _folded_latin(text)
+        if simple is None and len(text) >= _LONG:
+            simple = _one_by_one(text, "folded")
+        if simple is not None:
+            return simple
+    return _folded(text)
+
+
+def _folded(text: str) -> str:
     folded = unicodedata.normalize("NFD", text)
     while True:
         once = unicodedata.normalize("NFKC", _IGNORABLE.sub("", folded).casefold())
@@ -36,6 +106,9 @@ def normalized(text: str, form: NormalizeForm) -> str:
     if form is NormalizeForm.NFC:
         return unicodedata.normalize("NFC", text)
     if form is NormalizeForm.NFKC:
+        simple = _one_by_one(text, "NFKC") if len(text) >= _LONG and not text.isascii() else None
+        if simple is not None:
+            return simple
         return unicodedata.normalize("NFKC", text)
     if form is NormalizeForm.NFD:
         return unicodedata.normalize("NFD", text)

@@ -233,7 +233,9 @@ def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
         raise ValueError(f"{operation}: {pattern!r} is no regular expression that is supported: {error}") from error
 
 
-def compile_replacement(operation: str, compiled: re.Pattern[str], replace: str) -> Callable[[re.Match[str]], str]:
+def compile_replacement(
+    operation: str, compiled: re.Pattern[str], replace: str
+) -> Callable[[re.Match[str]], str] | str:
     """Return a function that gives the replacement of a match.
 
     `operation` is named in messages. Raises ValueError for a group that the pattern lacks.
@@ -261,4 +263,6 @@ def compile_replacement(operation: str, compiled: re.Pattern[str], replace: str)
             parts.append(group)
         else:
             parts.append(escaped or plain)
+    if all(isinstance(part, str) for part in parts):
+        return "".join(map(str, parts))
     return lambda match: "".join(part if isinstance(part, str) else match.group(part) or "" for part in parts)

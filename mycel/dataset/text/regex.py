@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from mycel.dataset.text.base import ElementwiseText, Span, Tokenizer, check_type
+from mycel.dataset.text import codes
+from mycel.dataset.text.base import ElementwiseText, Places, Span, Tokenizer, check_type
+from mycel.dataset.text.characters import Ranges, intersection
 from mycel.dataset.text.patterns import compile_pattern, compile_replacement
 
 
@@ -28,10 +31,49 @@ class RegexReplace(ElementwiseText):
         self.replace = replace
         self.replace_all = replace_all
         self._compiled = compile_pattern("RegexReplace", pattern)
-        self._replacement = compile_replacement("RegexReplace", self._compiled, replace)
+        found = compile_replacement("RegexReplace", self._compiled, replace)
+        self._literal = found if isinstance(found, str) else ""
+        # What has no groups is a template, in which only this has a meaning.
+        self._replacement = found.replace("\\", "\\\\") if isinstance(found, str) else found
 
     def one(self, text: str) -> str:
+        if self.replace_all and len(text) >= _LONG and isinstance(self._replacement, str):
+            given = codes.set_of(self._compiled)
+            if given is not None:
+                return _replaced(text, self._compiled.pattern, *given, self._literal)
         return self._compiled.sub(self._replacement, text, 0 if self.replace_all else 1)
+
+
+# Characters from which on sets are replaced by way of arrays.
+_LONG = 256
+
+
+def _replaced(text: str, name: str, ranges: Ranges, several: bool, literal: str) -> str:
+    """Return a text with `literal` for each character of a set, or with `several` for each run."""
+    kinds = codes.kinds_of(codes.codes_of(text), (name,), lambda: (ranges,))
+    starts, ends = codes.runs(kinds, 2 if several else 1)
+    taken = kinds[starts] == 1
+    parts: list[str] = []
+    after = 0
+    for start, end in zip(starts[taken].tolist(), ends[taken].tolist()):
+        parts.append(text[after:start])
+        after = end
+    return literal.join([*parts, text[after:]])
+
+
+def split_places(text: str, name: tuple[str, ...], sets: Callable[[], codes.Sets], blanks: bool) -> Places:
+    """Return where a text is cut, and its code points.
+
+    Its words are tokens, and characters of the second of `sets`, and with `blanks` runs of the
+    first. `name` names the sets.
+    """
+    points = codes.codes_of(text)
+    kinds = codes.kinds_of(points, name, sets)
+    starts, ends = codes.runs(kinds)
+    if blanks:
+        return points, starts, ends
+    kept = kinds[starts] != codes.BLANK
+    return points, starts[kept], ends[kept]
 
 
 def split_spans(text: str, delimiter: re.Pattern[str], keep: re.Pattern[str] | None) -> list[Span]:
@@ -71,6 +113,23 @@ class RegexTokenizer(Tokenizer):
         self.keep_delim_pattern = keep_delim_pattern
         self._delimiter = compile_pattern("RegexTokenizer", delim_pattern)
         self._keep = compile_pattern("RegexTokenizer", keep_delim_pattern) if keep_delim_pattern else None
+
+    def places(self, text: str) -> Places | None:
+        given = codes.set_of(self._delimiter)
+        if given is None:
+            return None
+        ranges, several = given
+        name: tuple[str, ...] = (self._delimiter.pattern,)
+        if self._keep is None:
+            return split_places(text, name, lambda: (ranges,), False)
+        kept = codes.set_of(self._keep)
+        if kept is None:
+            return None
+        if not several:
+            among = kept[0]
+            name = self._delimiter.pattern, self._keep.pattern
+            return split_places(text, name, lambda: (ranges, intersection(ranges, among)), False)
+        return split_places(text, name[:1], lambda: (ranges,), True) if kept == given else None
 
     def spans(self, text: str) -> list[Span]:
         return split_spans(text, self._delimiter, self._keep)

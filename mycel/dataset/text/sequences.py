@@ -9,8 +9,10 @@ import numpy as np
 
 from mycel.dataset.blocks import Array
 from mycel.dataset.failure import InputValueError
+from mycel.dataset.text import codes
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.transforms.base import Transform, numpy_type
+from mycel.engines.routines import are_on
 
 
 class AddToken(TextTransform):
@@ -190,8 +192,36 @@ class ToNumber(TextTransform):
             raise TypeError(f"ToNumber: data_type must be a type of numbers, got {self.data_type}")
 
     def compute(self, array: Array, lead: int) -> Array:
-        numbers = [self._number(text) for text in self.texts(array)]
+        texts = self.texts(array)
+        if array.size > 1 and array.dtype.itemsize and are_on():
+            found = self._plain(array, texts)
+            if found is not None:
+                plain: Array = found.reshape(array.shape)
+                return plain
+        numbers = [self._number(text) for text in texts]
         result: Array = np.array(numbers, self.data_type).reshape(array.shape)
+        return result
+
+    def _plain(self, array: Array, texts: list[str]) -> Array | None:
+        """Return the numbers where each text is but a numeral within the type, else None."""
+        result: Array
+        if self.data_type.kind in "iu":
+            whole = codes.whole_numbers(array)
+            if whole is None:
+                return None
+            limits = np.iinfo(self.data_type)
+            fits = int(limits.min) <= int(whole.min()) and int(whole.max()) <= int(limits.max)
+            if not fits:
+                return None
+            result = whole.astype(self.data_type)
+            return result
+        if not codes.are_numerals(array):
+            return None
+        values: Array = np.array(list(map(float, texts)))
+        fits = float(np.abs(values).max()) <= float(np.finfo(self.data_type).max)
+        if not fits:
+            return None
+        result = values.astype(self.data_type)
         return result
 
     def _number(self, text: str) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.text.base import Span, TextTransform, Tokenizer, check_type
-from mycel.dataset.text.characters import is_space, script
+from mycel.dataset.text import codes
+from mycel.dataset.text.base import Places, Span, TextTransform, Tokenizer, check_type, words_array
+from mycel.dataset.text.characters import WHITE_SPACE, is_space, script, script_kinds
 
 # Python counts four separators as blanks that Unicode's White_Space does not have.
 _WORDS = re.compile(r"(?:\S|[\x1c-\x1f])+")
@@ -28,12 +29,22 @@ class WhitespaceTokenizer(Tokenizer):
     [['北京', 'is', 'big'], [0, 8, 11], [6, 10, 14]]
     """
 
+    def places(self, text: str) -> Places | None:
+        points = codes.codes_of(text)
+        kinds = codes.kinds_of(points, ("blanks",), lambda: (WHITE_SPACE,))
+        starts, ends = codes.runs(kinds)
+        kept = kinds[starts] == 0
+        return points, starts[kept], ends[kept]
+
     def spans(self, text: str) -> list[Span]:
         return [word.span() for word in _WORDS.finditer(text)]
 
     def words(self, text: str) -> list[str]:
         some = "\x1c" in text or "\x1d" in text or "\x1e" in text or "\x1f" in text
         return (_WORDS.findall(text) if some else text.split()) or [""]
+
+    def compute(self, array: Array, lead: int) -> Any:
+        return super().compute(array, lead) if self.with_offsets else words_array(self.words(self.texts(array, 0)[0]))
 
 
 class UnicodeCharTokenizer(Tokenizer):
@@ -43,6 +54,11 @@ class UnicodeCharTokenizer(Tokenizer):
     >>> text.UnicodeCharTokenizer()("a b").tolist()
     ['a', ' ', 'b']
     """
+
+    def places(self, text: str) -> Places | None:
+        points = codes.codes_of(text)
+        starts = np.arange(len(points))
+        return points, starts, starts + 1
 
     def spans(self, text: str) -> list[Span]:
         return [(i, i + 1) for i in range(len(text))]
@@ -62,6 +78,15 @@ class UnicodeScriptTokenizer(Tokenizer):
         check_type("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace, bool)
         super().__init__(with_offsets)
         self.keep_whitespace = keep_whitespace
+
+    def places(self, text: str) -> Places | None:
+        points = codes.codes_of(text)
+        kinds = np.take(script_kinds(), points)
+        starts, ends = codes.runs(kinds, -1)
+        if self.keep_whitespace:
+            return points, starts, ends
+        kept = kinds[starts] >= 0
+        return points, starts[kept], ends[kept]
 
     def spans(self, text: str) -> list[Span]:
         kinds = {character: (script(character), is_space(character)) for character in set(text)}

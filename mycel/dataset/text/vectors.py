@@ -152,11 +152,9 @@ class ToVectors(TextTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         size = self.vectors.dimension
-        result = np.zeros((array.size, size), np.float32)
-        for row, word in zip(result, self.texts(array)):
-            found = self.vectors.find(word, self.lower_case_backup)
-            if found is not None:
-                row[:] = found
-            elif self.unk_init is not None:
-                row[:] = self.unk_init
+        missing = np.zeros(size, np.float32) if self.unk_init is None else np.array(self.unk_init, np.float32)
+        find, lower = self.vectors.find, self.lower_case_backup
+        found = [find(word, lower) for word in self.texts(array)]
+        rows = [missing if row is None else row for row in found]
+        result: Array = np.concatenate(rows) if rows else np.zeros(0, np.float32)
         return result.reshape(*array.shape, size)

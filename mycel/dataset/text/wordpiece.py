@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from mycel.base.remembered import FEW, MANY, RememberedOf
 from mycel.dataset.blocks import Array
+from mycel.dataset.text import codes
 from mycel.dataset.text.base import (
     UINT32_MAX,
+    Places,
     Span,
     TextTransform,
     Tokenizer,
@@ -21,10 +25,11 @@ from mycel.dataset.text.base import (
     check_type,
     token_columns,
 )
+from mycel.dataset.text.characters import WHITE_SPACE, Ranges, categories
 from mycel.dataset.text.enums import NormalizeForm
 from mycel.dataset.text.normalize import case_folded, check_form, normalized
 from mycel.dataset.text.patterns import compile_pattern
-from mycel.dataset.text.regex import split_spans
+from mycel.dataset.text.regex import split_places, split_spans
 from mycel.dataset.text.vocab import Vocab
 
 _SPECIAL = r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused[0-9]+\]"
@@ -41,6 +46,19 @@ def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[
     kept = f"{_SPECIAL}|{_SINGLE}" if special else _SINGLE
     delimiter = compile_pattern("BasicTokenizer", rf"\s+|{kept}")
     return delimiter, delimiter if blanks else compile_pattern("BasicTokenizer", kept)
+
+
+@cache
+def _controls() -> re.Pattern[str]:
+    """Return a pattern of a control character."""
+    return compile_pattern("BasicTokenizer", r"[\p{Cc}\p{Cf}]")
+
+
+def _singles() -> Ranges:
+    """Return the characters that are tokens."""
+    found = codes.set_of(compile_pattern("BasicTokenizer", _SINGLE))
+    assert found is not None
+    return found[0]
 
 
 class BasicTokenizer(Tokenizer):
@@ -81,11 +99,17 @@ class BasicTokenizer(Tokenizer):
 
     def prepare(self, text: str) -> str:
         if self.lower_case:
-            parts = re.split(f"({_SPECIAL})", text) if self.preserve_unused_token else [text]
+            special = self.preserve_unused_token and "[" in text
+            parts = re.split(f"({_SPECIAL})", text) if special else [text]
             text = "".join(part if i % 2 else _plain(part) for i, part in enumerate(parts))
         else:
             text = normalized(text, self.normalization_form)
-        return "".join(" " if unicodedata.category(c) in ("Cc", "Cf") else c for c in text)
+        return text if text.isprintable() else _controls().sub(" ", text)
+
+    def places(self, text: str) -> Places | None:
+        if self.preserve_unused_token and "[" in text:
+            return None
+        return split_places(text, ("words",), lambda: (WHITE_SPACE, _singles()), self.keep_whitespace)
 
     def spans(self, text: str) -> list[Span]:
         return split_spans(text, self._delimiter, self._keep)
@@ -94,7 +118,16 @@ class BasicTokenizer(Tokenizer):
 def _plain(text: str) -> str:
     """Return a text without case and accents."""
     apart = unicodedata.normalize("NFD", case_folded(text))
-    return "".join(c for c in apart if unicodedata.category(c) != "Mn")
+    if apart.isascii():
+        return apart
+    if len(apart) < codes.LONG:
+        return "".join(c for c in apart if unicodedata.category(c) != "Mn")
+    points = codes.codes_of(apart)
+    return codes.text_of(points[codes.kinds_of(points, ("Mn",), lambda: (categories("Mn"),)) == 0])
+
+
+_Pieces = tuple[list[str], list[Span]]
+_known = RememberedOf[dict[str, _Pieces]]("pieces of words", FEW)
 
 
 class WordpieceTokenizer(TextTransform):
@@ -138,18 +171,38 @@ class WordpieceTokenizer(TextTransform):
         self.unknown_token = unknown_token
         self.with_offsets = with_offsets
         self._pieces = vocab.vocab()
+        # How much of a word a piece has at most.
+        self._longest = max(map(len, self._pieces), default=0)
 
-    def split(self, word: str) -> tuple[list[str], list[Span]]:
+    def splitter(self) -> Callable[[str], _Pieces]:
+        """Return a `split` that remembers words, whose lists are not to be changed."""
+        known = _known.of(self, dict)
+
+        def split(word: str) -> _Pieces:
+            found = known.get(word)
+            if found is None:
+                if len(known) >= MANY:
+                    known.clear()
+                found = known[word] = self.split(word)
+            return found
+
+        return split
+
+    def split(self, word: str) -> _Pieces:
         """Return the pieces of one word and their bytes."""
-        size = len(word.encode("utf-8", "surrogatepass"))
-        whole = [self.unknown_token or word], [(0, size)]
+        size = len(word) if word.isascii() else len(word.encode("utf-8", "surrogatepass"))
         if size > self.max_bytes_per_token:
-            return whole
+            return [self.unknown_token or word], [(0, size)]
+        if word in self._pieces:
+            return [word] if word else [], [(0, size)] if word else []
+        whole = [self.unknown_token or word], [(0, size)]
+        # Longer ones are no pieces.
+        longest, count = self._longest, len(word)
         pieces: list[str] = []
         spans: list[Span] = []
         start = 0
-        while start < len(word):
-            for end in range(len(word), start, -1):
+        while start < count:
+            for end in range(min(count, start + longest), start, -1):
                 piece = self.suffix_indicator + word[start:end] if start else word[:end]
                 if piece in self._pieces:
                     break
@@ -163,8 +216,9 @@ class WordpieceTokenizer(TextTransform):
     def compute(self, array: Array, lead: int) -> Any:
         pieces: list[str] = []
         offsets: list[Span] = []
+        split = self.splitter()
         for word in self.texts(array, 0, 1):
-            found, spans = self.split(word)
+            found, spans = split(word)
             pieces += found
             offsets += spans
         return token_columns(pieces, offsets, self.with_offsets)
@@ -205,11 +259,16 @@ class BertTokenizer(BasicTokenizer):
 
     def compute(self, array: Array, lead: int) -> Any:
         text = self.prepare(self.texts(array, 0)[0])
-        spans = self.spans(text)
+        spans = list(self.found(text))
+        split = self._wordpiece.splitter()
         pieces: list[str] = []
         offsets: list[Span] = []
+        if not self.with_offsets:
+            for start, end in spans:
+                pieces += split(text[start:end])[0]
+            return token_columns(pieces, offsets, False)
         for (start, end), (first, _) in zip(spans, byte_offsets(text, spans)):
-            found, parts = self._wordpiece.split(text[start:end])
+            found, parts = split(text[start:end])
             pieces += found
             offsets += [(first + a, first + b) for a, b in parts]
         return token_columns(pieces, offsets, self.with_offsets)
