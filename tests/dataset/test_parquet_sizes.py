@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +87,58 @@ def test_damaged_headers_of_pages(tmp_path: Path) -> None:
         path.write_bytes(sound[:4] + content + sound[4 + len(content) :])
         with pytest.raises(ValueError, match=r"a.parquet', row group 0: it is damaged: the header of a page at byte 4"):
             first(os.fspath(path))
+
+
+def _chunks(content: bytes, groups: int, columns: int) -> Any:
+    """Return the columns of all groups, and how they were read; None for a refused footer."""
+    try:
+        found = parquet_sizes.chunks_of(io.BytesIO(content), len(content), groups, columns)
+    except parquet_sizes.Refused:
+        return None, ""
+    return [found.of(number) for number in range(groups)], type(found).__name__
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_routine_for_footers_reads_what_the_parser_reads(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    target = io.BytesIO()
+    columns = {
+        "a": np.arange(20),
+        "é": ["word"] * 20,
+        "list": [[n, 2] for n in range(20)],
+        "pair": [{"x": n, "y": "s"} for n in range(20)],
+    }
+    options: dict[str, Any] = {"use_dictionary": seed % 2 == 0, "write_statistics": seed < 2, "row_group_size": 7}
+    pq.write_table(pa.table(columns), target, **options)
+    sound, length = target.getvalue(), int.from_bytes(target.getvalue()[-8:-4], "little")
+    routine, used = parquet_sizes.walked, 0
+    for trial in range(150):
+        content = bytearray(sound)
+        for _ in range(draw.choice((1, 1, 3)) if trial else 0):
+            at = len(content) - 8 - length + draw.randrange(length - 2)
+            if draw.random() < 0.7:
+                content[at] = draw.randrange(256)
+            else:
+                del content[at]
+        content[-8:-4] = (length + len(content) - len(sound)).to_bytes(4, "little")
+        monkeypatch.setattr(parquet_sizes, "walked", routine)
+        found, how = _chunks(bytes(content), 3, 5)
+        monkeypatch.setattr(parquet_sizes, "walked", lambda *_: None)
+        assert found == _chunks(bytes(content), 3, 5)[0]
+        used += how == "_Numbers"
+        assert trial or how == "_Numbers"
+    assert 10 < used < 150
+
+
+def test_the_sizes_of_columns_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = io.BytesIO()
+    table = pa.table({"a": np.arange(9), "ab": ["x"] * 9, "pair": [{"x": n, "y": "s"} for n in range(9)]})
+    pq.write_table(table, target, row_group_size=4)
+    metadata = pq.ParquetFile(target).metadata
+    for routine in (parquet_sizes.walked, lambda *_: None):
+        monkeypatch.setattr(parquet_sizes, "walked", routine)
+        chunks = parquet_sizes.chunks_of(target, len(target.getvalue()), 3, 4)
+        for names, places in ((["a"], [0]), (["ab", "pair"], [1, 2, 3]), ([], [])):
+            groups = [metadata.row_group(number) for number in range(3)]
+            wanted = [sum(group.column(place).total_uncompressed_size for place in places) for group in groups]
+            assert chunks.unpacked(names) == wanted

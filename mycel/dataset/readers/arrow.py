@@ -71,20 +71,17 @@ class _Parquet:
         self.path = path
         with _reading(path), remote.opened(path) as handle, pyarrow.parquet.ParquetFile(handle) as file:
             self.metadata, self.schema = file.metadata, file.schema_arrow
-            count = self.metadata.num_row_groups
-            self._chunks = parquet_sizes.chunks_of(handle, remote.size_of(path), count)
-            rows = [self.metadata.row_group(number).num_rows for number in range(count)]
-            self.sizes = [(number, self._bytes(number, chunks)) for number, chunks in zip(rows, self._chunks)]
+            count, columns = self.metadata.num_row_groups, self.metadata.num_columns
+            self._chunks = parquet_sizes.chunks_of(handle, remote.size_of(path), count, columns)
+            self.counts = [self.metadata.row_group(number).num_rows for number in range(count)]
 
-    def _bytes(self, rows: int, chunks: Sequence[parquet_sizes.Chunk]) -> dict[str, int]:
-        """Return about how many bytes the columns of a group take, as Arrow holds them."""
-        found = dict.fromkeys(self.schema.names, 0)
-        for column in chunks:
-            name = column.path_in_schema.partition(".")[0]
-            found[name] = found.get(name, 0) + column.total_uncompressed_size
+    def bytes_of(self, columns: Sequence[str]) -> list[int]:
+        """Return about how many bytes columns take in each group, as Arrow holds them."""
         widths = {field.name: width(field.type) for field in self.schema}
         # Encodings change the size of numbers.
-        return {n: found[n] if each is None else math.ceil(each * rows) for n, each in widths.items()}
+        each = sum(widths[name] or 0 for name in columns)
+        unpacked = self._chunks.unpacked([name for name in columns if widths[name] is None])
+        return [math.ceil(each * rows) + size for rows, size in zip(self.counts, unpacked)]
 
     def read(self, number: int, columns: list[str]) -> Any:
         """Read columns of a group as a table."""
@@ -93,7 +90,7 @@ class _Parquet:
         options = {"metadata": self.metadata, "page_checksum_verification": True}
         with remote.opened(self.path) as handle:
             size = remote.size_of(self.path)
-            kept = parquet_sizes.check_group(handle, size, self.metadata.schema, self._chunks[number], columns)
+            kept = parquet_sizes.check_group(handle, size, self.metadata.schema, self._chunks.of(number), columns)
             source, mapped = (handle, False) if remote.is_remote(self.path) else (self.path, True)
             with pyarrow.parquet.ParquetFile(source, read_dictionary=kept, memory_map=mapped, **options) as file:
                 return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
@@ -112,7 +109,8 @@ class _Ipc:
             with self._opened() as (file, handle):
                 self.schema = file.schema
                 batches = (self._batch(file, handle, number) for number in range(file.num_record_batches))
-                self.sizes = [(batch.num_rows, self._bytes(batch)) for batch in batches]
+                found = [(batch.num_rows, self._bytes(batch)) for batch in batches]
+            self.counts, self._sizes = [rows for rows, _ in found], [sizes for _, sizes in found]
 
     def _batch(self, file: Any, handle: Any, number: int) -> Any:
         self._tables.check(handle, number)
@@ -124,6 +122,10 @@ class _Ipc:
     @staticmethod
     def _bytes(batch: Any) -> dict[str, int]:
         return {name: part.get_total_buffer_size() for name, part in zip(batch.schema.names, batch.columns)}
+
+    def bytes_of(self, columns: Sequence[str]) -> list[int]:
+        """Return how many bytes columns take in each batch."""
+        return [sum(sizes[name] for name in columns) for sizes in self._sizes]
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -219,7 +221,7 @@ class ArrowDataset(MappableDataset):
                 raise ValueError(f"{_OWN}: num_samples cannot be given with {kind}; use take")
             # Half of what can be held, as the next rows are read while these are in use.
             mixed = self._total() * held_bytes // max(1, 2 * sum(sizes))
-            counts = [sum(count for count, _ in file.sizes) for file in self._files]
+            counts = [sum(file.counts) for file in self._files]
             groups = [group.length for group in self._table]
             order = shards.Together(Shuffle(kind), counts, groups, mixed)
             self.sampler = shards.together(_OWN, order, num_shards, shard_id)
@@ -236,10 +238,10 @@ class ArrowDataset(MappableDataset):
         sizes: list[int] = []
         for place, file in enumerate(self._files):
             first = 0
-            for number, (count, size) in enumerate(file.sizes):
+            for number, (count, size) in enumerate(zip(file.counts, file.bytes_of(self.columns_list))):
                 if count:
                     self._table.append(_Group(place, number, count, first))
-                    sizes.append(sum(size[name] for name in self.columns_list))
+                    sizes.append(size)
                 first += count
         self._ends = np.cumsum(np.array([group.length for group in self._table], np.int64))
         self._groups: Held[list[Any]] = Held(self._read, held_bytes)
@@ -389,9 +391,13 @@ class _Batches:
 
     def __init__(self, table: Any, name: str) -> None:
         self.path, self.schema = name, table.schema
-        self._table, self._batches = table, table.to_batches()
         # They are in memory, or mapped into it, whether they are held or not.
-        self.sizes = [(batch.num_rows, dict.fromkeys(table.column_names, 0)) for batch in self._batches]
+        self._table, self._batches = table, table.to_batches()
+        self.counts = [batch.num_rows for batch in self._batches]
+
+    def bytes_of(self, columns: Sequence[str]) -> list[int]:
+        """Return how many bytes columns take beside the table: none."""
+        return [0] * len(self.counts)
 
     def read(self, number: int, columns: list[str]) -> Any:
         """Return columns of a batch as a table, which shares its memory."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mycel.base.decompression import limit
+from mycel.dataset.readers.parquet_footer import walked
 
 # Headers have statistics, which are some values long.
 _PIECE, _MOST_HEADER = 1 << 10, 1 << 24
@@ -165,13 +166,67 @@ class Chunk(NamedTuple):
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
-def chunks_of(file: Any, size: int, groups: int) -> list[list[Chunk]]:
+class Chunks:
+    """The columns of each row group."""
+
+    def __init__(self, groups: list[list[Chunk]]) -> None:
+        self.groups = groups
+
+    def of(self, number: int) -> list[Chunk]:
+        """Return the columns of a row group."""
+        return self.groups[number]
+
+    def unpacked(self, names: Sequence[str]) -> list[int]:
+        """Return how many bytes columns take in each row group, by what the footer says.
+
+        `names` are those of columns, or of the outermost fields that they are in.
+        """
+        wanted = set(names)
+        return [
+            sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
+            for chunks in self.groups
+        ]
+
+
+class _Numbers(Chunks):
+    """The same as numbers: `numbers` of `walked`, and the paths that all groups have."""
+
+    def __init__(self, numbers: Any, paths: list[str]) -> None:
+        self.numbers, self.paths = numbers, paths
+
+    def of(self, number: int) -> list[Chunk]:
+        return [
+            Chunk(_TYPES[kind], path, unpacked, packed, data, dictionary or None)
+            for path, (kind, unpacked, packed, data, dictionary, _, _) in zip(self.paths, self.numbers[number].tolist())
+        ]
+
+    def unpacked(self, names: Sequence[str]) -> list[int]:
+        wanted = set(names)
+        places = [place for place, path in enumerate(self.paths) if path.partition(".")[0] in wanted]
+        # As what the footer says may be any number.
+        return [sum(row) for row in self.numbers[:, places, 1].tolist()]
+
+
+def _counted(footer: bytes, groups: int, columns: int) -> Chunks | None:
+    """Return the columns of row groups by one routine; None for footers that it leaves."""
+    numbers = walked(footer, groups, columns)
+    if numbers is None or numbers[:, :, 0].min() < 0 or numbers[:, :, 0].max() >= len(_TYPES):
+        return None
+    paths = []
+    for begin in numbers[0, :, 5].tolist():
+        reader = _Tables(footer)
+        reader.at = begin
+        paths.append(b".".join(reader._list(0)).decode())
+    return _Numbers(numbers, paths)
+
+
+def chunks_of(file: Any, size: int, groups: int, columns: int) -> Chunks:
     """Return the columns of each row group, from the footer of a file.
 
     pyarrow has them too, but ends the process where statistics of a column are damaged.
 
     * `file`, `size`: the open file, and its bytes.
-    * `groups`: how many row groups pyarrow has found.
+    * `groups`, `columns`: how many row groups and columns pyarrow has found.
 
     Raises Refused for a damaged footer.
     """
@@ -181,13 +236,17 @@ def chunks_of(file: Any, size: int, groups: int) -> list[list[Chunk]]:
         if length > size - 8:
             raise _Damaged
         file.seek(size - 8 - length)
-        footer = _Tables(file.read(length)).structure()
+        content = file.read(length)
+        counted = _counted(content, groups, columns)
+        if counted is not None:
+            return counted
+        footer = _Tables(content).structure()
         found = [[_chunk(column[3]) for column in group.get(1, [])] for group in footer.get(4, [])]
     except (_Damaged, KeyError, TypeError, AttributeError, IndexError, UnicodeDecodeError):
         raise Refused("its footer is damaged") from None
     if len(found) != groups:
         raise Refused(f"its footer is damaged: it has {len(found)} row groups, where {groups} were found")
-    return found
+    return Chunks(found)
 
 
 def _chunk(about: dict[int, Any]) -> Chunk:
@@ -195,7 +254,7 @@ def _chunk(about: dict[int, Any]) -> Chunk:
     kind, unpacked, packed, data = (about[field] for field in (1, 6, 7, 9))
     if any(type(number) is not int for number in (kind, unpacked, packed, data, about.get(11, 0))) or kind < 0:
         raise _Damaged
-    return Chunk(_TYPES[kind], path, unpacked, packed, data, about.get(11))
+    return Chunk(_TYPES[kind], path, unpacked, packed, data, about.get(11) or None)
 
 
 class _Page(NamedTuple):
