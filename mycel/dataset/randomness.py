@@ -126,7 +126,11 @@ class Stream:
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         """Draw a number uniformly from [low, high)."""
-        return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
+        # `bits`, written out, as calls take as long as drawing.
+        self.state = state = (self.state + _GAMMA) & _MASK
+        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
+        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
+        return low + (high - low) * (((state ^ (state >> 31)) >> 11) * 2.0**-53)
 
     def integer(self, low: int, high: int) -> int:
         """Draw an integer uniformly from low .. high, both included.
@@ -135,7 +139,11 @@ class Stream:
         """
         if high < low:
             raise ValueError(f"integer: the range {low} .. {high} is empty")
-        return low + (self.bits() * (high - low + 1) >> 64)
+        # `bits`, written out.
+        self.state = state = (self.state + _GAMMA) & _MASK
+        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
+        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
+        return low + ((state ^ (state >> 31)) * (high - low + 1) >> 64)
 
     def normal(self) -> float:
         """Draw a standard normal number (Box and Muller, 1958)."""

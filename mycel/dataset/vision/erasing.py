@@ -12,10 +12,13 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.base import ImageTransform, dtypes_of
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
 from mycel.dataset.vision.nests import exact
 from mycel.engines.routines import are_on
+
+# Integers that hold all values that rectangles are set to.
+_HOLD = dtypes_of("uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64")
 
 
 class Erase(ImageTransform):
@@ -50,7 +53,7 @@ class Erase(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_inside("Erase", array.shape, self.top, self.left, self.height, self.width)
-        if array.dtype.kind in "iu":
+        if array.dtype.kind in "iu" and array.dtype not in _HOLD:
             low, high = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
             values = self.value if isinstance(self.value, (tuple, list)) else (self.value,)
             if not low <= min(values) <= max(values) <= high:
@@ -111,6 +114,8 @@ class RandomErasing(ImageTransform):
         self.scale = check_range("RandomErasing", "scale", scale)
         self.ratio = check_range("RandomErasing", "ratio", ratio)
         self.value = value
+        if not isinstance(value, str):
+            self._values = np.reshape(as_array(value), (-1, 1, 1))
         self.inplace = inplace
         self.max_attempts = max_attempts
 
@@ -129,7 +134,7 @@ class RandomErasing(ImageTransform):
             target[...] = np.reshape(normals(target.size), target.shape)
         else:
             # Elements of the type are spread several times as fast as they are converted.
-            target[...] = np.reshape(as_array(self.value), (-1, 1, 1)).astype(target.dtype)
+            target[...] = self._values.astype(target.dtype)
         return result
 
 

@@ -322,12 +322,15 @@ class CenterCrop(ImageTransform):
         lead = self.leading(array, lead)
         self.check_image(array, lead)
         height, width = array.shape[lead : lead + 2]
-        missing_h, missing_w = max(0, self.size[0] - height), max(0, self.size[1] - width)
-        if missing_h or missing_w:
+        missing_h, missing_w = self.size[0] - height, self.size[1] - width
+        if missing_h > 0 or missing_w > 0:
+            missing_h, missing_w = max(0, missing_h), max(0, missing_w)
             # The odd pixel goes to the top and to the left, as in MindSpore.
             top, left = (missing_h + 1) // 2, (missing_w + 1) // 2
             array = pad_image(array, (left, top, missing_w - left, missing_h - top), 0, Border.CONSTANT, lead)
             height, width = array.shape[lead : lead + 2]
+            if (height, width) == self.size:
+                return array
         return crop(array, (height - self.size[0]) // 2, (width - self.size[1]) // 2, *self.size, lead)
 
 
@@ -361,8 +364,10 @@ class Crop(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        check_inside("Crop", array.shape[lead:], *self.coordinates, *self.size)
-        return crop(array, *self.coordinates, *self.size, lead)
+        (top, left), (height, width) = self.coordinates, self.size
+        if top + height > array.shape[lead] or left + width > array.shape[lead + 1]:
+            check_inside("Crop", array.shape[lead:], top, left, height, width)
+        return crop(array, top, left, height, width, lead)
 
 
 def check_inside(operation: str, shape: Sequence[int], top: int, left: int, height: int, width: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base.remembered import FEW, Remembered
+from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine
 from mycel.dataset.vision.enums import Inter
@@ -202,8 +202,8 @@ def places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Arr
     return found or _axes.recall(key, lambda: _found_places(source, target, step, kind))
 
 
-# Images of one size are resized alike.
-_axes = Remembered[tuple[int, int, int, Inter], tuple[Array, Array]]("axes of resized images", FEW)
+# Images of one size are resized alike, and parts of any size have one of few lengths.
+_axes = Remembered[tuple[int, int, int, Inter], tuple[Array, Array]]("axes of resized images", SOME)
 
 
 def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
