@@ -54,7 +54,7 @@ def test_files_that_pillow_is_asked_for():
     pixels = np.random.default_rng(1).integers(0, 256, (40, 50, 3), dtype=np.uint8)
     content = encoded(pixels)
     assert jpeg.size_of(content) == (40, 50)
-    assert jpeg.opened(encoded(pixels[..., 0])) is None
+    assert jpeg.opened(encoded(pixels[..., 0]), greys=False) is None
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((4, 4, 4), np.uint8), "CMYK").save(buffer, "JPEG")
     assert jpeg.opened(buffer.getvalue()) is None
@@ -86,6 +86,47 @@ def test_damaged_files_are_pixels_or_left_to_pillow():
             except Exception:
                 continue
             np.testing.assert_array_equal(found[0], whole)
+
+
+@needs_decoder
+def test_greys_are_decoded_as_colours():
+    rng = np.random.default_rng(6)
+    for shape in ((1, 1), (9, 40), (64, 33)):
+        content = encoded(rng.integers(0, 256, shape, dtype=np.uint8))
+        whole = by_pillow(content)
+        np.testing.assert_array_equal(jpeg.decoded(content), whole)
+        np.testing.assert_array_equal(vision.Decode()(np.frombuffer(content, np.uint8)), whole)
+        assert decode_image(content, mode=vision.ImageReadMode.UNCHANGED).shape == (*shape, 1)
+        found, first, begin = jpeg.opened(content).pixels(0, 0, 1, 1)
+        np.testing.assert_array_equal(found[-first, -begin], whole[0, 0])
+
+
+def without_tables(content):
+    """Return a file without its tables of codes and weights."""
+    kept, place = content[:2], 2
+    while content[place + 1] != 0xDA:
+        size = 2 + int.from_bytes(content[place + 2 : place + 4], "big")
+        if content[place + 1] not in (0xC4, 0xDB):
+            kept += content[place : place + size]
+        place += size
+    return kept + content[place:]
+
+
+@needs_decoder
+def test_files_know_nothing_of_those_before():
+    rng = np.random.default_rng(7)
+    files = []
+    for number in range(60):
+        shape = (*rng.integers(1, 60, 2), 3)[: 3 - number % 2]
+        image = rng.integers(0, 256, shape, dtype=np.uint8)
+        files.append(encoded(image, quality=int(rng.integers(5, 100)), progressive=number % 3 == 0, optimize=True))
+    for content in files:
+        np.testing.assert_array_equal(jpeg.decoded(content), by_pillow(content))
+        assert jpeg.decoded(without_tables(content)) is None
+        assert jpeg.decoded(content[:-30] + content[-2:]) is None or len(content) < 700
+    with ThreadPoolExecutor(6) as pool:
+        for content, pixels in zip(files * 5, pool.map(jpeg.decoded, files * 5)):
+            np.testing.assert_array_equal(pixels, by_pillow(content))
 
 
 needs_encoder = pytest.mark.skipif(

@@ -39,7 +39,7 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     `mycel.base.decompression` allows.
     """
     image_module = _pillow(operation)
-    found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content)
+    found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content, mode is ImageReadMode.COLOR)
     if found is not None:
         return found
     try:

@@ -3,8 +3,8 @@
 Files are decoded as far as they are needed. Pillow decodes whole images and copies them twice; here
 the size comes from the file's header, and pixels are computed when it is known which: `Encoded`
 stands for them until then. What is decoded is what Pillow gives, bit for bit. Only whole files of
-three colours of 8 bits are decoded so; for all others, and where the library or its layout is
-another one, Pillow is asked. Files that are written are those of Pillow, too.
+greys or three colours of 8 bits are decoded so; for all others, and where the library or its layout
+is another one, Pillow is asked. Files that are written are those of Pillow, too.
 """
 
 from __future__ import annotations
@@ -71,10 +71,11 @@ def _path() -> str | None:
     return paths[0] if len(paths) == 1 else None
 
 
-def size_of(content: bytes) -> tuple[int, int] | None:
+def size_of(content: bytes, greys: bool = True) -> tuple[int, int] | None:
     """Return the height and width that the header of a whole JPEG file says.
 
-    Returns None for other files, and for those that are not three colours of 8 bits.
+    Returns None for other files, and for those that are not three colours of 8 bits, or greys where
+    `greys` is true.
     """
     if content[:3] != b"\xff\xd8\xff" or content[-2:] != b"\xff\xd9":
         return None
@@ -88,7 +89,7 @@ def size_of(content: bytes) -> tuple[int, int] | None:
             continue
         if marker in _FRAMES:
             height, width = (int.from_bytes(content[place + n : place + n + 2], "big") for n in (5, 7))
-            fits = content[place + 4] == 8 and content[place + 9] == 3 and height and width
+            fits = content[place + 4] == 8 and content[place + 9] in ((1, 3) if greys else (3,)) and height and width
             return (height, width) if fits else None
         if marker in (0xD9, 0xDA) or 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xCC):
             return None
@@ -113,18 +114,24 @@ class Encoded:
         return None if found is None else (found.pixels, found.top, found.left)
 
 
-def opened(content: bytes) -> Encoded | None:
-    """Return a JPEG file that can be decoded in parts, or None for any other file."""
-    size = size_of(content) if are_on() else None
+def opened(content: bytes, greys: bool = True) -> Encoded | None:
+    """Return a JPEG file that can be decoded in parts, or None for any other file.
+
+    Its pixels are three colours; `greys` says whether those of greys are wanted so, too.
+    """
+    size = size_of(content, greys) if are_on() else None
     if size is None or 4 * size[0] * size[1] > inflate.limit(len(content)):
         return None
     found: Any = decoder()
     return None if found is None else Encoded(found, content, size)
 
 
-def decoded(content: bytes) -> Array | None:
-    """Return all pixels of a JPEG file, uint8 [H, W, 3], or None for a file that is not decoded."""
-    file = opened(content)
+def decoded(content: bytes, greys: bool = True) -> Array | None:
+    """Return all pixels of a JPEG file, uint8 [H, W, 3], or None for a file that is not decoded.
+
+    `greys` says whether greys are decoded as colours.
+    """
+    file = opened(content, greys)
     found = None if file is None else file.pixels(0, 0, *file.shape[:2])
     return None if found is None else found[0]
 
