@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array, aligned
-from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of
+from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
 from mycel.dataset.vision.enums import Border
 from mycel.dataset.vision.geometry import beyond
 from mycel.dataset.vision.nests import exact, filtering
@@ -48,6 +48,24 @@ _exact_weights = Remembered[Any, Array]("weights of blurs", FEW).calls(gaussian_
 @Remembered("weights of blurs of bytes", FEW).calls
 def _bit_weights(size: int, sigma: float) -> Array:
     return _in_256ths(gaussian_weights(size, sigma)).astype(np.int32)
+
+
+@Remembered("blurs of images", FEW).calls
+def _blur(
+    height: int, width: int, sizes: tuple[int, int], sigmas: tuple[float, float], exactly: bool
+) -> tuple[list[Array], Array, Array]:
+    """Return the weights along columns and rows, and the places of columns and rows, beyond them,
+    too.
+
+    * `height`, `width`: the size of the image.
+    * `sizes`, `sigmas`: those of `gaussian_weights`.
+    * `exactly`: whether weights are as they are, else whole 256ths.
+    """
+    found = _exact_weights if exactly else _bit_weights
+    weights = [found(size, sigma) for size, sigma in zip(sizes, sigmas)]
+    across, down = sizes
+    columns = beyond(width, across // 2, across // 2, Border.REFLECT)
+    return weights, columns, beyond(height, down // 2, down // 2, Border.REFLECT)
 
 
 class GaussianBlur(ImageTransform):
@@ -98,9 +116,7 @@ class GaussianBlur(ImageTransform):
         """Blur an image of bytes."""
         height, width = array.shape[:2]
         channels, (across, down) = channels_of(array), self.kernel_size
-        weights = [_bit_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
-        columns = beyond(width, across // 2, across // 2, Border.REFLECT)
-        rows = beyond(height, down // 2, down // 2, Border.REFLECT)
+        weights, columns, rows = _blur(height, width, self.kernel_size, self.sigma, False)
         line, part = np.empty(len(columns) * channels, np.uint16), np.empty(array.shape, np.uint16)
         result = np.empty(array.shape, np.uint8)
         filtering.blur(
@@ -112,15 +128,13 @@ class GaussianBlur(ImageTransform):
         """Blur an image of other numbers."""
         height, width = array.shape[:2]
         channels, (across, down) = channels_of(array), self.kernel_size
-        weights = [_exact_weights(size, sigma) for size, sigma in zip(self.kernel_size, self.sigma)]
-        columns = beyond(width, across // 2, across // 2, Border.REFLECT)
-        rows = beyond(height, down // 2, down // 2, Border.REFLECT)
+        weights, columns, rows = _blur(height, width, self.kernel_size, self.sigma, True)
         pitch = width * channels
         held, lines, total = np.empty(down, np.int64), aligned([down * pitch], _DOUBLE), np.empty(pitch)
         result = np.empty(array.shape, array.dtype)
         exact.blur(
             array,
-            array.dtype.name,
+            name_of(array),
             height,
             width,
             channels,

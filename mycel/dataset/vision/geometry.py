@@ -72,8 +72,9 @@ class HorizontalFlip(ImageTransform):
     _axis = 1
 
     def compute(self, array: Array, lead: int) -> Array:
-        lead = self.leading(array, lead)
-        self.check_image(array, lead)
+        if lead or array.ndim not in (2, 3):
+            lead = self.leading(array, lead)
+            self.check_image(array, lead)
         if lead == 0:
             if self._axis == 0:
                 upside_down: Array = array[::-1].copy()
@@ -453,8 +454,9 @@ class RandomCrop(ImageTransform):
         self.padding_mode = check_border("RandomCrop", padding_mode)
 
     def compute(self, array: Array, lead: int) -> Array:
-        lead = self.leading(array, lead)
-        self.check_image(array, lead)
+        if lead or array.ndim not in (2, 3):
+            lead = self.leading(array, lead)
+            self.check_image(array, lead)
         if self.padding is not None:
             array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
         height, width = array.shape[lead : lead + 2]
