@@ -14,9 +14,10 @@ from mycel.dataset.blocks import Array
 def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dict[str, tuple[Any, Any]] | None:
     """Return `pad_info` as a dictionary from columns to (shape or None, value or None).
 
+    None where every column is padded to its longest row: without `pad_info`, or for an empty one.
     Raises TypeError or ValueError for other forms and for unknown `columns`.
     """
-    if pad_info is None:
+    if pad_info is None or pad_info == {}:
         return None
     if not isinstance(pad_info, dict):
         raise TypeError(

@@ -164,7 +164,8 @@ class Dataset(MakesVocabularies):
 
         * `batch_size`, `drop_remainder`, `num_parallel_workers`: as in `batch`.
         * `pad_info`: a dictionary from columns to `(shape, value)`. A None in `shape`, or in its
-          place, stands for the greatest length in the batch. Longer rows are cut.
+          place, stands for the greatest length in the batch. Longer rows are cut. Without it, or
+          where it is empty, every column is padded to its longest row.
 
         >>> import numpy as np
         >>> import mycel.dataset as ds

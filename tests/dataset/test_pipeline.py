@@ -78,6 +78,7 @@ def test_padded_batch_pads_and_cuts() -> None:
     assert rows(ragged.padded_batch(2, pad_info={"x": ([4], -1)})) == [[[1, 1, -1, -1], [1, 1, 1, -1]]]
     assert rows(ragged.padded_batch(2, pad_info={"x": ([2], 9)})) == [[[1, 1], [1, 1]]]
     assert rows(ragged.padded_batch(2)) == [[[1, 1, 0], [1, 1, 1]]]
+    assert rows(ragged.padded_batch(2, pad_info={})) == [[[1, 1, 0], [1, 1, 1]]]
     wide = ds.GeneratorDataset([np.ones((2, 1)), np.ones((3, 1))], ["x"], shuffle=False)
     assert rows(wide.padded_batch(2, pad_info={"x": ([None, 2], 9)})) == [
         [[[1, 9], [1, 9], [9, 9]], [[1, 9], [1, 9], [1, 9]]]

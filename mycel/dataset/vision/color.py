@@ -27,7 +27,7 @@ from mycel.dataset.vision.base import (
     is_read,
     name_of,
 )
-from mycel.dataset.vision.files import decode_image
+from mycel.dataset.vision.files import decode_image, decode_picture
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.taking import Part, write
 from mycel.engines.routines import are_on
@@ -93,8 +93,7 @@ class Decode(ImageTransform):
             raise TypeError(
                 f"Decode: expected the bytes of a file, uint8 of one axis, got {array.dtype} of shape {array.shape}"
             )
-        pixels = decode_image(content)
-        return ToPIL()(pixels) if self.to_pil else pixels
+        return decode_picture(content) if self.to_pil else decode_image(content)
 
 
 class ToPIL(ImageTransform):

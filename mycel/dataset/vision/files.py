@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,20 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     Raises ValueError where it is not an image in one of the `FORMATS`, or has more pixels than
     `mycel.base.decompression` allows.
     """
-    image_module = _pillow(operation)
     found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content, mode is ImageReadMode.COLOR)
-    if found is not None:
-        return found
+    if found is None:
+        found = _opened(content, operation, mode, np.array)
+    return found if found.ndim == 3 else found[..., None]
+
+
+def decode_picture(content: bytes, operation: str = "Decode") -> Any:
+    """Decode an image file's content to a Pillow image of colours; errors are `decode_image`'s."""
+    return _opened(content, operation, ImageReadMode.COLOR, lambda picture: picture)
+
+
+def _opened(content: bytes, operation: str, mode: ImageReadMode, take: Callable[[Any], Any]) -> Any:
+    """Return what `take` makes of the Pillow image of a file's content, converted to a mode."""
+    image_module = _pillow(operation)
     try:
         image_module.init()
         formats = [name for name in FORMATS if name in image_module.OPEN]
@@ -58,7 +69,7 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
                 picture = picture.convert("RGB")
             elif mode is ImageReadMode.GRAYSCALE:
                 picture = picture.convert("L")
-            pixels = np.array(picture)
+            return take(picture)
     except MemoryError:
         raise
     except Exception as error:
@@ -67,7 +78,6 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
         raise ValueError(
             f"{operation}: the {len(content)} bytes are not an image that Pillow can read: {kind}{error}"
         ) from error
-    return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
 def path_of(operation: str, path: Any) -> str:
