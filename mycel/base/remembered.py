@@ -122,6 +122,10 @@ class Remembered(Generic[K, V]):
 
         return cast(F, call)
 
+    def is_full(self) -> bool:
+        """Return whether the recent generation holds half of what the table may hold."""
+        return len(self.recent) >= max(self.most // 2, 1)
+
     def emptied(self) -> None:
         """Do, in subclasses, what has to follow when `recent` was emptied."""
 
@@ -138,13 +142,12 @@ class Remembered(Generic[K, V]):
 
     def _make_room(self) -> None:
         """Begin a new generation if the recent one is full."""
-        half = max(self.most // 2, 1)
-        if len(self.recent) < half or not self._changing.acquire(blocking=False):
+        if not self.is_full() or not self._changing.acquire(blocking=False):
             return
         before = self.earlier
         try:
             # Another thread may have been first.
-            if len(self.recent) >= half:
+            if self.is_full():
                 self.earlier = self.recent.copy()
                 self.recent.clear()
         finally:

@@ -46,6 +46,7 @@ __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
+NODES = 1 << 16  # of the graphs of all calls that are kept
 VARIETY = 16  # calls that differ in numbers alone and are compiled; further ones run op by op
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
@@ -56,11 +57,26 @@ _varieties = Remembered[Any, int]("calls that differ in numbers", MANY)
 class _Calls(Remembered[Any, Any]):
     """Calls by function, types and other arguments: a `_Call`, or False for what is not one
     program.
+
+    The table is bounded by the nodes of its graphs as well: a program of many has megabytes.
     """
 
-    __slots__ = ()
+    __slots__ = ("nodes",)
+
+    def __init__(self) -> None:
+        super().__init__("functions as programs", MANY, config.COMPILED_ANEW)
+        self.nodes = 0
+
+    def _entered(self, key: Any, value: Any, since: object) -> Any:
+        found = super()._entered(key, value, since)
+        self.nodes += len(found.graph.nodes) if found else 1
+        return found
+
+    def is_full(self) -> bool:
+        return super().is_full() or self.nodes >= NODES // 2
 
     def emptied(self) -> None:
+        self.nodes = 0
         _varieties.forget()
         for table in list(_near):
             table.clear()
@@ -68,7 +84,7 @@ class _Calls(Remembered[Any, Any]):
 
 # The recent calls of each function once more, without the function in the key.
 _near: list[dict[tuple[Any, ...], Any]] = []
-_calls = _Calls("functions as programs", MANY, config.COMPILED_ANEW)
+_calls = _Calls()
 
 
 class _Refused(Exception):

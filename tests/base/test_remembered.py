@@ -359,3 +359,17 @@ def test_segments_follow_the_settings_of_programs() -> None:
     finally:
         ms.set_context(wide_intermediates=False)
     assert np.isinf(f(x).asnumpy()).all()
+
+
+def test_large_programs_leave_before_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "NODES", 100)
+    ms.runtime.forget()
+    x = Tensor(np.ones((2, 3), np.float32))
+    used = ops.gelu(x).asnumpy()
+    for n in range(30):
+        np.testing.assert_allclose(ops.celu(Tensor(-np.ones(n + 4))).asnumpy(), np.expm1(-1), rtol=1e-12)
+        assert np.array_equal(ops.gelu(x).asnumpy(), used)
+        # Each generation ends with the graph that makes it full.
+        sizes = [len(call.graph.nodes) for _, call in fused._calls.items() if call]
+        assert sum(sizes) <= 100 + 2 * max(sizes)
+    assert len(fused._calls) < 30
