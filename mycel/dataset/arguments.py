@@ -33,12 +33,14 @@ def names(value: str | Sequence[str], argument: str) -> list[str]:
 
 def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> list[int]:
     """Return the positions of the wanted columns; raise ValueError for missing ones."""
-    missing = [name for name in wanted if name not in present]
+    # There may be very many.
+    places = {name: place for place, name in enumerate(present)}
+    missing = [name for name in wanted if name not in places]
     if missing:
         raise ValueError(
             f"{operation}: there is no column {', '.join(map(repr, missing))}; the columns are {list(present)}"
         )
-    return [list(present).index(name) for name in wanted]
+    return [places[name] for name in wanted]
 
 
 def check_count(operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = ()) -> int:

@@ -38,6 +38,10 @@ def memory() -> int:
         return os.dup(file.fileno())
 
 
+class NotSent(RuntimeError):
+    """An object cannot be pickled, or not be made again by the other process."""
+
+
 class Region:
     """Memory that two processes map."""
 
@@ -89,8 +93,15 @@ class Channel:
         self.shares = shares
 
     def send(self, item: Any) -> None:
-        """Send an object; raise Ended where the other process is gone."""
-        content, buffers = by_value.dumps(item, self.shares)
+        """Send an object; raise Ended where the other process is gone.
+
+        Raises NotSent, before anything is sent, for an object that cannot be pickled.
+        """
+        try:
+            content, buffers = by_value.dumps(item, self.shares)
+        except Exception as error:
+            # Whatever a class of the user's raises.
+            raise NotSent(f"{type(error).__name__}: {error}") from error
         sizes = [buffer.nbytes for buffer in buffers]
         total = packed_size(sizes)
         if 0 < total < _SMALL:
@@ -107,7 +118,8 @@ class Channel:
     def receive(self) -> Any:
         """Return the next object; raise Ended where the other process is gone.
 
-        Raises TimeoutError after the connection's time-out, if nothing has come.
+        Raises TimeoutError after the connection's time-out, if nothing has come, and NotSent where
+        the object cannot be made again.
         """
         length, count, total = _HEADER.unpack(self._exactly(_HEADER.size, True))
         sizes = [size for (size,) in _SIZE.iter_unpack(self._exactly(_SIZE.size * count))]
@@ -118,7 +130,10 @@ class Channel:
             for size in sizes:
                 buffers.append(bytearray(region[start : start + size]))
                 start += -(-size // _ALIGNED) * _ALIGNED
-        return pickle.loads(content, buffers=buffers)
+        try:
+            return pickle.loads(content, buffers=buffers)
+        except Exception as error:
+            raise NotSent(f"{type(error).__name__}: {error}") from error
 
     def _exactly(self, count: int, may_time_out: bool = False) -> bytearray:
         content = bytearray(count)

@@ -285,7 +285,13 @@ class GeneratorDataset(MappableDataset):
         return list(self.column_names)
 
     def _total(self) -> int:
-        return len(self.source)
+        try:
+            return len(self.source)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise RuntimeError(
+                f"GeneratorDataset: the source, of class {type(self.source).__name__}, does not say its length: {why}"
+            ) from error
 
     def _count(self) -> int:
         if self.reads_by_number():

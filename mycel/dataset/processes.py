@@ -31,7 +31,7 @@ from typing import Any
 from mycel.base import locks
 from mycel.base.log import logger
 from mycel.dataset import by_value, config, worker
-from mycel.dataset.channel import Channel, Ended, Region, memory
+from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken
 from mycel.dataset.notices import no_effect
 from mycel.dataset.resting import YOUNG, Resting
@@ -272,6 +272,8 @@ class Worker:
         if error is None:
             return value
         error.__cause__ = WorkerTraceback(text)
+        if isinstance(error, NotSent):
+            raise error
         raise Broken(value, error)
 
     def where(self) -> str:
@@ -395,6 +397,11 @@ class Crew:
                 present = self._present(seat, attempt > 0)
                 try:
                     return present.ask(arguments, self.name)
+                except NotSent as error:
+                    raise RuntimeError(
+                        f"{self.name}: rows cannot be sent between processes ({error}); give arrays, text, bytes or "
+                        "dictionaries of what can be pickled, or set python_multiprocessing=False"
+                    ) from error
                 except (Ended, OSError):
                     with self._lock:
                         if self.closed:

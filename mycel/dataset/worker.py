@@ -35,7 +35,7 @@ import numpy as np
 
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, try_stack
-from mycel.dataset.channel import Channel, Ended, Region, memory, pack, packed_size
+from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
 from mycel.dataset.flow import Broken
 
 LENGTH = struct.Struct("<I")
@@ -124,10 +124,13 @@ def _work(channel: Channel, given: int, job: Callable[..., Any] | None) -> dict[
     except BaseException as error:
         refusal = (_sent(error), traceback.format_exc())
     while True:
-        request = channel.receive()
-        if isinstance(request, dict):
-            return request
-        channel.send((None, *refusal) if job is None else _answer(job, request))
+        try:
+            request = channel.receive()
+            if isinstance(request, dict):
+                return request
+            channel.send((None, *refusal) if job is None else _answer(job, request))
+        except NotSent as error:
+            channel.send((None, error, traceback.format_exc()))
 
 
 def _answer(job: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None, str]:

@@ -343,3 +343,47 @@ def test_resting_workers_that_all_die_as_they_are_taken(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(processes.Worker, "turn_to", turn_to)
     assert read() == expected
+
+
+class Stuck:
+    """What cannot be pickled."""
+
+    def __reduce__(self) -> Any:
+        raise ValueError("it stays here")
+
+
+class Lost:
+    """What cannot be made again."""
+
+    def __reduce__(self) -> Any:
+        return float, ("no number",)
+
+
+@pytest.mark.parametrize(
+    "value, why", [(Stuck, "ValueError: it stays here"), (Lost, "could not convert string to flo")]
+)
+def test_values_that_cannot_be_sent_are_named(value: Any, why: str) -> None:
+    numbers = ds.NumpySlicesDataset([1, 2, 3], ["x"], shuffle=False)
+    options: dict[str, Any] = {"python_multiprocessing": True, "num_parallel_workers": 2}
+    for data in (
+        # What a worker gives, and what it is given.
+        numbers.map(lambda x: {"value": value()}, ["x"], **options),
+        numbers.map(lambda x: {"value": value()}, ["x"]).map(lambda x: x, ["x"], **options),
+    ):
+        with pytest.raises(RuntimeError, match=f"map: rows cannot be sent between processes .*{why}.*dictionaries"):
+            list(data)
+
+
+@pytest.mark.parametrize("length", [-1, 2.5, None, 1 << 70])
+def test_a_source_without_a_sound_length_is_named(length: Any) -> None:
+    class Source:
+        def __len__(self) -> int:
+            return length  # type: ignore[no-any-return]
+
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    data = ds.GeneratorDataset(Source(), ["x"])
+    for ask in (data.get_dataset_size, lambda: list(data)):
+        with pytest.raises(RuntimeError, match="the source, of class Source, does not say its length: [A-Z]"):
+            ask()
