@@ -87,7 +87,12 @@ def _environment() -> dict[str, str]:
 
 def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _BOOT.format(function), json.dumps(sys.path)]
-    return subprocess.Popen(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
+    # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Server:

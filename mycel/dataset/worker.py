@@ -90,10 +90,16 @@ def _sent(error: BaseException) -> BaseException:
     return error
 
 
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # It was held back while the process started.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def serve(descriptors: Descriptors, job: Callable[..., Any] | None, shares: bool) -> None:
     """Answer messages with what the job gives; None: it is read from its memory."""
     connection, receiving, sending, trace, given = descriptors
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ignore_interrupts()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.enable(trace)
     faulthandler.register(signal.SIGUSR1, trace)
@@ -210,7 +216,7 @@ def _fork_on_request(control: socket.socket, children: set[int]) -> None:
 def run_server(descriptor: int) -> None:
     """Be a fork server, which forks workers until the other end of its connection is closed."""
     control = socket.socket(fileno=descriptor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ignore_interrupts()
     children: set[int] = set()
     # What is there now is no garbage: looking for some would copy its pages in every worker.
     gc.freeze()
