@@ -43,7 +43,7 @@ def as_values(result: Any) -> tuple[Any, ...]:
 
 def as_columns(result: Any) -> tuple[Array, ...]:
     """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    if isinstance(result, np.ndarray):
+    if isinstance(result, np.ndarray) and result.dtype.char != "O":
         return (result,)
     return tuple([as_array(value) for value in as_values(result)])
 

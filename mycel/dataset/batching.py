@@ -320,7 +320,7 @@ def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
             )
         if not len(found):
             raise ValueError(f"per_batch_map returned no rows for column {name!r}")
-        made.append(found if isinstance(found, np.ndarray) else [as_array(item) for item in found])
+        made.append(as_array(found) if isinstance(found, np.ndarray) else [as_array(item) for item in found])
     return made
 
 

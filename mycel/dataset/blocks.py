@@ -34,6 +34,11 @@ def as_array(value: Any) -> Array:
     TypeError for others.
     """
     if isinstance(value, np.ndarray):
+        if value.dtype.char == "O" and (value.ndim or not isinstance(value.item(), dict)):
+            raise TypeError(
+                "a column needs a number, text, bytes or a rectangular array of them, got an array of objects, "
+                f"{repr(value)[:80]}; convert it with astype"
+            )
         return value
     if isinstance(value, dict):
         return of_dictionary(value)

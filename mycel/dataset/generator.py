@@ -46,7 +46,7 @@ class _Reading:
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
         # Copied where it is the source's own array, so that operations may write into it.
-        row = tuple([v.copy() if isinstance(v, np.ndarray) else as_array(v) for v in values])
+        row = tuple([as_array(v).copy() if isinstance(v, np.ndarray) else as_array(v) for v in values])
         if self.types is not None:
             self._check(row, self.types)
         return row

@@ -365,7 +365,8 @@ class _Iterator:
                 return array
         kind = array.dtype.kind
         if kind == "O":
-            return self._given(array.item())
+            # Arrays of objects are only within dictionaries.
+            return array if array.ndim else self._given(array.item())
         if self.output_numpy or kind in "US":
             return array
         return tensor_of(array, self._hands_over)

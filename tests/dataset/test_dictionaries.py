@@ -88,3 +88,36 @@ def test_anything_may_be_in_a_dictionary() -> None:
     data = ds.GeneratorDataset([({"n": None, "o": something, "l": [1, None]},)], ["d"], shuffle=False)
     (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
     assert row["d"]["n"] is None and row["d"]["o"] is something and row["d"]["l"] == [1, None]
+
+
+OBJECTS = [
+    np.array(["a", "bb"], object),
+    np.array([1, 2], object),
+    np.array([[1], [2, 3]], object),
+    np.array("a", object),
+    np.array([None], object),
+    np.array([], object),
+]
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=repr)
+def test_arrays_of_objects_are_no_columns(value: Any) -> None:
+    numbers = ds.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
+    for data in (
+        ds.GeneratorDataset(lambda: ((value,) for _ in range(2)), ["x"]),
+        ds.GeneratorDataset([(value,)] * 2, ["x"]).batch(2),
+        numbers.map(lambda x: value, ["x"]),
+        numbers.map(lambda x: (x, value), ["x"], ["x", "y"]),
+    ):
+        with pytest.raises(RuntimeError, match="got an array of objects, array.*convert it with astype"):
+            list(data)
+    if value.size > 1:
+        with pytest.raises(RuntimeError, match="got an array of objects"):
+            list(numbers.batch(2, per_batch_map=lambda x, info: (value,)))
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=repr)
+def test_dictionaries_may_hold_arrays_of_objects(value: Any) -> None:
+    (row,) = ds.GeneratorDataset([({"value": value},)], ["x"]).create_tuple_iterator(num_epochs=1)
+    found = row[0]["value"]
+    assert found.tolist() == value.tolist() if value.ndim else str(found) == value.item()
