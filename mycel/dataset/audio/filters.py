@@ -41,7 +41,10 @@ def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp
 
 
 def filtered(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
-    """Return what `recursive_filter` does, in the type of `array`; the parameters are the same."""
+    """Return what `recursive_filter` does, in the type of `array`.
+
+    `b`, `a` and `clamp` are its parameters.
+    """
     if len(b) == len(a) == 3 and array.dtype.char in "fd" and array.size and are_on():
         return _second_order(array, b, a, clamp, np.empty(array.shape, array.dtype))
     return recursive_filter(array, b, a, clamp).astype(array.dtype, copy=False)

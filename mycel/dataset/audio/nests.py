@@ -48,7 +48,7 @@ def filter_rows(
     double: Const,
     result: Elements,
 ) -> None:
-    """Write `rows` waveforms of `length` samples, filtered, to `result`.
+    """Write the `rows` waveforms of `source`, of `length` samples, filtered to `result`.
 
     The operations are those of SciPy's `lfilter`, in its order: the transposed direct form II. Two
     waveforms are computed side by side, as each sample waits for the one before it.
@@ -84,7 +84,7 @@ def filter_rows(
 def bend(
     source: Elements, rows: Int, length: Int, gain: Double, color: Double, double: Const, result: Elements
 ) -> None:
-    """Write `rows` waveforms of `length` samples, driven and bent as in `Overdrive`, to `result`.
+    """Write `rows` waveforms of `length` samples in `source`, bent as in `Overdrive`, to `result`.
 
     * `gain`, `color`: what samples are multiplied by, and what is added to them.
     * `double`: whether samples are float64, not float32.
@@ -117,6 +117,7 @@ def phase(
 ) -> None:
     """Write `rows` waveforms of `length` samples to `result`, as `Phaser` says.
 
+    * `source`: the waveforms; `double` is whether they are float64, not float32.
     * `gain`, `decay`, `out`: the gains of samples, of what is fed back, and of results.
     * `delays`, `period`: the delays, below `size`, which recur after `period` samples.
     * `ring`, `size`: memory for as many past samples.
@@ -155,6 +156,7 @@ def flange(
 ) -> None:
     """Write `rows` * `channels` waveforms of `length` samples to `result`, as in `Flanger`.
 
+    * `source`: the waveforms.
     * `feedback`, `straight`, `mixed`: gains of what is fed back, of samples, of delayed ones.
     * `whole`, `part`: the delays in samples, at most `size` - 2, and the fractions that are left.
       They recur after `period` samples; `offsets` says where each channel begins.
@@ -191,7 +193,7 @@ def flange(
 
 @routine
 def move(source: Elements, count: Int, numbers: Elements, result: Elements) -> None:
-    """Write `count` shifted samples to `result`, as `DCShift` says.
+    """Write `count` samples of `source`, shifted as `DCShift` says, to `result`.
 
     `numbers`, of the samples' type, are the shift, the gain, the threshold, what 1 leaves of that,
     how far the shift goes, and its sign.
@@ -222,6 +224,7 @@ def _dithered(value: Double, i: Int, length: Int, double: Const) -> Double:
 def dither(source: Elements, rows: Int, length: Int, shaped: Const, double: Const, result: Elements) -> None:
     """Write `rows` waveforms of `length` samples, rounded after noise in a triangle, to `result`.
 
+    * `source`: the waveforms.
     * `shaped`: whether the error of each sample is added to the next one.
     * `double`: whether samples are float64, not float32.
     """
@@ -305,9 +308,9 @@ def slopes(padded: Elements, rows: Int, length: Int, taps: Int, weights: Element
 def overlap(
     frames: Doubles, rows: Int, count: Int, size: Int, hop: Int, window: Doubles, total: Int, result: Doubles
 ) -> None:
-    """Add up `count` frames of `size` samples, `hop` apart and times `window`, in `rows` results.
+    """Add up `count` frames of `size` samples, `hop` apart and times `window`, in `rows` rows.
 
-    Each of these has `total` samples, which are zero before.
+    Each of these, in `result`, has `total` samples, which are zero before.
     """
     for r in range(rows):
         for f in range(count):

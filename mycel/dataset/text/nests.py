@@ -26,7 +26,7 @@ def cut(codes: Ints, starts: Longs, ends: Longs, count: Int, width: Int, result:
 
 @routine
 def whole_numbers(codes: Ints, count: Int, width: Int, result: Longs, state: Longs) -> None:
-    """Write the whole numbers that `count` texts of `width` code points stand for to `result`.
+    """Write the whole numbers that `count` texts of `width` `codes` stand for to `result`.
 
     `state` becomes other than 0 where a text is not a sign, if any, and 1 to 18 digits.
     """
@@ -54,7 +54,7 @@ def whole_numbers(codes: Ints, count: Int, width: Int, result: Longs, state: Lon
 
 @routine
 def check_numerals(codes: Ints, count: Int, width: Int, state: Longs) -> None:
-    """Make `state` other than 0 where one of `count` texts of `width` code points is no numeral.
+    """Make `state` other than 0 where one of `count` texts of `width` `codes` is no numeral.
 
     A numeral is a sign, if any, digits with a point among them or not, and maybe an e and a whole
     number.

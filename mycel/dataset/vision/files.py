@@ -13,7 +13,7 @@ from mycel.base import arguments
 from mycel.base import atomic_files as whole
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, as_array
-from mycel.dataset.vision import jpeg
+from mycel.dataset.vision import jpeg, png
 from mycel.dataset.vision.enums import ImageReadMode
 
 
@@ -40,6 +40,8 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     `mycel.base.decompression` allows.
     """
     found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content, mode is ImageReadMode.COLOR)
+    if found is None and mode is ImageReadMode.COLOR:
+        found = png.decoded(content)
     if found is None:
         found = _opened(content, operation, mode, np.array)
     return found if found.ndim == 3 else found[..., None]
