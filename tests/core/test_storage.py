@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -101,3 +102,15 @@ def test_marks() -> None:
         t.pin_memory()
     with pytest.raises(TypeError, match="requires_grad_"):
         p.requires_grad_(1)
+
+
+@pytest.mark.parametrize("kind", ["float8_e5m2", "float8_e4m3fn", "bfloat16", "float16", "complex64", ">i4", "bool"])
+def test_arrays_of_any_numbers_are_taken_shared_and_read_only(kind: str) -> None:
+    array = np.array([[1, 0, 1]] * 2).astype(getattr(ml_dtypes, kind, kind))
+    for found in (array, array.T, array[:, ::2], array[:1], array.reshape(2, 3, 1)):
+        assert np.array_equal(ms.Tensor(found).asnumpy(), found)
+        if kind != ">i4":
+            assert np.array_equal(ms.from_numpy(found).asnumpy(), found)
+        frozen = found.copy()
+        frozen.flags.writeable = False
+        assert np.array_equal(ms.Tensor(frozen).asnumpy(), frozen)

@@ -32,7 +32,7 @@ def to_str(array: Any, encoding: str = "utf8") -> Array:
     ['café']
     """
     _check_array("to_str", array, "S", "bytes", TypeError)
-    if 0 < array.size <= _FEW:
+    if 0 < array.size <= _FEW and isinstance(encoding, str):
         decoded: Array = np.array([text.decode(encoding) for text in array.ravel().tolist()]).reshape(array.shape)
         return decoded
     return np.char.decode(array, encoding)
@@ -50,7 +50,7 @@ def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     [b'a', b'\\xc3\\xa9']
     """
     _check_array("to_bytes", array, "U", "text", ValueError)
-    if 0 < array.size <= _FEW:
+    if 0 < array.size <= _FEW and isinstance(encoding, str):
         encoded: Array = np.array([text.encode(encoding) for text in array.ravel().tolist()]).reshape(array.shape)
         return encoded
     return np.char.encode(array, encoding)
