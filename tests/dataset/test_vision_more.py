@@ -342,3 +342,15 @@ def test_points_that_are_the_same_have_no_perspective():
     for start in ([(3, 4)] * 4, [(0, 0), (9, 0), (9, 0), (0, 9)]):
         with pytest.raises(RuntimeError, match=r"three of the points .* lie on a line"):
             V.Perspective(start, square)(np.zeros((4, 5, 3), np.uint8))
+
+
+def test_resized_axes_take_the_places_that_opencv_rounds_to() -> None:
+    # What MindSpore 2.10 takes: 1 / (target / source) is not source / target.
+    for source, target, place, wanted in ((10, 148, 74, 4), (22, 36, 18, 10), (22, 50, 25, 10), (28, 50, 25, 13)):
+        rows = np.repeat(np.arange(source, dtype=np.uint8)[:, None, None] * 8, 3, axis=2).repeat(2, axis=1)
+        assert V.Resize((target, 2), Inter.NEAREST)(rows)[place, 0, 0] == 8 * wanted
+        assert V.Resize((target, 2), Inter.NEAREST)(rows.astype(np.float64))[place, 0, 0] == 8 * wanted
+    for source, target, least, most in ((22, 100, 0, 1), (102, 118, 0, 1.84314), (142, 154, 0, 1.91549)):
+        lines = np.repeat(np.arange(source, dtype=np.float32)[:, None, None], 3, axis=2)
+        steps = np.diff(V.Resize((target, 1), Inter.AREA)(lines)[:, 0, 0])
+        np.testing.assert_allclose((steps.min(), steps.max()), (least, most), 1e-4, 1e-4)

@@ -44,7 +44,8 @@ def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
     * `shrinks`: whether the image shrinks along both axes, in which case AREA averages cells;
       otherwise it interpolates between neighbours.
     """
-    scale = source / target
+    # OpenCV rounds twice.
+    scale = 1.0 / (target / source)
     place = np.arange(target)
     if kind is Inter.NEAREST:
         nearest = np.minimum(np.floor(place * scale).astype(np.int64), source - 1)
@@ -55,8 +56,8 @@ def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
         return _pillow_taps(source, target, kind)
     if kind is Inter.AREA:
         start = np.floor(place * scale).astype(np.int64)
-        fraction = (place + 1) - (start + 1) / scale
-        fraction = np.where(fraction <= 0, 0.0, fraction - np.floor(fraction))
+        near = ((place + 1) - (start + 1) * (target / source)).astype(np.float32)
+        fraction = np.where(near <= 0, 0.0, near - np.floor(near)).astype(np.float64)
     else:
         centre = ((place + 0.5) * scale - 0.5).astype(np.float32)
         start = np.floor(centre).astype(np.int64)

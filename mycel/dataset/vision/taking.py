@@ -208,7 +208,7 @@ _axes = Remembered[tuple[int, int, int, Inter], tuple[Array, Array]]("axes of re
 
 def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Array, Array]:
     if kind is Inter.NEAREST:
-        near = np.minimum(np.floor(np.arange(target) * (source / target)).astype(np.int64), source - 1) * step
+        near = np.minimum(np.floor(np.arange(target) * (1.0 / (target / source))).astype(np.int64), source - 1) * step
         return near, near
     offsets, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
     resizing.two_taps(source, target, step, False, offsets, weights)
