@@ -112,6 +112,7 @@ class _Reading:
 class _Collating(_Reading):
     """A source of which several rows become one.
 
+    * `source`, `names`, `types`: as in `_Reading`.
     * `collate`: makes a row of a list of them; None stacks each column.
     """
 
@@ -120,7 +121,10 @@ class _Collating(_Reading):
         self.collate = collate
 
     def read(self, numbers: Sequence[Any], start: int, key: int, seeded: bool) -> Block:
-        """Read the rows of lists of numbers, of which the first list has the place `start`."""
+        """Read the rows of lists of numbers, of which the first list has the place `start`.
+
+        `key` and `seeded` are those of `_Reading.read`.
+        """
         stream, rows = Stream(0, seeded), list[Row]()
         for place, some in enumerate(numbers, start):
             try:
@@ -250,12 +254,8 @@ class GeneratorDataset(MappableDataset):
                     f"GeneratorDataset: {len(self.column_names)} column names but {len(self.column_types)} column types"
                 )
         if batch_sampler is not None:
-            for argument, other in (
-                ("num_samples", num_samples),
-                ("sampler", sampler),
-                ("num_shards", num_shards),
-                ("shuffle", shuffle),
-            ):
+            others = {"num_samples": num_samples, "sampler": sampler, "num_shards": num_shards, "shuffle": shuffle}
+            for argument, other in others.items():
                 if other is not None:
                     raise ValueError(
                         f"GeneratorDataset: batch_sampler decides on the rows, so {argument} cannot be given with it"
@@ -264,9 +264,8 @@ class GeneratorDataset(MappableDataset):
             raise ValueError("GeneratorDataset: collate_fn goes with batch_sampler, which is missing")
         self.batch_sampler = batch_sampler
         self.collate_fn = collate_fn
-        if batch_sampler is None:
-            self._reading = _Reading(source, self.column_names, self.column_types)
-        else:
+        self._reading = _Reading(source, self.column_names, self.column_types)
+        if batch_sampler is not None:
             self._reading = _Collating(source, self.column_names, self.column_types, collate_fn)
         if self._by_number and self.python_multiprocessing and (self.num_parallel_workers or 1) > 1:
             expected("GeneratorDataset")
