@@ -8,6 +8,7 @@ import numpy as np
 
 from mycel.dataset.arguments import check_count, is_hidden
 from mycel.dataset.blocks import Array
+from mycel.dataset.failure import in_pipeline
 from mycel.dataset.node import Node
 from mycel.dataset.saving_records import save_tfrecord
 from mycel.mindrecord import FileWriter
@@ -59,6 +60,17 @@ def save(dataset: Node, file_name: str, num_files: int, file_type: str = "mindre
 
     * `dataset`, `file_name`, `num_files`, `file_type`: as there.
     """
+    try:
+        with in_pipeline():
+            _write(dataset, file_name, num_files, file_type)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        # A full disk says nothing of where it is.
+        raise OSError(error.errno, f"cannot write saved dataset: {error.strerror}", file_name) from error
+
+
+def _write(dataset: Node, file_name: str, num_files: int, file_type: str) -> None:
     names = dataset.get_col_names()
     kept = [place for place, name in enumerate(names) if not is_hidden(name)]
     if file_type == "tfrecord":

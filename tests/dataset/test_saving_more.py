@@ -166,3 +166,27 @@ def test_boxes_are_drawn(tmp_path: Path) -> None:
         given = {"image": image, "bboxes": boxes, "labels": np.array([[1], [0]]), "show": False, **wrong}
         with pytest.raises(AssertionError, match="imshow_det_bbox: "):
             imshow_det_bbox(**given)
+
+
+@pytest.mark.parametrize("kind", ["mindrecord", "tfrecord"])
+def test_a_disk_without_room_is_an_error_that_names_the_file(kind: str, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    data = ds.NumpySlicesDataset({"x": np.zeros((64, 1 << 14), np.float32)}, shuffle=False)
+    name = os.fspath(tmp_path / f"rows.{kind}")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 21, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"cannot write saved dataset: .*rows.{kind}"):
+            data.save(name, file_type=kind)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.listdir(tmp_path) == []
+    data.save(name, file_type=kind)
+    assert os.path.getsize(name) > 1 << 22
+
+
+def test_rows_that_fail_while_they_are_saved_are_runtime_errors(tmp_path: Path) -> None:
+    ragged = ds.GeneratorDataset([np.zeros(1), np.zeros(2)], ["x"], shuffle=False).batch(2)
+    with pytest.raises(RuntimeError, match="batch: column 'x': row 1 has shape"):
+        ragged.save(os.fspath(tmp_path / "a.mindrecord"))
+    assert os.listdir(tmp_path) == []
