@@ -101,9 +101,11 @@ _TAPS = {Inter.NEAREST: 1, Inter.BILINEAR: 2, Inter.BICUBIC: 4}
 
 
 def sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
-    """Return the image at positions (x, y).
+    """Return the image at positions.
 
-    They are integers in units of 1/32 pixel, or of whole pixels for NEAREST.
+    * `places`: (x, y), integers in units of 1/32 pixel, or of whole pixels for NEAREST.
+    * `kind`: the interpolation.
+    * `fill`: a value, or one for each channel, of what lies outside of the image.
     """
     height, width = image.shape[:2]
     flat = image.reshape(height, width, -1)

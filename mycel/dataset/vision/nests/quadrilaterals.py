@@ -53,7 +53,8 @@ def inverse_of_points(
 ) -> None:
     """Find the inverse of the matrix [3, 3] that takes four points (x, y) to four others (u, v).
 
-    * `x0` to `y3`, `u0` to `v3`: the points.
+    * `x0`, `y0`, `x1`, `y1`, `x2`, `y2`, `x3`, `y3`: the points.
+    * `u0`, `v0`, `u1`, `v1`, `u2`, `v2`, `u3`, `v3`: where they go.
     * `work`: memory for 72 numbers.
     * `result`: the inverse, and then 1, or 0 where three points lie on a line and there is none.
     """
