@@ -10,6 +10,8 @@ import numpy as np
 from mycel.base import arguments
 
 INT32_MAX = 2**31 - 1
+# More threads or processes are a mistake; the system may have fewer to give.
+MOST_WORKERS = 1024
 
 
 def names(value: str | Sequence[str], argument: str) -> list[str]:
@@ -55,6 +57,17 @@ def check_count(operation: str, argument: str, value: Any, low: int, extra: tupl
         also = f" or {' or '.join(map(str, extra))}" if extra else ""
         raise ValueError(f"{operation}: {argument} must be within [{low}, {INT32_MAX}]{also}, got {value}")
     return int(value)
+
+
+def check_workers(operation: str, value: Any) -> int:
+    """Return how many workers there are to be; `operation` is named in messages.
+
+    Raises TypeError for what is no integer, ValueError outside of [1, MOST_WORKERS].
+    """
+    count = check_count(operation, "num_parallel_workers", value, 1)
+    if count > MOST_WORKERS:
+        raise ValueError(f"{operation}: num_parallel_workers must be within [1, {MOST_WORKERS}], got {count}")
+    return count
 
 
 def check_counts(operation: str, **counts: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
+from mycel.dataset.arguments import MOST_WORKERS
 from mycel.dataset.notices import no_effect
 from mycel.dataset.options import (
     ErrorSamplesMode,
@@ -163,9 +164,12 @@ def fresh_seed() -> int:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set the number of threads of operations that do not set their own; ValueError below 1."""
+    """Set the number of threads of operations that do not set their own.
+
+    Raises ValueError outside of [1, 1024].
+    """
     global _workers_were_set
-    _settings["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1, INT32_MAX)
+    _settings["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1, MOST_WORKERS)
     _workers_were_set = True
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import config
-from mycel.dataset.arguments import check_count
+from mycel.dataset.arguments import check_count, check_workers
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.cache import check_cache
 from mycel.dataset.failure import in_pipeline
@@ -90,7 +90,7 @@ class Node(MadeOf):
         check_cache(str(getattr(self, "operation", type(self).__name__)), cache)
         self.cache = cache
         if num_parallel_workers is not None:
-            check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
+            check_workers(type(self).__name__, num_parallel_workers)
             if num_parallel_workers > 1 and not self._uses_workers:
                 where = str(getattr(self, "operation", type(self).__name__))
                 no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")

@@ -19,7 +19,7 @@ from mycel.dataset.audio import products
 
 ROOT = Path(ds.__file__).parent
 # Methods that others call, each with all that any of its kind may need.
-PROTOCOL = {"compute", "accepts", "apply", "apply_block", "chained", "ds_begin", "__exit__"}
+PROTOCOL = {"compute", "accepts", "apply", "apply_block", "bytes_of", "chained", "ds_begin", "__exit__"}
 
 
 @pytest.fixture

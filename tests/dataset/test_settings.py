@@ -210,3 +210,16 @@ def test_order_of_inputs_for_other_devices() -> None:
     assert first.zip(second).batch(2).input_indexs == second.zip(first).input_indexs == 3
     first.input_indexs = (1, 0)
     assert first.zip(second).input_indexs == (1, 0) and first.repeat(2).input_indexs == (1, 0)
+
+
+@pytest.mark.parametrize("count", [1025, 2**31 - 1, 2**40])
+def test_no_more_workers_than_a_machine_can_have(count: int) -> None:
+    before = config.get_num_parallel_workers()
+    for ask in (
+        lambda: numbers().map(lambda a: a, num_parallel_workers=count),
+        lambda: ds.GeneratorDataset([1], ["a"], num_parallel_workers=count),
+        lambda: config.set_num_parallel_workers(count),
+    ):
+        with pytest.raises(ValueError, match=r"num_parallel_workers.* within .*\[1, "):
+            ask()
+    assert config.get_num_parallel_workers() == before
