@@ -142,8 +142,3 @@ def test_splitmix_reference_values() -> None:
     # The first outputs of SplitMix64 seeded with 1234567, as published with Vigna's implementation.
     stream = Stream(1234567)
     assert [stream.bits() for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
-
-
-def test_a_transform_of_a_library_of_classes_is_refused_with_the_way_out() -> None:
-    with pytest.raises(AttributeError, match="give map a function in Python that calls the library"):
-        T.Plugin

@@ -125,6 +125,10 @@ def token_columns(tokens: Sequence[str], offsets: Sequence[Span], with_offsets: 
     return found, places[:, 0].copy(), places[:, 1].copy()
 
 
+def _spans_of(places: Places) -> Iterable[Span]:
+    return zip(places[1].tolist(), places[2].tolist())
+
+
 class Tokenizer(TextTransform):
     """The base class of tokenizers of one text, defined by `spans`."""
 
@@ -147,19 +151,29 @@ class Tokenizer(TextTransform):
         """Return where the tokens start and end."""
         raise NotImplementedError(f"{type(self).__name__} must define spans")
 
+    def pieces(self, text: str) -> list[str]:
+        """Return the tokens of a prepared text, of which there is always one, by `spans`."""
+        return [text[start:end] for start, end in self.spans(text)] or [""]
+
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text, of which there is always one."""
         text = self.prepare(text)
-        return [text[start:end] for start, end in self.found(text)] or [""]
+        places = self._placed(text)
+        if places is None:
+            return self.pieces(text)
+        return [text[start:end] for start, end in _spans_of(places)] or [""]
 
     def found(self, text: str) -> Iterable[Span]:
-        """Return where the tokens start and end, by `places` where it can."""
-        places = self.places(text) if len(text) >= codes.LONG and are_on() else None
-        return self.spans(text) if places is None else zip(places[1].tolist(), places[2].tolist())
+        """Return where the tokens of a prepared text start and end, by `places` where it can."""
+        places = self._placed(text)
+        return self.spans(text) if places is None else _spans_of(places)
+
+    def _placed(self, text: str) -> Places | None:
+        return self.places(text) if len(text) >= codes.LONG and are_on() else None
 
     def compute(self, array: Array, lead: int) -> Any:
         text = self.prepare(self.texts(array, 0)[0])
-        places = self.places(text) if len(text) >= codes.LONG and are_on() else None
+        places = self._placed(text)
         if places is not None and len(places[1]):
             tokens = codes.cut(*places)
             if not self.with_offsets:
@@ -167,6 +181,6 @@ class Tokenizer(TextTransform):
             before = codes.bytes_before(places[0])
             return tokens, before[places[1]], before[places[2]]
         if not self.with_offsets:
-            return words_array([text[start:end] for start, end in self.spans(text)] or [""])
+            return words_array(self.pieces(text))
         spans = self.spans(text)
         return token_columns([text[start:end] for start, end in spans], byte_offsets(text, spans), True)

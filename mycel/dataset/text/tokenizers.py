@@ -11,7 +11,7 @@ import numpy as np
 
 from mycel.dataset.blocks import Array
 from mycel.dataset.text import codes
-from mycel.dataset.text.base import Places, Span, TextTransform, Tokenizer, check_type, words_array
+from mycel.dataset.text.base import Places, Span, TextTransform, Tokenizer, check_type
 from mycel.dataset.text.characters import WHITE_SPACE, is_space, script, script_kinds
 
 # Python counts four separators as blanks that Unicode's White_Space does not have.
@@ -30,6 +30,9 @@ class WhitespaceTokenizer(Tokenizer):
     """
 
     def places(self, text: str) -> Places | None:
+        if not self.with_offsets:
+            # Texts of Python are split quicker.
+            return None
         points = codes.codes_of(text)
         kinds = codes.kinds_of(points, ("blanks",), lambda: (WHITE_SPACE,))
         starts, ends = codes.runs(kinds)
@@ -39,12 +42,9 @@ class WhitespaceTokenizer(Tokenizer):
     def spans(self, text: str) -> list[Span]:
         return [word.span() for word in _WORDS.finditer(text)]
 
-    def words(self, text: str) -> list[str]:
+    def pieces(self, text: str) -> list[str]:
         some = "\x1c" in text or "\x1d" in text or "\x1e" in text or "\x1f" in text
         return (_WORDS.findall(text) if some else text.split()) or [""]
-
-    def compute(self, array: Array, lead: int) -> Any:
-        return super().compute(array, lead) if self.with_offsets else words_array(self.words(self.texts(array, 0)[0]))
 
 
 class UnicodeCharTokenizer(Tokenizer):

@@ -114,7 +114,7 @@ def test_the_parts_of_a_step_belong_to_its_threads() -> None:
     try:
         ms.set_context(runtime_num_threads=2)
         # Who comes too late for a step has no part of it.
-        for _ in range(200):
+        for _ in range(2000):
             with tracing() as trace:
                 x + x
             (event,) = trace.events
