@@ -13,6 +13,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mycel.base.garbage import left_alone
+from mycel.transport.early import show as _show
+
+# Other ranks may wait for this one before it comes to `init`.
+_show()
 
 # Modules are no garbage.
 _rest = left_alone()

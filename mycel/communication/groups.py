@@ -20,7 +20,7 @@ from mycel.base.log import logger
 from mycel.communication.exchanges import Alone, Exchanges, Several
 from mycel.core import eager
 from mycel.engines.select import engine
-from mycel.transport import early, environment, watch
+from mycel.transport import environment, watch
 from mycel.transport.alone import Alone as AloneWay
 from mycel.transport.base import Transport
 from mycel.transport.place import put, transport
@@ -193,10 +193,6 @@ def _those_of(group: Group) -> str:
     if transport().size == 1:
         return ": this process is alone, with rank 0"
     return f" in the group {group.name!r}, which has the ranks {list(group.ranks)}"
-
-
-# Others may wait for this rank before it comes to `init`.
-early.show()
 
 
 def init(backend_name: Optional[str] = None) -> None:

@@ -4,7 +4,8 @@ A process that the environment calls a rank has a *board*, a file in memory (mem
 processes of its user can read. From the import of the library on a thread shows there where the
 main thread is, and whether it has come to `init`. A rank in `init` waits for the others of this
 machine before it meets them (`await_others`): MPI and stores can only wait. It finds them among the
-system's processes by their environments, so also those that have not imported the library.
+system's processes by their environments, so also those that have not imported the library. It looks
+for them from its own import on, as one may have ended before this rank comes to `init`.
 
 A rank that has not come *stands still* where none of its processes has run at all for `standstill`
 seconds, or it has *ended*. Then the waiting ranks say so and end. One that runs is waited for; who
@@ -36,6 +37,8 @@ _LOOK = 0.25
 _lock = locks.lock()
 _board: Optional[int] = None
 _is_here = False
+_seen: set[int] = set()  # the ranks that this one has found so far
+_SHARE = 0.02  # of a core, at most, to look for others before `init`
 Identity = tuple[Any, ...]
 
 
@@ -61,7 +64,18 @@ def show() -> None:
     os.environ[_SHOWN] = "1"
     if watch.PIPE not in os.environ and not watch.launched():
         board()
-        watch.also(write)
+        identity, after = _identity(found, os.getpid()), 0.0
+
+        def look(facts: dict[str, Any]) -> None:
+            nonlocal after
+            write(facts)
+            began = time.monotonic()
+            if not _is_here and began >= after:
+                _seen.update(_ranks(found.size, identity))
+                after = began + max(watch.BEAT, (time.monotonic() - began) / _SHARE)
+
+        look({"where": "", "waits": None, "got": 0, "among": ()})
+        watch.also(look)
 
 
 def write(facts: dict[str, Any]) -> None:
@@ -111,7 +125,7 @@ class _Looking:
         self.began = time.monotonic()
         self.identity = _identity(own, os.getpid())
         self.here: set[int] = set()
-        self.known: set[int] = set()
+        self.known = _seen - {rank}
         self.gone: dict[int, float] = {}
         self.still: dict[int, tuple[float, int, float]] = {}
 

@@ -16,18 +16,31 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="standstills are
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """import os, sys, time
-me = int(os.environ["RANK_ID"])
-if me == 1 and sys.argv[1] == "before the import": time.sleep(1000)
+me, way, folder = int(os.environ["RANK_ID"]), *sys.argv[1:]
+def both(place):
+    if me != 1: open(f"{folder}/{place}{me}", "w").close()
+    while not all(os.path.exists(f"{folder}/{place}{k}") for k in (0, 2)): sum(range(1000))
+if me == 1 and way == "before the import": time.sleep(1000)
+if me == 1 and way == "exit before":
+    both("imported")
+    sys.exit(0)
 import mycel as ms
+both("imported")
+if me != 1 and way == "exit before": time.sleep(0.5)
 def load():
-    if sys.argv[1] == "sleep": time.sleep(1000)
-    if sys.argv[1] == "exit": sys.exit(0)
+    if way == "sleep": time.sleep(1000)
+    if way == "exit":
+        both("loaded")
+        time.sleep(0.5)
+        sys.exit(0)
     end = time.monotonic() + 3
     while time.monotonic() < end: sum(range(1000))
 if me == 1: load()
+else: both("loaded")
 ms.communication.init()
 print("met")
 """
+LOAD, INIT = (1 + PROGRAM[: PROGRAM.index(s)].count("\n") for s in ('if way == "sleep"', "ms.communication.init"))
 
 
 def started(way: str, folder: Path) -> tuple[str, list[subprocess.CompletedProcess[str]]]:
@@ -43,7 +56,7 @@ def started(way: str, folder: Path) -> tuple[str, list[subprocess.CompletedProce
     for rank in range(3):
         ranks.append(
             subprocess.Popen(
-                [sys.executable, str(script), way],
+                [sys.executable, str(script), way, str(folder)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -61,16 +74,17 @@ def started(way: str, folder: Path) -> tuple[str, list[subprocess.CompletedProce
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("sleep", "rank 1 stands still at SCRIPT:6 (in load), while rank"),
+        ("sleep", f"rank 1 stands still at SCRIPT:{LOAD} (in load), while rank"),
         ("before the import", "rank 1 stands still at no known line, while rank"),
         ("exit", "rank 1 has ended, while rank"),
+        ("exit before", "rank 1 has ended, while rank"),
     ],
 )
 def test_a_rank_that_does_not_come_is_named(way: str, said: str, tmp_path: Path) -> None:
     script, ranks = started(way, tmp_path)
     assert ranks[0].returncode == ranks[2].returncode == 1, ranks
     told = ranks[0].stderr + ranks[2].stderr
-    assert said.replace("SCRIPT", script) in told and f"in communication.init at {script}:11 (in <module>)" in told
+    assert said.replace("SCRIPT", script) in told and f"in communication.init at {script}:{INIT} (in <module>)" in told
 
 
 def test_a_rank_that_works_is_waited_for(tmp_path: Path) -> None:
