@@ -49,7 +49,11 @@ class Machine:
     def __init__(self) -> None:
         self.host = host()
         self._idle: list[Generator] = []
-        self.linker = llvm.create_lljit_compiler(self.host.machine(), suppress_errors=False)
+        # LLVM's older linker puts the parts of an object wherever there is room. Where they lie
+        # more than 2 GB apart it ends the process.
+        self.linker = llvm.create_lljit_compiler(
+            self.host.machine(), use_jit_link=sys.platform != "win32", suppress_errors=False
+        )
         self._trackers: list[Any] = []
         self.pages = CodePages(_address)
         self._names = 0
