@@ -33,6 +33,7 @@ except ImportError:  # Windows
 
 ROWS = 60
 LIMIT = 2.0
+THREADS = ("mycel-rows", "mycel-dataset", "mycel-workers", "mycel-send")  # those of pipelines
 STAGES = ("source", "map", "filter", "batch")
 KINDS = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError)
 
@@ -93,7 +94,7 @@ def read(iterator):
 def left():
     """What may not grow: threads and processes of pipelines, and open descriptors."""
     gc.collect()
-    threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("mycel-"))
+    threads = sorted(t.name for t in threading.enumerate() if t.name.startswith(THREADS))
     crews = [crew.name for crew in processes._crews if not crew.closed]
     return threads, crews, len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
@@ -265,9 +266,10 @@ def run(name, count, seed):
     gc.freeze()
     try:
         # Workers rest; what ends them is gone after the last of them.
-        while left()[:2] != ([], []):
+        begin = time.monotonic()
+        while (before := left())[:2] != ([], []):
+            assert time.monotonic() - begin < 10 * LIMIT, f"from others there are still {before}"
             time.sleep(0.01)
-        before = left()
         for number in range(count):
             try:
                 FAULTS[name](draw)
