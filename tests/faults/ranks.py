@@ -67,6 +67,7 @@ ANY = {
 }
 WAYS.update(ANY)
 
+# A rank shows where it is five times a second.
 PROGRAM = """import ctypes, os, signal, subprocess, sys, threading, time
 import numpy as np
 failing, file = int(sys.argv[1]), sys.argv[2]
@@ -86,6 +87,7 @@ step = ms.jit(lambda x: ops.AllReduce()(x))
 for k in range(20):
     x = step(x) / 4
     if k == 10 and rank == failing:
+        time.sleep(0.5)
         LINE
 """
 
