@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import by_value, channel, config, notices, processes
+from mycel.dataset import blocks, by_value, channel, config, notices, processes
 
 pytestmark = pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
 
@@ -387,3 +388,44 @@ def test_a_source_without_a_sound_length_is_named(length: Any) -> None:
     for ask in (data.get_dataset_size, lambda: list(data)):
         with pytest.raises(RuntimeError, match="the source, of class Source, does not say its length: [A-Z]"):
             ask()
+
+
+def _columns() -> dict[str, list[np.ndarray[Any, Any]]]:
+    ramp = np.arange(12, dtype=np.float64).reshape(3, 4)
+    return {
+        "scalars": [np.asarray(n, np.int16) for n in range(3)],
+        "texts of other lengths": [np.array("a"), np.array("längere"), np.array("")],
+        "bytes": [np.array(b"abc"), np.array(b"x"), np.array(b"yz")],
+        "lists of texts": [np.array(["a", "bc"]), np.array(["def"]), np.array([], "U1")],
+        "other shapes": [ramp, ramp[:1], ramp[:, :0]],
+        "other byte order": [ramp.astype(">f8"), ramp, ramp.astype(">f8")],
+        "other types": [ramp, ramp.astype(np.float32), ramp.astype(np.int8)],
+        "strided": [ramp[:, ::2], ramp.T, ramp],
+        "no elements": [np.zeros((0, 3), np.uint8)] * 3,
+        "times": [np.array("2020-01-01", "M8[D]")] * 3,
+        "dictionaries": [blocks.of_dictionary({"a": n}) for n in range(3)],
+        "large": [np.full(5000, n, np.float32) for n in range(3)],
+        "structures": [np.zeros(2, [("x", np.int32), ("y", "U3")])] * 3,
+    }
+
+
+@pytest.mark.parametrize("name", _columns())
+@pytest.mark.parametrize("apart", [True, False])
+def test_rows_are_sent_as_they_are(name: str, apart: bool) -> None:
+    column = _columns()[name]
+    content, buffers = by_value.dumps(blocks.Block([column, np.arange(3)], 3), apart)
+    came = pickle.loads(content, buffers=[bytearray(buffer) for buffer in buffers])
+    assert came.count == 3 and isinstance(came.columns[0], list) and len(came.columns[0]) == 3
+    for ours, theirs in zip(column, came.columns[0]):
+        assert ours.dtype == theirs.dtype and ours.dtype.byteorder == theirs.dtype.byteorder
+        assert ours.shape == theirs.shape and np.array_equal(ours, theirs)
+        assert theirs.flags.writeable and theirs.flags.aligned
+    np.testing.assert_array_equal(came.columns[1], np.arange(3))
+
+
+def test_rows_that_were_sent_share_nothing() -> None:
+    rows = [np.array([n, n]) for n in range(4)]
+    came = pickle.loads(by_value.dumps(blocks.Block([rows], 4), False)[0])
+    came.columns[0][1][:] = 9
+    np.testing.assert_array_equal(came.columns[0], [[0, 0], [9, 9], [2, 2], [3, 3]])
+    np.testing.assert_array_equal(rows[1], [1, 1])
