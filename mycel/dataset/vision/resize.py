@@ -335,7 +335,7 @@ def _bilinear(frame: _Frame, kind: Inter) -> _Plan:
             column_weights,
             *size,
             channels,
-            np.empty(room, np.int32),
+            np.empty(room, np.int16),
             _NO_TABLE,
             PIXELS,
             result,
@@ -364,7 +364,7 @@ def _bilinear_of_all(images: Array, result: Array) -> None:
         rows,
         columns,
         channels,
-        np.empty(2 * (columns * channels + 4), np.int32),
+        np.empty(2 * (columns * channels + 4), np.int16),
         _NO_TABLE,
         PIXELS,
         result,
@@ -472,7 +472,7 @@ def _axis(source: int, target: int, kind: Inter, shrinks: bool, form: str) -> tu
         return positions, weights.astype(np.float32)
     if form == "bytes":
         return positions, _in_bits(weights)
-    return positions, np.rint(weights.astype(np.float32) * 2**_BITS).astype(np.int32)
+    return positions, np.rint(weights.astype(np.float32) * 2**_BITS).astype(np.int16)
 
 
 def _in_bits(weights: Array) -> Array:

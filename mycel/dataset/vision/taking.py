@@ -141,7 +141,7 @@ def write(part: Part, result: Array, place: int = 0, table: Array | None = None,
     if part.kind is Inter.NEAREST:
         resizing.nearest(source, start, rows, columns, height, width, channels, found, form, result, place)
         return
-    memory = np.empty(2 * (width * channels + 4), np.int32)
+    memory = np.empty(2 * (width * channels + 4), np.int16)
     resizing.bilinear(
         source,
         source.size,
@@ -210,7 +210,7 @@ def _found_places(source: int, target: int, step: int, kind: Inter) -> tuple[Arr
     if kind is Inter.NEAREST:
         near = np.minimum(np.floor(np.arange(target) * (1.0 / (target / source))).astype(np.int64), source - 1) * step
         return near, near
-    offsets, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int32)
+    offsets, weights = np.empty((target, 2), np.int64), np.empty((target, 2), np.int16)
     resizing.two_taps(source, target, step, False, offsets, weights)
     return offsets, weights
 

@@ -1,10 +1,10 @@
 """Translation of a routine's Python source to LLVM IR.
 
 Every variable is a place on the stack with one type, which its first value decides; LLVM moves it
-into a register. Types are `i1`, `i32`, `i64`, `float` and `double`: elements of less than 32 bits
-are i32 once they are read. A number of the program takes the type of what it meets, i32 with i64
-gives i64, and no other two types meet: a conversion is written out. Integers of 64 bits count
-places and do not overflow; those of 32 bits wrap. Floats are computed as written, one rounding for
+into a register. Types are `i1`, `i16`, `i32`, `i64`, `float`, `double` and vectors of them:
+elements of less than 32 bits are i32 once they are read. A number of the program takes the type of
+what it meets, of two integers the longer type is that of both, and no other two types meet: a
+conversion is written out. Integers of 64 bits count places and do not overflow; others wrap. Floats are computed as written, one rounding for
 each operation.
 
 Both sides of a conditional expression are computed; an `if` computes one. An `if` on constants is
@@ -21,13 +21,15 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Optional
 
+from mycel.engines.routines import lanes
 from mycel.engines.routines.elements import ELEMENTS
 
 __all__ = ["Value", "definition", "translate"]
 
-_SIZES = {"i1": 1, "i32": 32, "i64": 64, "float": 32, "double": 64}
+_SIZES = {"i1": 1, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 _FLOATS = ("float", "double")
-_CASTS = {"i32": "i32", "i64": "i64", "f32": "float", "f64": "double"}
+_INTEGERS = frozenset(("i1", "i16", "i32", "i64"))
+_CASTS = {"i16": "i16", "i32": "i32", "i64": "i64", "f32": "float", "f64": "double"}
 _ARITHMETIC = {
     ast.Add: ("add", "fadd"),
     ast.Sub: ("sub", "fsub"),
@@ -72,6 +74,9 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
 
 
 def _number(value: float, kind: str) -> Value:
+    count, element = lanes.element(kind)
+    if count:
+        return Value(lanes.number(_number(value, element).text, kind), kind)
     if kind in _FLOATS:
         exact = struct.unpack("<f", struct.pack("<f", value))[0] if kind == "float" else float(value)
         return Value(f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}", kind)
@@ -157,6 +162,9 @@ class _Writer:
     def fresh(self) -> str:
         self.count += 1
         return f"%v{self.count}"
+
+    def named(self, text: str) -> str:
+        return self.say(text, "").text
 
     def say(self, text: str, kind: str) -> Value:
         result = self.fresh()
@@ -366,15 +374,15 @@ class _Writer:
             return _number(value, kind)
         if value.kind == kind:
             return value
-        if (value.kind, kind) in (("i32", "i64"), ("i1", "i32"), ("i1", "i64")):
-            word = "sext" if value.kind == "i32" else "zext"
+        if kind in _SIZES and kind not in _FLOATS and _SIZES.get(value.kind, 64) < _SIZES[kind]:
+            word = "zext" if value.kind == "i1" else "sext"
             return self.say(f"{word} {value.kind} {value.text} to {kind}", kind)
         raise self.refuse(node, f"{value.kind} where {kind} is; convert it")
 
     def alike(self, node: ast.AST, left: Any, right: Any) -> tuple[Value, Value]:
         """Return two values, of which one may be known, in one type."""
         kinds = [value.kind for value in (left, right) if isinstance(value, Value)]
-        kind = "i64" if set(kinds) == {"i32", "i64"} else next((kind for kind in kinds if kind != "i1"), kinds[0])
+        kind = max(kinds, key=lambda kind: _SIZES.get(kind, 0)) if _INTEGERS.issuperset(kinds) else kinds[0]
         return self.as_kind(node, left, kind), self.as_kind(node, right, kind)
 
     def _binary(self, node: ast.AST, operation: type[ast.operator], left: Any, right: Any) -> Any:
@@ -458,8 +466,8 @@ class _Writer:
         if not isinstance(node.func, ast.Name) or node.keywords:
             raise self.refuse(node, "functions are called by name, without keywords")
         name = node.func.id
-        if name == "soon":
-            return self.soon(node)
+        if name in ("soon", "taken", "placed"):
+            return {"soon": self.soon, "taken": self.taken, "placed": self.placed}[name](node)
         arguments = [self.value(argument) for argument in node.args]
         if name in _CASTS:
             return self.cast(node, arguments[0], _CASTS[name])
@@ -476,6 +484,10 @@ class _Writer:
                 value.kind,
                 [value.text] + ["i1 false"] * (value.kind not in _FLOATS),
             )
+        if name == "neighbours":
+            return Value(*lanes.neighbours(self.named, arguments[0].text, arguments[1].text, arguments[0].kind))
+        if name == "upper_half":
+            return self.upper_half(node, *arguments)
         if name == "within":
             return self.bounded(node, "least", [self.bounded(node, "most", arguments[:2]), arguments[2]])
         if name in ("least", "most"):
@@ -487,6 +499,24 @@ class _Writer:
         address, _ = self.address(node, node.args[0], node.args[1], "")
         self.outside.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+    def taken(self, node: ast.Call) -> Value:
+        """Read a vector."""
+        address, element = self.address(node, node.args[0], node.args[1])
+        count, order = self.value(node.args[2]), self.value(node.args[3])
+        return Value(*lanes.of_memory(self.named, address, element, count, order))
+
+    def placed(self, node: ast.Call) -> None:
+        """Write a vector."""
+        address, element = self.address(node, node.args[0], node.args[1])
+        vector = self.value(node.args[2])
+        self.lines.append(lanes.to_memory(self.named, address, element, vector.text, vector.kind))
+
+    def upper_half(self, node: ast.AST, one: Any, other: Any) -> Value:
+        """Return the upper half of the product of two numbers of 16 bits."""
+        wide = [self.cast(node, self.cast(node, value, "i16"), "i32").text for value in (one, other)]
+        product = self.say(f"mul nsw i32 {wide[0]}, {wide[1]}", "i32")
+        return self.cast(node, self.say(f"ashr i32 {product.text}, 16", "i32"), "i16")
 
     def bounded(self, node: ast.AST, name: str, arguments: list[Any]) -> Any:
         """Return the `least` or the `most` of two values."""

@@ -35,6 +35,11 @@ def i64(value: Any) -> Any:
     return np.int64(value)
 
 
+def i16(value: Any) -> Any:
+    """Convert to int16: the lower bits of an integer, or a float rounded towards zero."""
+    return np.int16(np.int64(value) - ((np.int64(value) + 32768) & ~65535))
+
+
 def f32(value: Any) -> Any:
     """Convert to float32."""
     return np.float32(value)
@@ -87,3 +92,30 @@ def within(value: Any, low: Any, high: Any) -> Any:
 
 def soon(array: Any, place: Any) -> None:
     """Ask memory for an element that is read soon, if there is one at this place."""
+
+
+def upper_half(one: Any, other: Any) -> Any:
+    """Return the upper 16 bits of the product of two numbers of int16, as int16."""
+    return np.int16(int(one) * int(other) >> 16)
+
+
+def taken(array: Any, place: Any, count: int, order: tuple[int, ...]) -> Any:
+    """Read `count` elements from a place on, and return a vector of those numbered `order`.
+
+    Its elements are int16 where an array has bytes, and int32 where it has uint16.
+    """
+    found = np.asarray(array[place : place + count])[list(order)]
+    return found.astype(
+        {"u1": np.int16, "i1": np.int16, "b1": np.int16, "u2": np.int32}.get(found.dtype.str[1:], found.dtype)
+    )
+
+
+def placed(array: Any, place: Any, vector: Any) -> None:
+    """Write a vector from a place on, cut to the bits of the array's elements."""
+    array[place : place + len(vector)] = vector.astype(array.dtype)
+
+
+def neighbours(one: Any, other: Any) -> Any:
+    """Multiply two vectors of int16; return sums of the products of neighbours, in int32."""
+    products = one.astype(np.int32) * other
+    return products[0::2] + products[1::2]

@@ -15,15 +15,21 @@ from mycel.engines.routines.words import (
     Int,
     Ints,
     Longs,
+    Shorts,
     f32,
     f64,
     floor,
+    i16,
     i32,
     i64,
     least,
     most,
+    neighbours,
+    placed,
     rint,
     sqrt,
+    taken,
+    upper_half,
     within,
 )
 
@@ -102,6 +108,61 @@ def test_elements_of_all_types(dtype, channels):
     result, parts = np.zeros(a.shape, np.uint8), np.zeros(a.shape, np.int32)
     weighted(a, 5, 7, channels, result, parts)
     assert (result == np.clip((a.astype(np.float64) * 1.5).astype(np.int32), 0, 255)).all()
+
+
+@routine
+def halves(source: Shorts, other: Shorts, count: Int, result: Shorts, longer: Longs) -> None:
+    for i in range(count):
+        high = upper_half(source[i], other[i]) + i16(3)
+        result[i] = high
+        longer[i] = i64(i16(i32(source[i]) * 3)) + high
+
+
+_CROSSED, _EVEN, _PAIRS = (0, 4, 1, 5, 2, 6, 3, 7), (0, 2, 4, 6), (0, 1) * 4
+
+
+@routine
+def vectors(source: Elements, weights: Shorts, count: Int, sums: Ints, parts: Elements) -> None:
+    for i in range(count):
+        found = taken(source, i, 8, _CROSSED)
+        total = neighbours(found, taken(weights, 2 * i, 2, _PAIRS)) + 7
+        placed(sums, 4 * i, total >> 1)
+        placed(parts, 4 * i, taken(source, i + 1, 8, _EVEN) + taken(source, i, 4, (0, 1, 2, 3)))
+
+
+@routine
+def moved(source: Elements, count: Int, result: Elements) -> None:
+    for i in range(count):
+        placed(result, 4 * i, taken(source, i, 3, (2, 1, 0, 0)))
+
+
+def test_numbers_of_16_bits_are_those_of_python():
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(-32768, 32768, (2, 200)).astype(np.int16)
+    code, python = [(np.zeros(200, np.int16), np.zeros(200, np.int64)) for _ in range(2)]
+    halves(a, b, 200, *code)
+    halves.function(a, b, 200, *python)
+    assert code[0].tolist() == python[0].tolist() and code[1].tolist() == python[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
+def test_vectors_are_those_of_python(dtype):
+    rng = np.random.default_rng(5)
+    low, high = (-32768, 32767) if dtype == "int16" else (0, 127) if dtype == "int8" else (0, 255)
+    a = rng.integers(low // 2, high // 2, 40, endpoint=True).astype(dtype)
+    weights = rng.integers(-2048, 2048, 40).astype(np.int16)
+    code, python = [(np.zeros(80, np.int32), np.zeros(80, dtype)) for _ in range(2)]
+    vectors(a, weights, 20, *code)
+    vectors.function(a, weights, 20, *python)
+    assert code[0].tolist() == python[0].tolist() and code[1].tolist() == python[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])
+def test_vectors_of_elements_in_another_order(dtype):
+    a = np.arange(200, 212).astype(dtype)
+    result = np.zeros(40, dtype)
+    moved(a, 10, result)
+    assert result.reshape(10, 4).tolist() == [[v + 2, v + 1, v, v] for v in range(200, 210)]
 
 
 def test_arrays_of_other_types_and_orders_are_refused():

@@ -14,10 +14,20 @@ from mycel.engines.routines.words import (
     f32,
     f64,
     i32,
+    i64,
     most,
+    neighbours,
+    placed,
     rint,
+    taken,
     within,
 )
+
+# The elements of four pixels of three or four channels, those of a channel in two of them next to
+# each other.
+_FIRST_OF_THREE, _LAST_OF_THREE = (0, 3, 1, 4, 2, 5, 2, 5), (6, 9, 7, 10, 8, 11, 8, 11)
+_FIRST_OF_FOUR, _LAST_OF_FOUR = (0, 4, 1, 5, 2, 6, 3, 7), (8, 12, 9, 13, 10, 14, 11, 15)
+_PAIRS = (0, 1) * 4
 
 
 @routine
@@ -164,15 +174,51 @@ def _filtered_row(
     into: Int,
 ) -> None:
     furthest = most(places[taps - 1], places[target * taps - 1]) * channels
-    if channels == 3 and row + furthest + 4 <= size:
+    if kind == "sum" and fixed == 4 and (channels == 3 or channels == 4):
+        # Pixels made of four neighbours, after which there is room: all but some at the ends.
+        first, last = i64(0), target
+        while first < target - 1 and not _is_wide(size, row, channels, places, first):
+            first += 1
+        while last > first and not _is_wide(size, row, channels, places, last - 1):
+            last -= 1
+        for j in range(first, last):
+            begin = row + places[4 * j] * channels
+            one = taken(source, begin, 16, _FIRST_OF_THREE if channels == 3 else _FIRST_OF_FOUR)
+            two = taken(source, begin, 16, _LAST_OF_THREE if channels == 3 else _LAST_OF_FOUR)
+            total = neighbours(one, taken(weights, 4 * j, 2, _PAIRS))
+            placed(result, into + j * channels, total + neighbours(two, taken(weights, 4 * j + 2, 2, _PAIRS)))
+        _one_by_one(source, row, channels, places, weights, taps, fixed, kind, 0, first, result, into)
+        _one_by_one(source, row, channels, places, weights, taps, fixed, kind, last, target, result, into)
+    elif channels == 3 and row + furthest + 4 <= size:
         for x in range(target):
             at = into + x * channels
             _sums(source, row, places, weights, taps, fixed, x * taps, channels, 4, kind, result, at)
     else:
-        for i in range(target):
-            for c in range(channels):
-                at = into + i * channels + c
-                _sums(source, row + c, places, weights, taps, fixed, i * taps, channels, 1, kind, result, at)
+        _one_by_one(source, row, channels, places, weights, taps, fixed, kind, 0, target, result, into)
+
+
+def _is_wide(size: Int, row: Int, channels: Const, places: Longs, x: Int) -> Any:
+    return places[4 * x + 3] - places[4 * x] == 3 and row + places[4 * x] * channels + 16 <= size
+
+
+def _one_by_one(
+    source: Elements,
+    row: Int,
+    channels: Const,
+    places: Longs,
+    weights: Elements,
+    taps: Int,
+    fixed: Const,
+    kind: Const,
+    first: Int,
+    last: Int,
+    result: Elements,
+    into: Int,
+) -> None:
+    for i in range(first, last):
+        for c in range(channels):
+            at = into + i * channels + c
+            _sums(source, row + c, places, weights, taps, fixed, i * taps, channels, 1, kind, result, at)
 
 
 @routine

@@ -9,24 +9,33 @@ bits are dropped, and rounded sums of two rows. Rows are filtered once, in the o
 results want them.
 """
 
-from mycel.dataset.vision.nests.places import put
+from typing import Any
+
+from mycel.dataset.vision.nests.places import PIXELS, put
 from mycel.engines.routines import routine
 from mycel.engines.routines.words import (
     Bytes,
     Const,
     Elements,
     Int,
-    Ints,
     Longs,
+    Shorts,
     f32,
     f64,
     floor,
     i32,
     i64,
-    most,
+    neighbours,
+    placed,
     rint,
+    taken,
+    upper_half,
     within,
 )
+
+# The elements of two pixels of three or four channels, those of a channel next to each other.
+_OF_THREE, _OF_FOUR = (0, 3, 1, 4, 2, 5, 2, 5), (0, 4, 1, 5, 2, 6, 3, 7)
+_PAIRS = (0, 1) * 4
 
 
 @routine
@@ -90,29 +99,49 @@ def _two_taps(
     size: Int,
     row: Int,
     columns: Longs,
-    weights: Ints,
+    weights: Shorts,
     width: Int,
     channels: Const,
-    part: Ints,
+    part: Shorts,
     into: Int,
 ) -> None:
-    if channels == 3 and row + most(columns[1], columns[2 * width - 1]) + 4 <= size:
-        # Four at once are a vector; the last one is written over by the next pixel.
-        for x in range(width):
-            _two_of(source, row, columns, weights, x, 4, part, into + x * channels)
-    else:
-        for i in range(width):
-            _two_of(source, row, columns, weights, i, channels, part, into + i * channels)
+    first, last = width, width
+    if channels == 3 or channels == 4:
+        # Pixels made of two neighbours, after which there is room: all but some at the ends.
+        first = 0
+        while first < width - 1 and not _is_wide(size, row, columns, first, channels):
+            first += 1
+        while last > first and not _is_wide(size, row, columns, last - 1, channels):
+            last -= 1
+        # Four at once are a vector; of three the last one is written over by the next pixel.
+        for x in range(first, last):
+            both = taken(source, row + columns[2 * x], 8, _OF_THREE if channels == 3 else _OF_FOUR)
+            total = neighbours(both, taken(weights, 2 * x, 2, _PAIRS))
+            placed(part, into + x * channels, total >> 4)
+    _two_of(source, row, columns, weights, 0, first, channels, part, into)
+    _two_of(source, row, columns, weights, last, width, channels, part, into)
+
+
+def _is_wide(size: Int, row: Int, columns: Longs, x: Int, channels: Const) -> Any:
+    return columns[2 * x + 1] - columns[2 * x] == channels and row + columns[2 * x] + 8 <= size
 
 
 def _two_of(
-    source: Bytes, row: Int, columns: Longs, weights: Ints, x: Int, channels: Const, part: Ints, at: Int
+    source: Bytes,
+    row: Int,
+    columns: Longs,
+    weights: Shorts,
+    first: Int,
+    last: Int,
+    channels: Const,
+    part: Shorts,
+    into: Int,
 ) -> None:
-    one, other = row + columns[2 * x], row + columns[2 * x + 1]
-    # A difference, whose sides LLVM does not exchange in some of the lanes.
-    first, second = weights[2 * x], -weights[2 * x + 1]
-    for c in range(channels):
-        part[at + c] = (source[one + c] * first - source[other + c] * second) >> 4
+    for x in range(first, last):
+        one, other = row + columns[2 * x], row + columns[2 * x + 1]
+        for c in range(channels):
+            sum = source[one + c] * weights[2 * x] + source[other + c] * weights[2 * x + 1]
+            part[into + x * channels + c] = sum >> 4
 
 
 def _resized(
@@ -120,13 +149,13 @@ def _resized(
     size: Int,
     start: Int,
     rows: Longs,
-    row_weights: Ints,
+    row_weights: Shorts,
     columns: Longs,
-    column_weights: Ints,
+    column_weights: Shorts,
     height: Int,
     width: Int,
     channels: Const,
-    part: Ints,
+    part: Shorts,
     table: Elements,
     form: Const,
     result: Elements,
@@ -146,11 +175,16 @@ def _resized(
             _two_taps(source, size, start + second, columns, column_weights, width, channels, part, lower)
             lower_row = second
         above, below = row_weights[2 * y], row_weights[2 * y + 1]
-        for x in range(width):
-            for c in range(channels):
-                at = x * channels + c
-                both = ((part[upper + at] * above) >> 16) + ((part[lower + at] * below) >> 16)
-                put(result, place, table, form, channels, height, width, y, x, c, within((both + 2) >> 2, 0, 255))
+        if form == PIXELS:
+            for i in range(width * channels):
+                both = upper_half(part[upper + i], above) + upper_half(part[lower + i], below)
+                result[place + y * width * channels + i] = within((both + 2) >> 2, 0, 255)
+        else:
+            for x in range(width):
+                for c in range(channels):
+                    at = x * channels + c
+                    two = upper_half(part[upper + at], above) + upper_half(part[lower + at], below)
+                    put(result, place, table, form, channels, height, width, y, x, c, within((two + 2) >> 2, 0, 255))
 
 
 @routine
@@ -159,13 +193,13 @@ def bilinear(
     size: Int,
     start: Int,
     rows: Longs,
-    row_weights: Ints,
+    row_weights: Shorts,
     columns: Longs,
-    column_weights: Ints,
+    column_weights: Shorts,
     height: Int,
     width: Int,
     channels: Const,
-    part: Ints,
+    part: Shorts,
     table: Elements,
     form: Const,
     result: Elements,
@@ -206,13 +240,13 @@ def bilinear_of_all(
     count: Int,
     step: Int,
     rows: Longs,
-    row_weights: Ints,
+    row_weights: Shorts,
     columns: Longs,
-    column_weights: Ints,
+    column_weights: Shorts,
     height: Int,
     width: Int,
     channels: Const,
-    part: Ints,
+    part: Shorts,
     table: Elements,
     form: Const,
     result: Elements,
