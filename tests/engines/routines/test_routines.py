@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mycel.engines.native.llvm.target import host
 from mycel.engines.routines import are_on, routine
 from mycel.engines.routines.translate import definition
 from mycel.engines.routines.words import (
@@ -197,6 +198,12 @@ def test_what_is_not_translated_is_named_with_its_line():
 def test_text_and_definition():
     assert "define void @mycel_floats_" in floats.text("float64", "down", "float32")
     assert definition(floats.function).name == "floats"
+
+
+def test_vectors_have_all_bits_where_floats_are_computed():
+    bits = 8 * host().vector_bytes
+    assert f'"prefer-vector-width"="{bits}"' in scaled.text("uint8", (1, 0), "float64")
+    assert f'"prefer-vector-width"="{min(bits, 256)}"' in copied.text("uint8", "uint8")
 
 
 def test_routines_are_off_where_numpy_is_the_engine():
