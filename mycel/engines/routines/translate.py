@@ -405,7 +405,7 @@ class _Writer:
         if operation in (ast.FloorDiv, ast.Mod) and one.kind not in _FLOATS:
             return self.quotient(one, other, operation is ast.Mod)
         integers, floats = _ARITHMETIC.get(operation, ("", ""))
-        word = floats if one.kind in _FLOATS else integers
+        word = floats if lanes.element(one.kind)[1] in _FLOATS else integers
         if not word:
             raise self.refuse(node, f"{operation.__name__} of {one.kind}")
         exact = " nsw" if word in ("add", "sub", "mul") and one.kind == "i64" else ""
@@ -536,9 +536,11 @@ class _Writer:
             return min(arguments) if name == "least" else max(arguments)
         one, other = self.alike(node, *arguments)
         word = ("slt", "olt") if name == "least" else ("sgt", "ogt")
-        test = f"fcmp {word[1]}" if one.kind in _FLOATS else f"icmp {word[0]}"
-        found = self.say(f"{test} {one.kind} {one.text}, {other.text}", "i1")
-        return self.say(f"select i1 {found.text}, {one.kind} {one.text}, {one.kind} {other.text}", one.kind)
+        count, element = lanes.element(one.kind)
+        test = f"fcmp {word[1]}" if element in _FLOATS else f"icmp {word[0]}"
+        truth = lanes.kind_of(count, "i1") if count else "i1"
+        found = self.say(f"{test} {one.kind} {one.text}, {other.text}", truth)
+        return self.say(f"select {truth} {found.text}, {one.kind} {one.text}, {one.kind} {other.text}", one.kind)
 
     def intrinsic(self, node: ast.AST, name: str, value: Any) -> Value:
         if not isinstance(value, Value) or value.kind not in _FLOATS:
@@ -555,16 +557,18 @@ class _Writer:
     def cast(self, node: ast.AST, value: Any, kind: str) -> Value:
         if not isinstance(value, Value):
             return _number(int(value) if kind not in _FLOATS else value, kind)
-        if value.kind == kind:
+        count, old = lanes.element(value.kind)
+        if old == kind:
             return value
-        if value.kind in _FLOATS:
+        if old in _FLOATS:
             word = "fptosi" if kind not in _FLOATS else "fpext" if kind == "double" else "fptrunc"
         elif kind in _FLOATS:
-            word = "uitofp" if value.kind == "i1" else "sitofp"
-        elif value.kind == "i1":
+            word = "uitofp" if old == "i1" else "sitofp"
+        elif old == "i1":
             word = "zext"
         else:
-            word = "sext" if _SIZES[value.kind] < _SIZES[kind] else "trunc"
+            word = "sext" if _SIZES[old] < _SIZES[kind] else "trunc"
+        kind = lanes.kind_of(count, kind) if count else kind
         return self.say(f"{word} {value.kind} {value.text} to {kind}", kind)
 
     def inline(self, node: ast.Call, name: str, arguments: list[Any]) -> Any:

@@ -15,7 +15,6 @@ from mycel.engines.routines.words import (
     f64,
     i32,
     i64,
-    most,
     neighbours,
     placed,
     rint,
@@ -28,6 +27,7 @@ from mycel.engines.routines.words import (
 _FIRST_OF_THREE, _LAST_OF_THREE = (0, 3, 1, 4, 2, 5, 2, 5), (6, 9, 7, 10, 8, 11, 8, 11)
 _FIRST_OF_FOUR, _LAST_OF_FOUR = (0, 4, 1, 5, 2, 6, 3, 7), (8, 12, 9, 13, 10, 14, 11, 15)
 _PAIRS = (0, 1) * 4
+_FOUR, _ALIKE = (0, 1, 2, 3), (0, 0, 0, 0)
 
 
 @routine
@@ -101,7 +101,7 @@ def sharpen(source: Bytes, height: Int, width: Int, channels: Int, factor: Doubl
             result[at] = i32(within(rint(sharp), 0.0, 255.0))
 
 
-def _sums(
+def _sum(
     source: Elements,
     row: Int,
     places: Longs,
@@ -110,48 +110,39 @@ def _sums(
     fixed: Const,
     first: Int,
     channels: Const,
-    lanes: Const,
     kind: Const,
-    result: Elements,
-    into: Int,
-) -> None:
-    at = row + places[first] * channels
-    if kind == "float":
-        a, b, c, d = f32(0), f32(0), f32(0), f32(0)
-    else:
-        a, b, c, d = i32(0), i32(0), i32(0), i32(0)
-    weight = weights[first]
-    a = _times(source[at], weight, kind)
-    if lanes > 1:
-        b = _times(source[at + 1], weight, kind)
-    if lanes > 2:
-        c = _times(source[at + 2], weight, kind)
-    if lanes > 3:
-        d = _times(source[at + 3], weight, kind)
+) -> Any:
+    total = _times(source[row + places[first] * channels], weights[first], kind)
     for k in range(1, taps if fixed == 0 else fixed):
-        at = row + places[first + k] * channels
-        weight = weights[first + k]
-        a += _times(source[at], weight, kind)
-        if lanes > 1:
-            b += _times(source[at + 1], weight, kind)
-        if lanes > 2:
-            c += _times(source[at + 2], weight, kind)
-        if lanes > 3:
-            d += _times(source[at + 3], weight, kind)
-    result[into] = _ended(a, kind)
-    if lanes > 1:
-        result[into + 1] = _ended(b, kind)
-    if lanes > 2:
-        result[into + 2] = _ended(c, kind)
-    if lanes > 3:
-        result[into + 3] = _ended(d, kind)
+        total += _times(source[row + places[first + k] * channels], weights[first + k], kind)
+    return _ended(total, kind)
+
+
+def _four_sums(
+    source: Elements,
+    row: Int,
+    places: Longs,
+    weights: Elements,
+    taps: Int,
+    fixed: Const,
+    first: Int,
+    channels: Const,
+    kind: Const,
+) -> Any:
+    """Sum up four channels at once, where `fixed` places follow each other."""
+    at = row + places[first] * channels
+    fours = _times(taken(source, at, 4, _FOUR), taken(weights, first, 1, _ALIKE), kind)
+    for k in range(1, taps if fixed == 0 else fixed):
+        at = at + channels if fixed != 0 else row + places[first + k] * channels
+        fours += _times(taken(source, at, 4, _FOUR), taken(weights, first + k, 1, _ALIKE), kind)
+    return _ended(fours, kind)
 
 
 def _times(value: Any, weight: Any, kind: Const) -> Any:
     return (
         f32(value) * weight
         if kind == "float" or kind == "uint8" or kind == "uint16" or kind == "int16"
-        else value * weight
+        else i32(value) * i32(weight)
     )
 
 
@@ -173,32 +164,33 @@ def _filtered_row(
     result: Elements,
     into: Int,
 ) -> None:
-    furthest = most(places[taps - 1], places[target * taps - 1]) * channels
-    if kind == "sum" and fixed == 4 and (channels == 3 or channels == 4):
-        # Pixels made of four neighbours, after which there is room: all but some at the ends.
+    if channels == 3 or channels == 4:
+        # Pixels after which there is room, and made of neighbours: all but some at the ends.
+        room = 16 if kind == "sum" and fixed == 4 else (taps - 1) * channels + 4
         first, last = i64(0), target
-        while first < target - 1 and not _is_wide(size, row, channels, places, first):
+        while first < target - 1 and not _is_wide(size, row, channels, places, taps, fixed, first, room):
             first += 1
-        while last > first and not _is_wide(size, row, channels, places, last - 1):
+        while last > first and not _is_wide(size, row, channels, places, taps, fixed, last - 1, room):
             last -= 1
         for j in range(first, last):
-            begin = row + places[4 * j] * channels
-            one = taken(source, begin, 16, _FIRST_OF_THREE if channels == 3 else _FIRST_OF_FOUR)
-            two = taken(source, begin, 16, _LAST_OF_THREE if channels == 3 else _LAST_OF_FOUR)
-            total = neighbours(one, taken(weights, 4 * j, 2, _PAIRS))
-            placed(result, into + j * channels, total + neighbours(two, taken(weights, 4 * j + 2, 2, _PAIRS)))
+            if kind == "sum" and fixed == 4:
+                begin = row + places[4 * j] * channels
+                one = taken(source, begin, 16, _FIRST_OF_THREE if channels == 3 else _FIRST_OF_FOUR)
+                two = taken(source, begin, 16, _LAST_OF_THREE if channels == 3 else _LAST_OF_FOUR)
+                total = neighbours(one, taken(weights, 4 * j, 2, _PAIRS))
+                placed(result, into + j * channels, total + neighbours(two, taken(weights, 4 * j + 2, 2, _PAIRS)))
+            else:
+                sums = _four_sums(source, row, places, weights, taps, fixed, j * taps, channels, kind)
+                placed(result, into + j * channels, sums)
         _one_by_one(source, row, channels, places, weights, taps, fixed, kind, 0, first, result, into)
         _one_by_one(source, row, channels, places, weights, taps, fixed, kind, last, target, result, into)
-    elif channels == 3 and row + furthest + 4 <= size:
-        for x in range(target):
-            at = into + x * channels
-            _sums(source, row, places, weights, taps, fixed, x * taps, channels, 4, kind, result, at)
     else:
         _one_by_one(source, row, channels, places, weights, taps, fixed, kind, 0, target, result, into)
 
 
-def _is_wide(size: Int, row: Int, channels: Const, places: Longs, x: Int) -> Any:
-    return places[4 * x + 3] - places[4 * x] == 3 and row + places[4 * x] * channels + 16 <= size
+def _is_wide(size: Int, row: Int, channels: Const, places: Longs, taps: Int, fixed: Const, x: Int, room: Int) -> Any:
+    begin, end = places[x * taps], places[x * taps + taps - 1]
+    return (fixed == 0 or end - begin == fixed - 1) and row + begin * channels + room <= size
 
 
 def _one_by_one(
@@ -217,8 +209,8 @@ def _one_by_one(
 ) -> None:
     for i in range(first, last):
         for c in range(channels):
-            at = into + i * channels + c
-            _sums(source, row + c, places, weights, taps, fixed, i * taps, channels, 1, kind, result, at)
+            found = _sum(source, row + c, places, weights, taps, fixed, i * taps, channels, kind)
+            result[into + i * channels + c] = found
 
 
 @routine
