@@ -110,7 +110,7 @@ def _check_shuffles(nodes: Sequence[Any], sampler: Any) -> None:
             "it is not known which rows of the source a row of shuffle has been made of, unless it is below repeat, "
             "take, skip, batch and other shuffles"
         )
-    if shuffles and getattr(sampler, "offset", -1) >= 0:
+    if shuffles and sampler.offset >= 0:
         raise ValueError("shards of different lengths, as those of a sampler with an offset, are not shuffled alike")
 
 

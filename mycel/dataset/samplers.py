@@ -60,7 +60,8 @@ class BuiltinSampler(MadeOf):
     """The base class of samplers: the number of samples and the child."""
 
     shuffles = False
-    offset = 0
+    # From 0 on, shards may have different lengths.
+    offset = -1
     # Whether it takes one of several shards itself.
     _divides = False
 

@@ -157,6 +157,32 @@ def test_text_files_deal_consecutive_rows(tmp_path: Any) -> None:
         assert len(times) == 31 and sum(times.values()) - 31 < counts[-1]
 
 
+@pytest.mark.parametrize("shuffle", [False, True, ds.Shuffle.INFILE, ds.Shuffle.PARTIAL])
+def test_files_are_shuffled_alike_by_all_numbers_of_shards(tmp_path: Any, shuffle: Any) -> None:
+    ds.config.set_seed(3)
+    names = []
+    for start, end in ((0, 40), (40, 41), (41, ROWS)):
+        names.append(str(tmp_path / f"{start}.txt"))
+        (tmp_path / f"{start}.txt").write_text("".join(f"{n}\n" for n in range(start, end)))
+
+    def data(shards: int, shard: int) -> Any:
+        return ds.TextFileDataset(names, shuffle=shuffle, num_shards=shards, shard_id=shard).shuffle(7)
+
+    for counts, steps in (((3, 2, 5), 9), ((1, 4, 2), 11), ((5, 3, 1), 4)):
+        found: Counter[int] = Counter()
+        state = None
+        for shards, most in zip(counts, (steps, steps, None)):
+            for shard in range(shards):
+                iterator = data(shards, shard).create_tuple_iterator(num_epochs=1, output_numpy=True)
+                if state is not None:
+                    iterator.load_state_dict(state)
+                found.update(int(line) for (line,) in itertools.islice(iterator, most))
+                after = iterator.state_dict()
+            state = after
+        # The last shards may repeat rows, so that all are equally long.
+        assert set(found) == set(range(ROWS)) and sum(found.values()) < ROWS + sum(counts)
+
+
 def test_orders_of_sources_below_shards_are_common_without_a_seed() -> None:
     def rows(shard: int) -> list[int]:
         sampler = ds.DistributedSampler(2, shard, shuffle=False)
