@@ -302,6 +302,9 @@ def test_nulls(tmp_path: Path) -> None:
     for columns, value, message in (
         (["n"], "text", "null='text' is no int32"),
         (["n"], 2**40, "is no int32"),
+        (["n"], 0.5, "null=0.5 is no int32: it is no whole number"),
+        (["t"], 0.5, "null=0.5 is no int64: it is no whole number"),
+        (["l"], 0.5, "null=0.5 is no int8: it is no whole number"),
         (["whole"], 1, "null as a whole"),
     ):
         with pytest.raises((ValueError, RuntimeError), match=message):

@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,9 +132,12 @@ def test_values_of_a_table() -> None:
     data = ds.HuggingFaceDataset(pa.table(columns()), shuffle=False)
     assert rows(data) == [listed(row) for row in pa.table(columns()).to_pylist()]
     holes = pa.table({"n": [1, None], "text": ["a", None]})
-    with pytest.raises((ValueError, RuntimeError), match="the table of a Table', row 1, column 'n': it is null"):
+    words = "HuggingFaceDataset: 'the table of a Table', row 1, column 'n': it is null"
+    with pytest.raises((ValueError, RuntimeError), match=words):
         rows(ds.HuggingFaceDataset(holes, shuffle=False))
     assert rows(ds.HuggingFaceDataset(holes, shuffle=False, null={"n": 5, "text": "z"}))[1] == {"n": 5, "text": "z"}
+    with pytest.raises(ValueError, match=r"HuggingFaceDataset: null names columns \['m'\]"):
+        ds.HuggingFaceDataset(holes, null={"m": 5})
     labels = ds.HuggingFaceDataset(
         pa.table({"n": range(6), "k": [0, 1] * 3}), sampler=ds.PKSampler(2, class_column="k")
     )
@@ -156,7 +160,12 @@ def test_what_is_refused() -> None:
         ds.HuggingFaceDataset(Stream(), ["n"], sampler=[1])
     with pytest.raises((ValueError, RuntimeError), match="can be read once"):
         rows(ds.HuggingFaceDataset(iter([{"n": 1}]), ["n"]))
+
+    class WithFeatures(list[Any]):
+        features = {"n": SimpleNamespace(dtype="int32")}
+
     for values, words in (
+        (WithFeatures([{"n": 0.5}]), "HuggingFaceDataset: row 0, column 'n': 0.5 is no int32"),
         ([{"n": 1}, {"m": 1}], "row 1 has no 'n'; it has"),
         ([(1, 2), (1,)], "row 0 has 2 values for 1 columns"),
         ([{"n": [[1], [2, 3]]}], "row 0, column 'n'"),
@@ -206,6 +215,14 @@ def test_rows_are_those_of_the_library(tmp_path: Path) -> None:
         assert len(data) == len(dataset) and data.get_col_names() == dataset.column_names
     arrays = whole.with_format("numpy", columns=["n", "pair"])
     assert rows(ds.HuggingFaceDataset(arrays, shuffle=False))[7] == {"n": 7, "pair": [3.5, -7.0]}
+    for form in ("arrow", "pandas"):
+        pytest.importorskip("pandas" if form == "pandas" else "pyarrow")
+        assert rows(ds.HuggingFaceDataset(mapped.with_format(form), shuffle=False)) == list(map(listed, whole))
+    other = whole.with_transform(lambda rows: {"length": [len(text) for text in rows["text"]]})
+    assert ds.HuggingFaceDataset(other).get_col_names() == ["length"]
+    assert rows(ds.HuggingFaceDataset(other, shuffle=False))[:2] == [{"length": len(t)} for t in whole["text"][:2]]
+    halves = whole.with_transform(lambda rows: {"n": [n / 2 for n in rows["n"]]})
+    assert [row["n"] for row in rows(ds.HuggingFaceDataset(halves, shuffle=False))][:4] == [0, 0.5, 1, 1.5]
     # Numbers of tables in files are views of the file.
     assert not ds.HuggingFaceDataset(mapped, ["n"], shuffle=False)._table._groups.part(0)[0].flags.owndata
     both = ds.HuggingFaceDataset(mapped.shuffle(seed=2), ["n"], num_parallel_workers=2)

@@ -47,12 +47,12 @@ class _Group(NamedTuple):
 
 
 @contextmanager
-def _reading(path: str, part: str = "") -> Iterator[None]:
-    pa = arrow(_OWN)
+def _reading(path: str, part: str = "", owner: str = _OWN) -> Iterator[None]:
+    pa = arrow(owner)
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, parquet_sizes.Refused, ipc_sizes.Refused) as error:
-        where = f"{_OWN}: {path!r}, {part}" if part else f"{_OWN}: {path!r}"
+        where = f"{owner}: {path!r}, {part}" if part else f"{owner}: {path!r}"
         if isinstance(error, (parquet_sizes.Refused, ipc_sizes.Refused)):
             raise ValueError(f"{where}: {error}") from error
         if isinstance(error, MemoryError):
@@ -188,6 +188,8 @@ class ArrowDataset(MappableDataset):
     ArrowDataset: ...
     """
 
+    # Whose rows these are, for messages.
+    _owner = _OWN
     _uses_workers = True
     _reads_files = True
 
@@ -252,12 +254,12 @@ class ArrowDataset(MappableDataset):
     def _chosen(self, columns: list[str] | None) -> list[str]:
         """Return the columns to read, which all files have, with the same types."""
         schema = self._files[0].schema
-        with _reading(self._files[0].path):
-            wanted = names(columns if columns is not None else schema.names, f"{_OWN}: columns_list")
+        with _reading(self._files[0].path, owner=self._owner):
+            wanted = names(columns if columns is not None else schema.names, f"{self._owner}: columns_list")
         for file in self._files:
             path = file.path
             # Names in a damaged file may be no UTF-8.
-            with _reading(path):
+            with _reading(path, owner=self._owner):
                 self._check(path, file.schema, wanted)
         return wanted
 
@@ -266,16 +268,16 @@ class ArrowDataset(MappableDataset):
         for name in wanted:
             if schema.names.count(name) != 1:
                 how = "no column" if name not in schema.names else "several columns"
-                raise ValueError(f"{_OWN}: {path!r} has {how} {name!r}; its columns are {schema.names}")
+                raise ValueError(f"{self._owner}: {path!r} has {how} {name!r}; its columns are {schema.names}")
             kind, first = schema.field(name).type, self._files[0].schema.field(name).type
             if kind != first:
                 raise ValueError(
-                    f"{_OWN}: column {name!r} is {kind} in {path!r}, but {first} in {self._files[0].path!r}"
+                    f"{self._owner}: column {name!r} is {kind} in {path!r}, but {first} in {self._files[0].path!r}"
                 )
             part = unsupported(kind)
             if part is not None:
                 raise ValueError(
-                    f"{_OWN}: column {name!r} has type {kind}, and {part} has no rows here; there are rows of "
+                    f"{self._owner}: column {name!r} has type {kind}, and {part} has no rows here; there are rows of "
                     f"{SUPPORTED}. Leave it out with columns_list"
                 )
 
@@ -284,7 +286,7 @@ class ArrowDataset(MappableDataset):
             return [NOTHING if null is None else null] * len(self.columns_list)
         unknown = [name for name in null if name not in self.columns_list]
         if unknown:
-            raise ValueError(f"{_OWN}: null names columns {unknown}; the columns are {self.columns_list}")
+            raise ValueError(f"{self._owner}: null names columns {unknown}; the columns are {self.columns_list}")
         return [null.get(name, NOTHING) for name in self.columns_list]
 
     def _columns(self) -> list[str]:
@@ -298,14 +300,14 @@ class ArrowDataset(MappableDataset):
         group = self._table[place]
         file = self._files[group.file]
         part = f"{file.unit} {group.number}"
-        with _reading(file.path, part):
+        with _reading(file.path, part, self._owner):
             table = file.read(group.number, self.columns_list).unify_dictionaries()
             # Joining copies, even one chunk.
             columns = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
         if table.num_rows != group.length:
             raise ValueError(
-                f"{_OWN}: {file.path!r}, {part} has {table.num_rows} rows, where {group.length} were promised: the "
-                "file is damaged, or was changed meanwhile"
+                f"{self._owner}: {file.path!r}, {part} has {table.num_rows} rows, where {group.length} were promised: "
+                "the file is damaged, or was changed meanwhile"
             )
         found: list[Any] = []
         for column in columns:
@@ -365,9 +367,17 @@ class ArrowDataset(MappableDataset):
                 columns.append(held.take(local, axis=0))
                 continue
             path = self._files[group.file].path
-            with _reading(path, f"column {name!r}"):
+            with _reading(path, f"column {name!r}", self._owner):
                 taken = held.take(arrow(_OWN).array(local))
-                columns.append(_owned(rows(taken, null, partial(_failed, path, name, group.first + local, taken))))
+                columns.append(
+                    _owned(
+                        rows(
+                            taken,
+                            null,
+                            partial(_failed, f"{self._owner}: {os.fspath(path)!r}", name, group.first + local, taken),
+                        )
+                    )
+                )
         return Block(columns, len(indices))
 
     def _labels(self, column: str) -> Array:
@@ -410,14 +420,16 @@ class _Batches:
 class TableRows(ArrowDataset):
     """The rows of a table of Arrow, for another source.
 
+    * `owner`: the name of that source.
     * `table`, `name`: the table, and what messages call it.
     * `columns`, `null`: as `columns_list` and `null` of `ArrowDataset`.
     """
 
     _in_memory = True
 
-    def __init__(self, table: Any, name: str, columns: list[str], null: Any) -> None:
+    def __init__(self, owner: str, table: Any, name: str, columns: list[str], null: Any) -> None:
         MappableDataset.__init__(self, shuffle=False)
+        self._owner = owner
         # Arrays of NumPy and Arrow that share the memory of batches take little of their own.
         self._open([_Batches(table, name)], columns, null, 1 << 62)
         self.row_bytes = table.nbytes / max(1, table.num_rows)
@@ -434,11 +446,15 @@ def _owned(column: Column) -> Column:
     return [row if row.flags.owndata and row.flags.writeable else row.copy() for row in column]
 
 
-def _failed(path: str, name: str, numbers: Array, taken: Any, message: str) -> ValueError:
-    """Return the error of a column, with the row if the row itself is null."""
+def _failed(whose: str, name: str, numbers: Array, taken: Any, message: str) -> ValueError:
+    """Return the error of a column, with the row if the row itself is null.
+
+    * `whose`, `name`: the source and its file, and the column.
+    * `numbers`, `taken`: the numbers and values of the rows.
+    """
     if taken.null_count:
         first = int(np.flatnonzero(taken.is_null().to_numpy(zero_copy_only=False))[0])
         where = f"row {int(numbers[first])}"
     else:
         where = f"row {int(numbers[0])}" if len(numbers) == 1 else f"one of rows {numbers.min()} to {numbers.max()}"
-    return ValueError(f"{_OWN}: {os.fspath(path)!r}, {where}, column {name!r}: {message}")
+    return ValueError(f"{whose}, {where}, column {name!r}: {message}")

@@ -174,7 +174,11 @@ def rows(array: Any, null: Any, failed: Callable[[str], Exception]) -> Column:
 def _filled(array: Any, null: Any, failed: Callable[[str], Exception]) -> Any:
     pa = arrow("ArrowDataset")
     try:
-        return array.fill_null(pa.scalar(null, array.type))
+        value = pa.scalar(null, array.type)
+        if pa.types.is_integer(array.type) and value.as_py() != null:
+            # Arrow cuts off what is behind the point.
+            raise ValueError("it is no whole number")
+        return array.fill_null(value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise failed(f"it is null, and null={null!r} is no {array.type}: {error}") from error
 

@@ -5,7 +5,7 @@ The library is not imported. What is asked of an object is what it has:
 * A table of Arrow inside (`data.table`, or it is one): rows are read from it by number, as from
   files of Arrow, without a Python object for each value.
 * `__getitem__` and `__len__`: rows are asked for by number, several at once where `__getitems__`
-  is there. So are those with a format or a transform of the user's, or features that only the
+  is there. So are those with a transform or a format of tensors, or features that only the
   library decodes.
 * `__iter__`: a stream, which is read in its order, from its first row wherever it goes on.
 """
@@ -35,6 +35,8 @@ from mycel.dataset.vision.files import decode_image
 _OWN = "HuggingFaceDataset"
 # Rows of a stream that are handed on at once.
 _MOST = 32
+# Formats in which rows are parts of a table, of whatever library.
+_TABLES = (None, "arrow", "pandas", "polars")
 
 
 def _table_of(dataset: Any) -> Any:
@@ -43,8 +45,14 @@ def _table_of(dataset: Any) -> Any:
         return dataset
     form = getattr(dataset, "format", None)
     table = getattr(getattr(dataset, "data", None), "table", None)
-    plain = isinstance(form, dict) and form.get("type") is None and not form.get("format_kwargs")
+    plain = isinstance(form, dict) and form.get("type") in _TABLES and not form.get("format_kwargs")
     return table if plain and hasattr(table, "to_batches") and hasattr(dataset, "_indices") else None
+
+
+def _is_transformed(dataset: Any) -> bool:
+    """Return whether rows have gone through a function, which gives whatever it likes."""
+    form = getattr(dataset, "format", None)
+    return isinstance(form, dict) and form.get("type") == "custom"
 
 
 def _kind(feature: Any) -> str:
@@ -76,9 +84,9 @@ class HuggingFaceDataset(MappableDataset):
 
     `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`;
     shards of a stream take every so-manyth row of it. Types are those of Arrow, as on the page
-    "Data sources"; images are decoded to uint8 [H, W, C]. Datasets with a format or a transform, or
-    with sound, are asked for rows, whose values are converted. Raises TypeError for other objects,
-    ValueError for columns that there are not, and for nulls without `null`.
+    "Data sources"; images are decoded to uint8 [H, W, C]. Datasets with a transform or a format of
+    tensors, or with sound, are asked for rows, whose values are converted. Raises TypeError for
+    other objects, ValueError for columns that there are not, and for nulls without `null`.
 
     >>> import mycel.dataset as ds
     >>> class Squares:
@@ -144,7 +152,9 @@ class HuggingFaceDataset(MappableDataset):
     def _chosen(self, columns: list[str] | None) -> list[str]:
         there: Any = getattr(self.dataset, "column_names", None)
         form = getattr(self.dataset, "format", None)
-        if isinstance(form, dict) and form.get("columns") is not None:
+        if _is_transformed(self.dataset) and len(self.dataset):
+            there = None
+        elif isinstance(form, dict) and form.get("columns") is not None:
             # A format has some of the columns.
             there = form["columns"]
         if there is None and columns is None:
@@ -175,7 +185,7 @@ class HuggingFaceDataset(MappableDataset):
         plain = [name for name in self.columns_list if name not in self._images]
         name = f"the table of a {type(self.dataset).__name__}"
         rest = table.select(plain) if plain else table
-        self._table = TableRows(rest, name, plain, self._null) if plain else None
+        self._table = TableRows(_OWN, rest, name, plain, self._null) if plain else None
         self._pictures = [table.column(name) for name in self._images]
         if self._table is None:
             # A dataset of images alone is read by rows of the others that it has: none.
@@ -265,7 +275,7 @@ class HuggingFaceDataset(MappableDataset):
             if filled is None or filled is NOTHING:
                 raise ValueError(f"{where}: it is null, and null= gives no value for that")
             value = filled
-        features = getattr(self.dataset, "features", None)
+        features = None if _is_transformed(self.dataset) else getattr(self.dataset, "features", None)
         feature = features.get(name) if isinstance(features, dict) else None
         if is_picture(value):
             pixels = np.array(value)
@@ -277,7 +287,10 @@ class HuggingFaceDataset(MappableDataset):
         # Values of Python have lost their types.
         kind = getattr(feature, "dtype", None)
         if isinstance(value, (bool, int, float)) and isinstance(kind, str) and kind in _NUMBERS:
-            return found.astype(kind)
+            converted = found.astype(kind)
+            if converted.dtype.kind in "iu" and converted != found:
+                raise ValueError(f"{where}: {value!r} is no {kind}")
+            return converted
         return found.copy() if found is value else found
 
     # Streams.
