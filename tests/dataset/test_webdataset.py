@@ -242,6 +242,11 @@ def test_what_is_not_read_is_said(tmp_path: Path) -> None:
     pack(path, [("1.npy", pickled.getvalue())])
     with pytest.raises((ValueError, RuntimeError), match="cannot be decoded"):
         rows(ds.WebDataset(path))
+    words = "sample '1': npy at offset 512 cannot be decoded: ZeroDivisionError: "
+    with pytest.raises((ValueError, RuntimeError), match=words):
+        rows(ds.WebDataset(path, decode={".NPY": lambda content: 1 // 0}))
+    with pytest.raises(ValueError, match=r"decode has functions for \['npz'\], but no file .* there are \['npy'\]"):
+        ds.WebDataset(path, decode={"npz": len, "npy": len})
     with pytest.raises(TypeError, match="decode must be a bool or functions"):
         ds.WebDataset(path, decode="npy")
     with pytest.raises(ValueError, match="num_samples cannot be given"):

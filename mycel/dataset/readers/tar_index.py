@@ -133,7 +133,8 @@ def _members(handle: Any, length: int) -> Iterator[tuple[str, int, int]]:
         if offset == 0 and header[:2] in (b"\x1f\x8b", b"BZ", b"\xfd7") or header[:4] == b"\x28\xb5\x2f\xfd":
             raise Damaged("at offset 0: it is compressed; rows are read by number, so uncompress it first")
         if len(header) < BLOCK:
-            raise Damaged(f"at offset {offset}: it ends without its end mark, so it is truncated")
+            cut = "it is truncated" if offset else "it is truncated, or no tar file"
+            raise Damaged(f"at offset {offset}: it ends without its end mark, so {cut}")
         if not any(header):
             _check_end(handle, offset, length)
             return

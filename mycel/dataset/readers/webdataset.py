@@ -140,6 +140,8 @@ class WebDataset(MappableDataset):
         self._ends = list(accumulate(map(len, self._files)))
         if not self._ends[-1]:
             raise ValueError(f"{_OWN}: there is no sample in {', '.join(map(repr, self._shards[:4]))}")
+        if isinstance(decode, Mapping):
+            self._check_endings(decode)
         self.columns_list = self._chosen(columns_list)
         self._alternatives = [tuple(name.lower().split(";")) for name in self.columns_list]
         self._pieces: Pieces | None = None
@@ -169,6 +171,17 @@ class WebDataset(MappableDataset):
                 f"{first}; choose with columns_list, where 'jpg;png' stands for either of them"
             )
         return first
+
+    def _check_endings(self, decode: Mapping[str, Any]) -> None:
+        """Raise ValueError where there is a function for what no name ends in."""
+        there = {ending for index in self._files for ending in index.endings}
+        known = there | {ending.rpartition(".")[2] for ending in there}
+        unknown = [name for name in decode if _ending(name) not in known]
+        if unknown:
+            raise ValueError(
+                f"{_OWN}: decode has functions for {unknown}, but no file in the archives is named so; there are "
+                f"{sorted(there)}"
+            )
 
     def _columns(self) -> list[str]:
         return list(self.columns_list)
@@ -267,8 +280,12 @@ class WebDataset(MappableDataset):
         decoder = self._decoders.get(name) or self._decoders.get(name.rpartition(".")[2], _bytes)
         try:
             return as_array(decoder(content))
-        except (ValueError, TypeError, RecursionError, EOFError) as error:
-            raise ValueError(f"{where}: {name} at offset {offset} cannot be decoded: {error}") from error
+        except MemoryError:
+            raise
+        except Exception as error:
+            # A function of the user's raises whatever it likes.
+            kind = "" if isinstance(error, (ValueError, TypeError)) else f"{type(error).__name__}: "
+            raise ValueError(f"{where}: {name} at offset {offset} cannot be decoded: {kind}{error}") from error
 
     def _labels(self, column: str) -> Array:
         if column not in self.columns_list:
@@ -290,4 +307,8 @@ def _chosen_decoders(decode: Any) -> dict[str, Callable[[bytes], Any]]:
         return _DECODERS if decode else {}
     if not isinstance(decode, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in decode.items()):
         raise TypeError(f"{_OWN}: decode must be a bool or functions from bytes by extension, got {decode!r}")
-    return {**_DECODERS, **{name.lower().lstrip("."): function for name, function in decode.items()}}
+    return {**_DECODERS, **{_ending(name): function for name, function in decode.items()}}
+
+
+def _ending(name: str) -> str:
+    return name.lower().lstrip(".")
