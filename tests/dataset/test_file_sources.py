@@ -320,7 +320,7 @@ def test_csv(tmp_path: Path) -> None:
     assert (values(typed, "p"), values(typed, "q")) == ([1, -4], [2.5, 5.0])
     for arguments, message in (
         ((path, ";", None, ["p", "q"]), "row 0 has 3 values, but there are 2 columns"),
-        ((path, ";", [1, 1, ""], names), "column 'q' is not all int32"),
+        ((path, ";", [1, 1, ""], names), "a.csv', row 0, column 'q': '2.5' is no int32"),
         ((path, ";", [1, 1.0], names), "3 columns but 2 values in column_defaults"),
         ((path, ";", None, ["p", "p", "r"]), "a column is named twice"),
         ((path, ";;"), "field_delim must be one letter"),
@@ -328,8 +328,27 @@ def test_csv(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             ds.CSVDataset(*arguments)
     Path(path).write_text('a,b\n"1\n')
-    with pytest.raises(ValueError, match="cannot be read: unexpected end of data"):
+    with pytest.raises(ValueError, match="cannot be read, at byte 4: unexpected end of data"):
         ds.CSVDataset(path)
+
+
+@pytest.mark.parametrize("shuffle", [False, ds.Shuffle.PARTIAL])
+def test_what_is_wrong_in_csv_is_found(tmp_path: Path, shuffle: Any) -> None:
+    (tmp_path / "a.csv").write_text("n,x\n1,2\n3,4\n")
+    other = tmp_path / "b.csv"
+    names = [os.fspath(tmp_path / "a.csv"), os.fspath(other)]
+    for text, message in (
+        ("5,6\n7\n", r"b.csv', row 1 has 1 values, but there are 2 columns: \['7'\]"),
+        ("5,6\n7,8\n9,\n", r"b.csv', row 2, column 'x': '' is no float32"),
+        ("5,6\n99999999999,8\n", r"b.csv', row 1, column 'n': '99999999999' is no int32"),
+        (f"5,{'6' * 200000}\n", "at byte 4: field larger than field limit .*; csv.field_size_limit of Python"),
+    ):
+        other.write_text("n,x\n" + text)
+        with pytest.raises(ValueError, match=message):
+            ds.CSVDataset(names, column_defaults=[1, 1.0], shuffle=shuffle)
+    other.write_text("n,x\n5,6\n")
+    data = ds.CSVDataset(names, column_defaults=[1, 1.0], shuffle=shuffle)
+    assert sorted([int(row["n"]), float(row["x"])] for row in rows(data)) == [[1, 2.0], [3, 4.0], [5, 6.0]]
 
 
 FEATURES = [{"i": [k], "f": [0.5 * k, 1.0], "s": [b"ab" * (k + 1)], "l": [1, -2, 3 * k]} for k in range(4)]

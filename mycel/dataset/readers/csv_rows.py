@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Optional
 
 import numpy as np
@@ -37,7 +38,7 @@ class Form:
         Raises ValueError for what is no CSV in UTF-8, and for other columns than in the files
         before.
         """
-        taken = 0
+        start = taken = 0
 
         def lines(handle: Any) -> Iterator[str]:
             nonlocal taken
@@ -47,7 +48,7 @@ class Form:
 
         try:
             with read_text(self.operation, path, "") as handle:
-                start, begins = 0, self._has_heads
+                begins = self._has_heads
                 for row in csv.reader(lines(handle), delimiter=self.delimiter, strict=True):
                     if row and begins:
                         self._head(path, row)
@@ -55,7 +56,9 @@ class Form:
                         yield row, start, taken
                     start, begins = taken, begins and not row
         except (UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"{self.operation}: {path!r} cannot be read: {error}") from error
+            more = "; csv.field_size_limit of Python sets another" if "field limit" in str(error) else ""
+            place = "" if isinstance(error, UnicodeDecodeError) else f", at byte {start}"
+            raise ValueError(f"{self.operation}: {path!r} cannot be read{place}: {error}{more}") from error
         if begins:
             raise ValueError(f"{self.operation}: {path!r} has no line of column names")
 
@@ -73,39 +76,31 @@ class Rows:
     """The rows of files, read by number in pieces.
 
     * `files`, `form`: the paths, and their form.
-    * `check`: raises ValueError for rows that are not as they should be; it is told the number of
-      the first.
-    * `convert`: makes columns of rows.
+    * `check`: raises ValueError for rows that are not as they should be; it is told their file, and
+      the number of the first in it.
+    * `convert`: makes columns of rows; it is told where a row lies, by its place among them.
     """
 
     def __init__(
         self,
         files: Sequence[str],
         form: Form,
-        check: Callable[[int, list[list[str]]], list[Column]],
-        convert: Callable[[list[list[str]]], list[Column]],
+        check: Callable[[str, int, list[list[str]]], list[Column]],
+        convert: Callable[[list[list[str]], Callable[[int], str]], list[Column]],
     ) -> None:
         self._form, self._check, self._convert = form, check, convert
-        self._number = 0
         self.lines = Lines(form.operation, files, self._spans)
 
     def _spans(self, path: str) -> Spans:
         spans: list[np.ndarray[Any, Any]] = [np.zeros((0, 2), np.int64)]
-        some: list[tuple[list[str], int, int]] = []
-
-        def take() -> None:
-            self._check(self._number, [row for row, _, _ in some])
-            spans.append(np.array([place for _, *place in some], np.int64).reshape(-1, 2))
-            self._number += len(some)
-            some.clear()
-
-        for found in self._form.rows(path):
-            some.append(found)
-            if len(some) == _SOME:
-                take()
-        take()
+        first, rows = 0, self._form.rows(path)
+        while some := list(islice(rows, _SOME)):
+            self._check(path, first, [row for row, _, _ in some])
+            spans.append(np.array([place for _, *place in some], np.int64))
+            first += len(some)
         return np.concatenate(spans)
 
     def columns(self, numbers: Sequence[int]) -> list[Column]:
         """Return the columns of some rows, which are all in their files."""
-        return self._convert([self._form.row(self.lines.line(number)) for number in numbers])
+        found = [self._form.row(self.lines.line(number)) for number in numbers]
+        return self._convert(found, lambda place: f"row {numbers[place]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,9 @@ class CSVDataset(_InPieces):
     * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
       `MappableDataset`.
 
-    Raises ValueError for lines with another number of values, and for values of another type.
+    Raises ValueError for lines with another number of values, and for values of another type, with
+    the file and the row, as for empty ones where an integer or a float is wanted. A byte order mark
+    is part of the first value, as in MindSpore.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -181,7 +183,8 @@ class CSVDataset(_InPieces):
         else:
             rows = [[row for row, _, _ in self._form.rows(path)] for path in self.dataset_files]
             sizes = [len(found) for found in rows]
-            self._arrays = dict(zip(self._columns(), self._checked(0, [row for found in rows for row in found])))
+            parts = [self._checked(path, 0, found) for path, found in zip(self.dataset_files, rows)]
+            self._arrays = dict(zip(self._columns(), map(_joined, zip(*parts))))
         self.sampler = FileOrder("CSVDataset", shuffle, sizes, num_samples, shards, True)
         self.sampler.pieces = None if self._lines is None else self._lines.pieces
 
@@ -193,21 +196,26 @@ class CSVDataset(_InPieces):
             raise ValueError(f"CSVDataset: {len(names)} columns but {len(self._defaults)} values in column_defaults")
         return list(names)
 
-    def _checked(self, first: int, rows: list[list[str]]) -> list[Column]:
-        """Return the columns of rows, the first of which has this number; ValueError for others."""
+    def _checked(self, path: str, first: int, rows: list[list[str]]) -> list[Column]:
+        """Return the columns of rows of a file, of which the first has this number.
+
+        Raises ValueError for others, with the file and the row.
+        """
         names = self._columns()
         for number, row in enumerate(rows, first):
             if len(row) != len(names):
                 raise ValueError(
-                    f"CSVDataset: row {number} has {len(row)} values, but there are {len(names)} columns: {row}"
+                    f"CSVDataset: {path!r}, row {number} has {len(row)} values, but there are {len(names)} columns: "
+                    f"{row!r:.300}"
                 )
-        return self._made(rows)
+        return self._made(rows, lambda place: f"{path!r}, row {first + place}")
 
-    def _made(self, rows: list[list[str]]) -> list[Column]:
+    def _made(self, rows: list[list[str]], where: Callable[[int], str]) -> list[Column]:
+        """Return the columns of rows; `where` says where one of them lies, by its place."""
         names = self._columns()
         kinds = [""] * len(names) if self._defaults is None else list(self._defaults)
         return [
-            _converted(name, [row[position] for row in rows], kind)
+            _converted(name, [row[position] for row in rows], kind, where)
             for position, (name, kind) in enumerate(zip(names, kinds))
         ]
 
@@ -219,23 +227,32 @@ class CSVDataset(_InPieces):
         return self._arrays
 
 
-def _converted(name: str, texts: Sequence[str], kind: Any) -> Column:
+def _joined(parts: Sequence[Column]) -> Column:
+    """Return one column of those of several files."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [value for part in parts for value in part]
+    return np.concatenate(parts)
+
+
+def _converted(name: str, texts: Sequence[str], kind: Any, where: Callable[[int], str]) -> Column:
     if isinstance(kind, str):
         return [np.array(text) for text in texts]
     if isinstance(kind, bool) or not isinstance(kind, (int, float)):
         raise TypeError(
             f"CSVDataset: column_defaults has {kind!r} for column {name!r}; use an integer, a float or text"
         )
+    read, dtype = (int, np.dtype(np.int32)) if isinstance(kind, int) else (float, np.dtype(np.float32))
     try:
-        return (
-            np.array([int(t) for t in texts], np.int32)
-            if isinstance(kind, int)
-            else np.array([float(t) for t in texts], np.float32)
-        )
-    except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"CSVDataset: column {name!r} is not all {'int32' if isinstance(kind, int) else 'float32'}: {error}"
-        ) from error
+        return np.array([read(text) for text in texts], dtype)
+    except (ValueError, OverflowError):
+        for place, text in enumerate(texts):
+            try:
+                np.array(read(text), dtype)
+            except (ValueError, OverflowError) as error:
+                raise ValueError(f"CSVDataset: {where(place)}, column {name!r}: {text!r:.80} is no {dtype}") from error
+        raise
 
 
 class PaddedDataset(GeneratorDataset):
