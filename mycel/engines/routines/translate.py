@@ -4,8 +4,8 @@ Every variable is a place on the stack with one type, which its first value deci
 into a register. Types are `i1`, `i16`, `i32`, `i64`, `float`, `double` and vectors of them:
 elements of less than 32 bits are i32 once they are read. A number of the program takes the type of
 what it meets, of two integers the longer type is that of both, and no other two types meet: a
-conversion is written out. Integers of 64 bits count places and do not overflow; others wrap. Floats are computed as written, one rounding for
-each operation.
+conversion is written out. Integers of 64 bits count places and do not overflow; others wrap. Floats
+are computed as written, one rounding for each operation.
 
 Both sides of a conditional expression are computed; an `if` computes one. An `if` on constants is
 decided here. Functions that are called become part of the caller: they end with their only
