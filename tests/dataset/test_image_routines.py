@@ -9,6 +9,7 @@ import pytest
 from mycel.dataset import vision
 from mycel.dataset.randomness import Stream, using
 from mycel.dataset.vision.erasing import normals
+from mycel.dataset.vision.nests import colouring
 from mycel.engines.routines import running
 
 INTER = vision.Inter
@@ -318,3 +319,21 @@ def test_images_resized_at_once_are_those_resized_alone(shape: tuple[int, ...]) 
         for given in (images, images[::-1], images[1:2]):
             made = resize.apply_block(given, None)
             np.testing.assert_array_equal(made, np.stack([resize(image) for image in given]))
+
+
+def test_integers_stand_for_quotients_when_hues_are_turned():
+    # All products of a value, a saturation and a rest.
+    for first in range(0, 256, 32):
+        numbers = np.arange(first << 19, (first + 32) << 19)
+        numbers = numbers[numbers <= 255**3]
+        assert (colouring._over_255(numbers) == numbers // 255).all()
+        rounded = (2 * numbers + 255**2) // (2 * 255**2)
+        assert (colouring._part(numbers, 1) == rounded).all()
+
+
+def test_all_colours_of_bytes_have_their_hues(monkeypatch):
+    steps = np.arange(0, 256, 5, dtype=np.uint8)
+    colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(len(steps), -1, 3)
+    kinds = [colours, (colours / 255).astype(np.float32), colours * np.uint16(257)]
+    compare(monkeypatch, [vision.AdjustHue(0.37), vision.AdjustHue(-0.2)], [colours])
+    compare(monkeypatch, [vision.RgbToHsv(True)], kinds)

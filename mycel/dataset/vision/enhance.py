@@ -137,7 +137,7 @@ class AdjustHue(ImageTransform):
         turn = int(self.hue_factor * 255)
         if by_routine(array):
             result: Array = np.empty(array.shape, np.uint8)
-            colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, *_hue_tables(), result)
+            colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, result)
             return result
         hue, saturation = _byte_hsv(array)
         turned = (hue + turn) % 256

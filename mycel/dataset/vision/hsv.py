@@ -90,7 +90,7 @@ class RgbToHsv(_ColourSpace):
         return rgb_to_hsv(image)
 
     def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
-        colouring.to_hsv(source, count, self.is_hwc, result, large)
+        colouring.to_hsv(source, source.dtype.name, count, self.is_hwc, result, large)
 
 
 class HsvToRgb(_ColourSpace):

@@ -485,6 +485,9 @@ class _Writer:
             return self.cast(node, arguments[0], _CASTS[name])
         if name in ("rint", "floor", "sqrt", "log", "cos"):
             return self.intrinsic(node, name, arguments[0])
+        if name == "fused":
+            one, *more = (self.as_kind(node, value, "double").text for value in arguments)
+            return self.known_function("fma", "double", [one, *(f"double {text}" for text in more)])
         if name == "len" and isinstance(arguments[0], tuple) and not isinstance(arguments[0], Value):
             return len(arguments[0])
         if name == "abs":

@@ -9,6 +9,7 @@ as Python, element by element, where NumPy checks every index.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,6 +64,11 @@ def floor(value: Any) -> Any:
 def sqrt(value: Any) -> Any:
     """Return the square root of a float."""
     return type(value)(math.sqrt(value))
+
+
+def fused(one: Any, other: Any, more: Any) -> Any:
+    """Return one * other + more of float64, rounded once."""
+    return np.float64(Fraction(float(one)) * Fraction(float(other)) + Fraction(float(more)))
 
 
 def log(value: Any) -> Any:

@@ -20,6 +20,7 @@ from mycel.engines.routines.words import (
     f32,
     f64,
     floor,
+    fused,
     i16,
     i32,
     i64,
@@ -135,6 +136,20 @@ def vectors(source: Elements, weights: Shorts, count: Int, sums: Ints, parts: El
 def moved(source: Elements, count: Int, result: Elements) -> None:
     for i in range(count):
         placed(result, 4 * i, taken(source, i, 3, (2, 1, 0, 0)))
+
+
+@routine
+def left(source: Doubles, other: Doubles, count: Int, result: Doubles) -> None:
+    for i in range(count):
+        result[i] = fused(source[i], other[i], -(source[i] * other[i])) + fused(source[i], -1.0, other[i])
+
+
+def test_a_product_and_a_sum_are_rounded_once():
+    a, b = np.random.default_rng(6).normal(size=(2, 50))
+    code, python = np.zeros((2, 50))
+    left(a, b, 50, code)
+    left.function(a, b, 50, python)
+    assert code.tolist() == python.tolist() and (code != b - a).any()
 
 
 def test_numbers_of_16_bits_are_those_of_python():

@@ -13,6 +13,7 @@ from mycel.engines.routines.words import (
     f32,
     f64,
     floor,
+    fused,
     i32,
     i64,
     least,
@@ -206,19 +207,27 @@ def normalise(
             result[i * (channels + more) + channels + c] = 0.0
 
 
-def _byte(value: Double) -> Int:
-    return i32(within(rint(value * 255.0), 0.0, 255.0))
-
-
 def _choice(k: Int, a: Int, b: Int, c: Int, d: Int, e: Int, f: Int) -> Int:
     return b if k == 1 else c if k == 2 else d if k == 3 else e if k == 4 else f if k == 5 else a
 
 
+def _over_255(value: Int) -> Int:
+    # Rounded down, of less than 2**24.
+    return (value + 1 + ((value + 1 + (value >> 8)) >> 8)) >> 8
+
+
+def _part(value: Int, share: Int) -> Int:
+    return _over_255(_over_255(value * share + 32512))
+
+
 @routine
-def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, result: Bytes) -> None:
+def turn_hue(source: Bytes, count: Int, turn: Int, result: Bytes) -> None:
     """Turn the hue of `count` colours of `source` by `turn`, of which 256 are a whole turn.
 
-    * `shares`, `turns`: for each value one over it, with 12 bits, in units of saturation and hue.
+    Hue and saturation are bytes, made as OpenCV makes them, by one over each value with 12 bits:
+    quotients of float32, which are those numbers for all bytes. Colours are what float64 gives,
+    rounded: quotients by 255 and its square are never halves, so integers give the same.
+
     * `result`: the result.
     """
     for i in range(count):
@@ -227,17 +236,19 @@ def turn_hue(source: Bytes, count: Int, turn: Int, shares: Longs, turns: Longs, 
         span = value - least(red, least(green, blue))
         others = blue - red + 2 * span if value == green else red - green + 4 * span
         angle = green - blue if value == red else others
-        hue = (i32((angle * i32(turns[span]) + 2048) >> 12) + i32(turn)) & 255
-        saturation = (span * i32(shares[value]) + 2048) >> 12
-        h, s, v = f64(hue) / 255.0 * 6.0, f64(saturation) / 255.0, f64(value) / 255.0
-        sector = floor(h)
-        rest = h - sector
-        p, q, t = v * (1.0 - s), v * (1.0 - s * rest), v * (1.0 - s * (1.0 - rest))
-        k = i32(sector)
-        full, low, falling, rising = _byte(v), _byte(p), _byte(q), _byte(t)
-        result[3 * i] = _choice(k, full, falling, low, low, rising, full)
-        result[3 * i + 1] = _choice(k, rising, full, full, falling, low, low)
-        result[3 * i + 2] = _choice(k, low, low, rising, full, full, falling)
+        turns = i32(f32(1048576.0 / 6.0) / f32(most(span, 1)) + f32(0.5))
+        shares = i32(f32(1044480.0) / f32(most(value, 1)) + f32(0.5))
+        hue = (((angle * turns + 2048) >> 12) + i32(turn)) & 255
+        saturation = (span * shares + 2048) >> 12
+        sector = _over_255(6 * hue)
+        rest = 6 * hue - 255 * sector
+        part = value * saturation
+        low = value - _over_255(part + 127)
+        falling, rising = value - _part(part, rest), value - _part(part, 255 - rest)
+        # A hue of 255 is a whole turn.
+        result[3 * i] = _choice(sector, value, falling, low, low, rising, value)
+        result[3 * i + 1] = _choice(sector, rising, value, value, falling, low, low)
+        result[3 * i + 2] = _choice(sector, low, low, rising, value, value, falling)
 
 
 def _steps(count: Int, hwc: Const) -> tuple[Int, Int]:
@@ -248,12 +259,43 @@ def _three(source: Elements, at: Int, step: Int) -> tuple[Double, Double, Double
     return f64(source[at]), f64(source[at + step]), f64(source[at + 2 * step])
 
 
+def _inverse(value: Double, element: Const) -> Double:
+    """Return one over a value: rounded, and for small integers with as many bits as they need."""
+    if element == "uint8" or element == "uint16":
+        near = f64(f32(1) / f32(value))
+        found = fused(near, fused(-near, value, 1.0), near)
+    else:
+        found = 1.0 / value
+    return found
+
+
+def _ratio(one: Double, other: Double, inverse: Double, element: Const) -> Double:
+    """Return a quotient as division rounds it, made of one over the divisor (Markstein, 1990).
+
+    Where the inverse was rounded, the correction of a quotient that is at most one bit off is
+    right; what the first product gives may be two bits off, but for a sixth. Quotients of small
+    integers are far from the middle between two numbers, so inverses of 47 bits are enough. Numbers
+    of float64 may be so small that what a quotient leaves is none.
+    """
+    if element == "float64":
+        found = one / other
+    else:
+        near = one * inverse
+        better = fused(fused(-near, other, one), inverse, near)
+        if element == "float32":
+            found = fused(fused(-better, other, one), inverse, better)
+        else:
+            found = better
+    return found
+
+
 @routine
-def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: Longs) -> None:
+def to_hsv(source: Elements, element: Const, count: Int, hwc: Const, result: Doubles, large: Longs) -> None:
     """Write hue, saturation and value, from 0 to 1, of `count` colours of `source` to `result`.
 
-    Channels are next to each other with `hwc`, else pixels are. Where one of them is no number or
-    so large that halves of it are none, `large` becomes 1, and the result is not right.
+    `element` is the type of the colours. Channels are next to each other with `hwc`, else pixels
+    are. Where one of them is no number or so large that halves of it are none, `large` becomes 1,
+    and the result is not right.
     """
     pixel, channel = _steps(count, hwc)
     beyond = i64(0)
@@ -268,11 +310,14 @@ def to_hsv(source: Elements, count: Int, hwc: Const, result: Doubles, large: Lon
         one = blue if is_red else red if is_green else green
         other = green if is_red else blue if is_green else red
         first = f64(0) if is_red else f64(2) if is_green else f64(4)
-        turn = ((first + (high - one) / safe) - (high - other) / safe) / 6.0
+        inverse = _inverse(safe, element)
+        turned = (first + _ratio(high - one, safe, inverse, element)) - _ratio(high - other, safe, inverse, element)
+        turn = _ratio(turned, f64(6), f64(1.0 / 6.0), "float64" if element == "float64" else "sixth")
         # Hues are from -1/6 to 1.
         hue = turn + 1.0 if turn < 0.0 else turn
+        top = high if high != 0.0 else f64(1)
         result[pixel * i] = hue if span != 0.0 else f64(0)
-        result[pixel * i + channel] = span / (high if high != 0.0 else f64(1))
+        result[pixel * i + channel] = _ratio(span, top, _inverse(top, element), element)
         result[pixel * i + 2 * channel] = high
     large[0] = beyond
 
