@@ -151,11 +151,17 @@ class Stream:
         radius = math.sqrt(-2.0 * math.log(1.0 - (self.bits() >> 11) * 2.0**-53))
         return radius * math.cos(2.0 * math.pi * ((self.bits() >> 11) * 2.0**-53))
 
+    def passed(self, count: int) -> int:
+        """Pass `count` draws over; return the state before them, as an integer with a sign."""
+        before = self.state
+        self.state = (before + count * _GAMMA) & _MASK
+        return before - (before >> 63 << 64)
+
     def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Draw what `count` calls of `uniform` draw."""
         steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA)
         drawn = mix_array(np.uint64(self.state) + steps)
-        self.state = (self.state + count * _GAMMA) & _MASK
+        self.passed(count)
         found: np.ndarray[Any, np.dtype[np.float64]] = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return found
 

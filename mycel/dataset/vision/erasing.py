@@ -67,12 +67,13 @@ class Erase(ImageTransform):
 
 def normals(count: int) -> Array:
     """Draw `count` numbers as `Stream.normal` draws them one by one."""
-    uniform = current_stream().uniforms(2 * count)
+    stream = current_stream()
     if are_on():
-        result: Array = np.empty(count)
+        uniform, result = np.empty(2 * count), np.empty(count)
+        exact.uniforms(stream.passed(2 * count), 2 * count, uniform)
         exact.normals(uniform, count, 2.0 * math.pi, result)
         return result
-    pairs = uniform.reshape(-1, 2).tolist()
+    pairs = stream.uniforms(2 * count).reshape(-1, 2).tolist()
     return np.array([math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v) for u, v in pairs])
 
 

@@ -44,6 +44,7 @@ _ARITHMETIC = {
     ast.LShift: ("shl", ""),
     ast.RShift: ("ashr", ""),
 }
+_BITS = {"low_sum": "add", "low_product": "mul", "shifted_down": "lshr"}
 _COMPARISONS = {
     ast.Lt: ("slt", "olt"),
     ast.LtE: ("sle", "ole"),
@@ -503,6 +504,9 @@ class _Writer:
             return Value(*lanes.neighbours(self.named, arguments[0].text, arguments[1].text, arguments[0].kind))
         if name == "upper_half":
             return self.upper_half(node, *arguments)
+        if name in _BITS:
+            one, other = (self.as_kind(node, value, "i64") for value in arguments)
+            return self.say(f"{_BITS[name]} i64 {one.text}, {other.text}", "i64")
         if name == "within":
             return self.bounded(node, "least", [self.bounded(node, "most", arguments[:2]), arguments[2]])
         if name in ("least", "most"):

@@ -105,6 +105,25 @@ def upper_half(one: Any, other: Any) -> Any:
     return np.int16(int(one) * int(other) >> 16)
 
 
+def _signed(value: int) -> Any:
+    return np.int64((value & (1 << 64) - 1) - ((value & 1 << 63) << 1))
+
+
+def low_sum(one: Any, other: Any) -> Any:
+    """Return the lower 64 bits of a sum of integers."""
+    return _signed(int(one) + int(other))
+
+
+def low_product(one: Any, other: Any) -> Any:
+    """Return the lower 64 bits of a product of integers."""
+    return _signed(int(one) * int(other))
+
+
+def shifted_down(value: Any, bits: Any) -> Any:
+    """Return the 64 bits of an integer shifted down, with zeros above."""
+    return _signed((int(value) & (1 << 64) - 1) >> int(bits))
+
+
 def taken(array: Any, place: Any, count: int, order: tuple[int, ...]) -> Any:
     """Read `count` elements from a place on, and return a vector of those numbered `order`.
 
