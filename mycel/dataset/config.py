@@ -1,4 +1,4 @@
-"""Settings that all pipelines share: the seed, the number of threads, and how far to read ahead.
+"""Settings that all pipelines share: the seed, the number of workers, and how far to read ahead.
 
 Invariants: a setting is validated when it is set, and a pipeline reads it when an iterator is
 created, never later. While no seed is set, every iterator draws its own from the operating system,
@@ -17,7 +17,10 @@ from mycel.dataset import randomness
 from mycel.dataset.arguments import MOST_WORKERS
 from mycel.dataset.notices import no_effect
 from mycel.dataset.options import (
+    INT32_MAX,
     ErrorSamplesMode,
+    check_bool,
+    check_integer,
     get_auto_offload,
     get_autotune_interval,
     get_dynamic_shape,
@@ -92,7 +95,6 @@ __all__ = [
 ]
 
 UINT32_MAX = 2**32 - 1
-INT32_MAX = 2**31 - 1
 DEFAULT_SEED = 5489
 
 _settings: dict[str, Any] = {
@@ -111,20 +113,6 @@ _settings: dict[str, Any] = {
 _workers_were_set = False
 
 
-def _check_integer(setting: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{setting}: expected an integer, got {value!r} of type {type(value).__name__}")
-    if not low <= value <= high:
-        raise ValueError(f"{setting}: {value} is not within the required range [{low}, {high}]")
-    return value
-
-
-def _check_bool(setting: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
-    return value
-
-
 def set_seed(seed: int) -> None:
     """Seed pipelines, so that their random numbers repeat exactly.
 
@@ -136,7 +124,7 @@ def set_seed(seed: int) -> None:
     >>> config.get_seed()
     7
     """
-    _settings["seed"] = _check_integer("set_seed", seed, 0, UINT32_MAX)
+    _settings["seed"] = check_integer("set_seed", seed, 0, UINT32_MAX)
     randomness.reseed_eager(seed)
 
 
@@ -164,17 +152,17 @@ def fresh_seed() -> int:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set the number of threads of operations that do not set their own.
+    """Set the number of workers of operations that do not set their own.
 
     Raises ValueError outside of [1, 1024].
     """
     global _workers_were_set
-    _settings["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1, MOST_WORKERS)
+    _settings["num_parallel_workers"] = check_integer("set_num_parallel_workers", num, 1, MOST_WORKERS)
     _workers_were_set = True
 
 
 def get_num_parallel_workers() -> int:
-    """Return the number of threads of operations that do not set their own."""
+    """Return the number of workers of operations that do not set their own."""
     return int(_settings["num_parallel_workers"])
 
 
@@ -191,7 +179,7 @@ def workers_or_none(requested: int | None) -> int:
 
 def set_prefetch_size(size: int) -> None:
     """Set how many rows (after `batch`, batches) are read ahead; ValueError below 1."""
-    _settings["prefetch_size"] = _check_integer("set_prefetch_size", size, 1, INT32_MAX)
+    _settings["prefetch_size"] = check_integer("set_prefetch_size", size, 1, INT32_MAX)
 
 
 def get_prefetch_size() -> int:
@@ -200,19 +188,21 @@ def get_prefetch_size() -> int:
 
 
 def set_callback_timeout(timeout: int) -> None:
-    """Set how many seconds to wait for a background thread to end when an iterator is released."""
-    _settings["callback_timeout"] = _check_integer("set_callback_timeout", timeout, 1, INT32_MAX)
+    """Set how many seconds a pipeline waits for others: a `sync_wait` for its update, a
+    `WaitedDSCallback` for the training, and an iterator that is released for its thread.
+    """
+    _settings["callback_timeout"] = check_integer("set_callback_timeout", timeout, 1, INT32_MAX)
 
 
 def get_callback_timeout() -> int:
-    """Return how many seconds to wait for a background thread to end."""
+    """Return how many seconds a pipeline waits for others."""
     return int(_settings["callback_timeout"])
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
     """Set the interval, in milliseconds, of MindSpore's monitor; there is none, which is said."""
     name = "set_monitor_sampling_interval"
-    _settings["monitor_sampling_interval"] = _check_integer(name, interval, 1, INT32_MAX)
+    _settings["monitor_sampling_interval"] = check_integer(name, interval, 1, INT32_MAX)
     no_effect(name, "interval", interval, "pipelines have no monitor; dataset.profile shows what nodes do", True)
 
 
@@ -224,7 +214,7 @@ def get_monitor_sampling_interval() -> int:
 def set_multiprocessing_timeout_interval(interval: int) -> None:
     """Set after how many seconds a worker process that is still at its rows is reported."""
     name = "set_multiprocessing_timeout_interval"
-    _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
+    _settings["multiprocessing_timeout_interval"] = check_integer(name, interval, 1, INT32_MAX)
 
 
 def get_multiprocessing_timeout_interval() -> int:
@@ -238,7 +228,7 @@ def set_auto_num_workers(enable: bool) -> None:
     They then have as many as `get_num_parallel_workers` says, by default one for each core. Their
     functions are called by several threads.
     """
-    _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
+    _settings["auto_num_workers"] = check_bool("set_auto_num_workers", enable)
 
 
 def get_auto_num_workers() -> bool:
@@ -248,7 +238,7 @@ def get_auto_num_workers() -> bool:
 
 def set_enable_shared_mem(enable: bool) -> None:
     """Set whether arrays go to worker processes and back in shared memory or through sockets."""
-    _settings["enable_shared_mem"] = _check_bool("set_enable_shared_mem", enable)
+    _settings["enable_shared_mem"] = check_bool("set_enable_shared_mem", enable)
 
 
 def get_enable_shared_mem() -> bool:
@@ -264,7 +254,7 @@ def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = No
     """
     if debug_hook_list is not None and not isinstance(debug_hook_list, list):
         raise TypeError(f"set_debug_mode: debug_hook_list must be a list of hooks, got {debug_hook_list!r}")
-    _settings["debug_mode"] = _check_bool("set_debug_mode", debug_mode_flag)
+    _settings["debug_mode"] = check_bool("set_debug_mode", debug_mode_flag)
     hooks = list(debug_hook_list or [])
     for hook in hooks:
         if not callable(hook):
@@ -283,9 +273,14 @@ def debug_hooks() -> list[Any]:
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Accept MindSpore's choices for making tensors; rows never share the source's memory."""
-    _settings["do_copy"] = _check_bool("set_iterator_mode: do_copy", do_copy)
-    _settings["parallel_convert"] = _check_bool("set_iterator_mode: parallel_convert", parallel_convert)
+    """Set how iterators that are made later make tensors.
+
+    * `do_copy`: whether tensors of large batches are copies, as with `do_copy` of
+      `Dataset.create_tuple_iterator`.
+    * `parallel_convert`: has no effect, which is said once.
+    """
+    _settings["do_copy"] = check_bool("set_iterator_mode: do_copy", do_copy)
+    _settings["parallel_convert"] = check_bool("set_iterator_mode: parallel_convert", parallel_convert)
     if parallel_convert:
         no_effect("set_iterator_mode", "parallel_convert", True, "tensors are made where they are asked for")
 

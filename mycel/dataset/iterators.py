@@ -242,7 +242,8 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
-        self._hands_over = not do_copy and dataset.hands_over()
+        copies = do_copy or config.get_iterator_mode()["do_copy"]
+        self._hands_over = not copies and dataset.hands_over()
         self.scope: Scope | None = None
         self._process = os.getpid()
         initial = dataset.get_init_step()

@@ -1,7 +1,7 @@
 """MindSpore's further settings of pipelines; `mycel.dataset.config` has them.
 
-Most of them are for processes, devices and monitors that pipelines here do not have: their values
-are kept, and setting one that would change something says once that it changes nothing.
+Some are for what pipelines here do not have, or do in any case: their values are kept, and setting
+one that would change something says once that it changes nothing.
 """
 
 from __future__ import annotations
@@ -74,10 +74,27 @@ _options: dict[str, Any] = {
 }
 
 
-def _switch(setting: str, name: str, value: Any, usual: bool, why: str, warns: bool = False) -> None:
+def check_integer(setting: str, value: Any, low: int, high: int) -> int:
+    """Return a value between two bounds; raise TypeError for no integer, else ValueError.
+
+    `setting` is named in messages.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{setting}: expected an integer, got {value!r} of type {type(value).__name__}")
+    if not low <= value <= high:
+        raise ValueError(f"{setting}: {value} is not within the required range [{low}, {high}]")
+    return value
+
+
+def check_bool(setting: str, value: Any) -> bool:
+    """Return a value; raise TypeError where it is no bool. `setting` is named in messages."""
     if not isinstance(value, bool):
         raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
-    _options[name] = value
+    return value
+
+
+def _switch(setting: str, name: str, value: Any, usual: bool, why: str, warns: bool = False) -> None:
+    _options[name] = check_bool(setting, value)
     if value is not usual:
         no_effect(setting, "enable", value, why, warns)
 
@@ -133,11 +150,7 @@ def autotune_file() -> str | None:
 
 def set_autotune_interval(interval: int) -> None:
     """Set after how many steps autotune changes numbers of workers; 0 is once an epoch."""
-    if isinstance(interval, bool) or not isinstance(interval, int):
-        raise TypeError(f"set_autotune_interval: expected an integer, got {interval!r}")
-    if not 0 <= interval <= INT32_MAX:
-        raise ValueError(f"set_autotune_interval: {interval} is not within [0, {INT32_MAX}]")
-    _options["autotune_interval"] = interval
+    _options["autotune_interval"] = check_integer("set_autotune_interval", interval, 0, INT32_MAX)
 
 
 def get_autotune_interval() -> int:
@@ -275,9 +288,7 @@ def set_keep_remote_files(keep: bool) -> None:
     >>> config.get_keep_remote_files()
     False
     """
-    if not isinstance(keep, bool):
-        raise TypeError(f"set_keep_remote_files: expected True or False, got {keep!r} of type {type(keep).__name__}")
-    _options["keep_remote_files"] = keep
+    _options["keep_remote_files"] = check_bool("set_keep_remote_files", keep)
 
 
 def get_keep_remote_files() -> bool:

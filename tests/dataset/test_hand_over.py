@@ -111,6 +111,14 @@ def test_what_functions_of_the_user_have_seen_is_copied(copied: list[int]) -> No
     copied.clear()
     iterator = slices().batch(16).create_tuple_iterator(num_epochs=1, do_copy=True)
     assert sum(row[0].nbytes for row in iterator) <= sum(copied)
+    ds.config.set_iterator_mode(do_copy=True)
+    try:
+        made = slices().batch(16).create_dict_iterator(num_epochs=1)
+    finally:
+        ds.config.set_iterator_mode()
+    copied.clear()
+    next(made)
+    assert sum(copied) > IMAGES[:16].nbytes
 
 
 def test_dictionaries(copied: list[int]) -> None:
