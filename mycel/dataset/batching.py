@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.notices import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import (
@@ -31,7 +32,6 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Piece, Plan
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
-from mycel.dataset.notices import no_effect
 from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, using

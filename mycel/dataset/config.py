@@ -12,10 +12,10 @@ import os
 import secrets
 from typing import Any
 
+from mycel.base.notices import no_effect
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
 from mycel.dataset.arguments import MOST_WORKERS
-from mycel.dataset.notices import no_effect
 from mycel.dataset.options import (
     INT32_MAX,
     ErrorSamplesMode,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments, locks
+from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop, stack
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
-from mycel.dataset.notices import say_once
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from mycel.base.log import logger
+from mycel.base.notices import no_effect, say_once
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions
@@ -22,7 +23,6 @@ from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_name
 from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
 from mycel.dataset.node import Node
-from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.options import ErrorSamplesMode
 from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.run import Run

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.notices import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, check_workers
 from mycel.dataset.blocks import Array, Block, Row
@@ -28,7 +29,6 @@ from mycel.dataset.cache import check_cache
 from mycel.dataset.failure import in_pipeline
 from mycel.dataset.flow import Piece, Plan, results
 from mycel.dataset.made_of import MadeOf
-from mycel.dataset.notices import no_effect
 from mycel.dataset.run import FRESH, Begun, Run, Spot
 from mycel.dataset.scope import Pace, Scope
 

@@ -20,13 +20,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base.log import logger
+from mycel.base.notices import no_effect
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import is_hidden
 from mycel.dataset.blocks import Array
-from mycel.dataset.notices import no_effect
 from mycel.dataset.pipeline import (
     BatchDataset,
     Dataset,

@@ -13,7 +13,7 @@ from typing import Any
 from mycel.base import remote
 from mycel.base.copies import NoRoom
 from mycel.base.log import logger
-from mycel.dataset.notices import no_effect
+from mycel.base.notices import no_effect
 from mycel.dataset.sending import SendingLimit
 
 __all__ = [

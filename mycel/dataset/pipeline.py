@@ -358,7 +358,7 @@ class Dataset(MakesVocabularies):
         In MindRecord files integers become int32, or int64 where they are unsigned and long or
         longer; half-precision numbers become float32. In TFRecord files rows alternate between
         several files, and bytes become uint8. Raises RuntimeError for columns of other types, and
-        where a file exists.
+        where a TFRecord file exists; where one of MindRecord does, mindrecord.MRMOpenError.
         """
         check_files(file_name, num_files, file_type)
         save(self, file_name, num_files, file_type)

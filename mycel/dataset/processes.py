@@ -30,10 +30,10 @@ from typing import Any
 
 from mycel.base import locks
 from mycel.base.log import logger
+from mycel.base.notices import no_effect
 from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken
-from mycel.dataset.notices import no_effect
 from mycel.dataset.resting import YOUNG, Resting
 from mycel.dataset.scope import Scope
 

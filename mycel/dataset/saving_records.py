@@ -109,7 +109,7 @@ def save_tfrecord(rows: Iterable[Sequence[Array]], names: Sequence[str], file_na
     paths = [file_name] if num_files == 1 else [f"{file_name}{number}" for number in range(num_files)]
     for path in [*paths, file_name + SCHEMA]:
         if os.path.exists(path):
-            raise RuntimeError(f"save: there is a file {path!r} already")
+            raise RuntimeError(f"save: there is a file {path!r} already; remove it or choose another name")
     columns: list[_Column] = []
     count = 0
     with contextlib.ExitStack() as stack:

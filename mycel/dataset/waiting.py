@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mycel.base import locks
+from mycel.base.notices import no_effect
 from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import all_gather_object
 from mycel.dataset import config
@@ -24,7 +25,6 @@ from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Block, drop
 from mycel.dataset.flow import is_cancelled
 from mycel.dataset.node import Node
-from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
 
 # Seconds after which a thread that waits looks whether its flow has ended.

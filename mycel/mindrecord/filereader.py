@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mycel.base.notices import no_effect
 from mycel.mindrecord.errors import ParamTypeError
 from mycel.mindrecord.packing import Schema
 from mycel.mindrecord.records import Records
-from mycel.mindrecord.schema import check_consumers
+from mycel.mindrecord.schema import CONSUMERS, check_consumers
 
 
 class FileReader:
@@ -16,7 +17,9 @@ class FileReader:
 
     * `file_name`: one file, of which all shards are read, or a list of files.
     * `columns`: the fields to read; all by default.
-    * `num_consumer`, `operator`: without effect.
+    * `num_consumer`: how many readers MindSpore has; rows are read in the thread that asks, which
+      is said once where it is not the usual 4.
+    * `operator`: has no effect, which is said once.
 
     Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file
     that does not exist, and MRMOpenError for one that is damaged or not a record file.
@@ -28,14 +31,16 @@ class FileReader:
     def __init__(
         self,
         file_name: str | list[str],
-        num_consumer: int = 4,
+        num_consumer: int = CONSUMERS,
         columns: Sequence[str] | None = None,
         operator: Any = None,
     ) -> None:
         check_consumers("FileReader", num_consumer)
+        if operator is not None:
+            no_effect("FileReader", "operator", operator, "nothing is done to the rows", True)
         if columns and not isinstance(columns, list):
             raise ParamTypeError("columns", "list")
-        self._records = Records(file_name, columns)
+        self._records = Records("FileReader", file_name, columns)
         self._closed = False
 
     def get_next(self) -> Iterator[dict[str, Any]]:

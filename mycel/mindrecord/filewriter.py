@@ -265,7 +265,8 @@ class FileWriter:
         for path in self._paths:
             if not self._overwrite and (os.path.exists(path) or os.path.exists(path + ".db")):
                 raise failure(
-                    MRMOpenError, f"{path!r} or its index is there already; pass overwrite=True to replace it."
+                    MRMOpenError,
+                    f"{path!r} or its index is there already; remove it, or pass overwrite=True to FileWriter.",
                 )
         blobs = blob_fields(schema)
         index_fields = self._index_fields or sorted(set(schema) - set(blobs))

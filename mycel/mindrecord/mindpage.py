@@ -15,14 +15,14 @@ from mycel.mindrecord.errors import (
     failure,
 )
 from mycel.mindrecord.records import Records
-from mycel.mindrecord.schema import check_consumers
+from mycel.mindrecord.schema import CONSUMERS, check_consumers
 
 
 class MindPage:
     """A reader of rows that share a value of an index field, `num_row` at a time.
 
-    `file_name` is one file, of which all shards are read, or a list of files; `num_consumer` has no
-    effect.
+    `file_name` is one file, of which all shards are read, or a list of files. Rows are
+    read in the thread that asks, which is said once where `num_consumer` is not the usual 4.
 
     >>> import tempfile, os
     >>> from mycel.mindrecord import FileWriter, MindPage
@@ -40,9 +40,9 @@ class MindPage:
     [{'kind': 'even', 'n': 4}]
     """
 
-    def __init__(self, file_name: str | list[str], num_consumer: int = 4) -> None:
+    def __init__(self, file_name: str | list[str], num_consumer: int = CONSUMERS) -> None:
         check_consumers("MindPage", num_consumer)
-        self._records = Records(file_name)
+        self._records = Records("MindPage", file_name)
         self._category_field: str | None = None
         self._categories: dict[str, list[int]] = {}
 

@@ -23,12 +23,12 @@ from mycel.mindrecord.schema import check_columns, check_filename
 class _File:
     """One open record file."""
 
-    def __init__(self, path: str, plain: Plain) -> None:
+    def __init__(self, owner: str, path: str, plain: Plain) -> None:
         for part in (path, path + ".db"):
             if not os.path.isfile(part):
                 raise RuntimeError(
-                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db "
-                    "behind, beside it"
+                    f"{owner}: there is no file {part!r}; a record file needs its index, the file of the same name "
+                    "with .db behind, beside it"
                 )
         self.path = path
         found = plain.path(path)
@@ -58,15 +58,16 @@ class _File:
 class Records:
     """The rows of record files, in order.
 
-    They are all shards of the file that `file_name` names, or just the files of a list.
+    They are all shards of the file that `file_name` names, or just the files of a list. `owner` is
+    named in messages.
     """
 
-    def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
+    def __init__(self, owner: str, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
         if not isinstance(file_name, (str, tuple, list)):
-            raise TypeError(f"records are read from a file or a list of files, not {type(file_name).__name__}")
+            raise TypeError(f"{owner}: records are read from a file or a list of files, not {type(file_name).__name__}")
         paths = [file_name] if isinstance(file_name, str) else list(file_name)
         if not paths:
-            raise ValueError("records are read from at least one file")
+            raise ValueError(f"{owner}: records are read from at least one file")
         for path in paths:
             check_filename(path)
         self._plain = Plain()
@@ -74,7 +75,7 @@ class Records:
         try:
             if isinstance(file_name, str):
                 if not os.path.isfile(file_name):
-                    raise RuntimeError(f"there is no file {file_name!r}")
+                    raise RuntimeError(f"{owner}: there is no file {file_name!r}")
                 folder = os.path.dirname(file_name)
                 addresses = Header.read(self._plain.path(file_name)).addresses
                 paths = (
@@ -82,7 +83,7 @@ class Records:
                     if len(addresses) < 2
                     else [os.path.join(folder, os.path.basename(name)) for name in addresses]
                 )
-            self._files = [_File(path, self._plain) for path in paths]
+            self._files = [_File(owner, path, self._plain) for path in paths]
         except BaseException:
             self.close()
             raise

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments, log
+from mycel.base.notices import no_effect
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema
 
+# How many readers there are where nobody says how many.
+CONSUMERS = 4
 _FORBIDDEN = set("\\/:*?\"<>|`&';")
 _TAKES: dict[str, tuple[str, ...]] = {
     "int": ("int32", "int64"),
@@ -42,9 +45,15 @@ def check_filename(path: Any) -> str:
 
 
 def check_consumers(owner: str, num_consumer: Any) -> None:
-    """Raise ParamValueError unless this is a number of readers, at most that of processors."""
+    """Raise ParamValueError unless this is a number of readers, at most that of processors.
+
+    It is said once that another number than MindSpore's default has no effect. `owner` is named in
+    messages.
+    """
     most = max(os.cpu_count() or 1, 4)
     arguments.integer(owner, "num_consumer", num_consumer, 1, most, numpy=False, error=ParamValueError)
+    if num_consumer != CONSUMERS:
+        no_effect(owner, "num_consumer", num_consumer, "rows are read in the thread that asks for them")
 
 
 def check_schema(content: Any) -> Schema:

@@ -13,11 +13,12 @@ import pytest
 
 import mycel as ms
 import mycel.dataset as ds
-from mycel import Tensor
-from mycel.dataset import notices
+from mycel import Tensor, mindrecord
+from mycel.base import notices
 from mycel.dataset.audio import products
+from mycel.mindrecord import FileReader, MindPage
 
-ROOT = Path(ds.__file__).parent
+ROOTS = [Path(str(package.__file__)).parent for package in (ds, mindrecord)]
 # Methods that others call, each with all that any of its kind may need.
 PROTOCOL = {"compute", "accepts", "apply", "apply_block", "bytes_of", "chained", "ds_begin", "__exit__"}
 
@@ -35,11 +36,11 @@ def said(caplog):
 
 
 def functions():
-    for path in sorted(ROOT.rglob("*.py")):
+    for package, path in [(root.parent, path) for root in ROOTS for path in sorted(root.rglob("*.py"))]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             for item in node.body if isinstance(node, (ast.ClassDef, ast.Module)) else ():
                 if isinstance(item, ast.FunctionDef):
-                    yield f"{path.relative_to(ROOT)}:{getattr(node, 'name', '')}.{item.name}", item
+                    yield f"{path.relative_to(package)}:{getattr(node, 'name', '')}.{item.name}", item
 
 
 def test_every_argument_is_read():
@@ -56,7 +57,7 @@ def test_every_argument_is_read():
         given = function.args
         names = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if a}
         read = {node.id for line in function.body for node in ast.walk(line) if isinstance(node, ast.Name)}
-        unread += [f"{name}: {argument}" for argument in names - read - {"self", "cls"}]
+        unread += [f"{name}: {argument}" for argument in names - read - {"self", "cls", "_"}]
     assert not unread
 
 
@@ -159,7 +160,7 @@ def test_filters_are_applied_in_pieces_that_no_library_shares_out(monkeypatch, l
 def test_no_other_product_of_matrices_is_left_to_a_library():
     products_of = {"dot", "matmul", "tensordot", "inner", "vdot"}
     found = set()
-    for path in ROOT.rglob("*.py"):
+    for path in ROOTS[0].rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
                 found.add(path.name)
@@ -168,3 +169,23 @@ def test_no_other_product_of_matrices_is_left_to_a_library():
     # A sparse product and the pieces; three numbers by three; integers; a matrix of the user's, as
     # large as an image squared.
     assert found <= {"products.py", "filters.py", "warp.py", "color.py", "composition.py"}, found
+
+
+def test_readers_of_records_say_what_has_no_effect(said, tmp_path):
+    name = str(tmp_path / "a")
+    numbers().save(name)
+    for _ in range(2):
+        FileReader(name).close()
+        FileReader(name, 2, operator=1).close()
+        MindPage(name, 3)
+    assert said() == [
+        "FileReader: num_consumer=2 has no effect: rows are read in the thread that asks for them",
+        "FileReader: operator=1 has no effect: nothing is done to the rows",
+        "MindPage: num_consumer=3 has no effect: rows are read in the thread that asks for them",
+    ]
+    with pytest.raises(RuntimeError, match="FileReader: there is no file"):
+        FileReader(name + "b")
+    with pytest.raises(RuntimeError, match="MindDataset: there is no file"):
+        ds.MindDataset(name + "b")
+    with pytest.raises(mindrecord.MRMOpenError, match="already; remove it, or pass overwrite=True to FileWriter"):
+        numbers().save(name)

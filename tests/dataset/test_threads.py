@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import notices, sharing
+from mycel.base import notices
+from mycel.dataset import sharing
 from mycel.dataset.iterators import _Queue
 
 ROWS = 12

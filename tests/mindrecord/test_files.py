@@ -226,7 +226,9 @@ def test_empty_bytes_and_nan(tmp_path: Path) -> None:
 
 def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
     path = write(tmp_path / "a", [{"x": 1, "d": b"a"}])
-    with pytest.raises(mindrecord.MRMOpenError, match="is there already; pass overwrite=True"):
+    with pytest.raises(
+        mindrecord.MRMOpenError, match="is there already; remove it, or pass overwrite=True to FileWriter"
+    ):
         write(tmp_path / "a", [{"x": 2, "d": b"b"}])
     writer = FileWriter(path, overwrite=True)
     writer.add_schema(SMALL)

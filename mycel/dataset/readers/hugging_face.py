@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.notices import no_effect
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Array, Block, Row, as_array, is_picture
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
-from mycel.dataset.notices import no_effect
 from mycel.dataset.readers.arrow import TableRows
 from mycel.dataset.readers.arrow_columns import NOTHING, unsupported
 from mycel.dataset.run import Run

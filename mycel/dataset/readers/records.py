@@ -110,7 +110,7 @@ class MindDataset(MappableDataset):
         if by_file and num_samples:
             raise ValueError(f"MindDataset: num_samples cannot be given with {shuffle}")
         _check_padding(columns_list, padded_sample, num_padded)
-        self._records = Records(_of_this_machine(dataset_files), columns_list)
+        self._records = Records("MindDataset", _of_this_machine(dataset_files), columns_list)
         names = columns_list or sorted(self._records.schema)
         self.columns_list = list(names)
         self.num_padded = num_padded or 0
