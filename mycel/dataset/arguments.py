@@ -45,17 +45,19 @@ def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> 
     return [places[name] for name in wanted]
 
 
-def check_count(operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = ()) -> int:
-    """Return `value`, an integer of at least `low`, or one of `extra`.
+def check_count(
+    operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = (), high: int = INT32_MAX
+) -> int:
+    """Return `value`, an integer from `low` to `high`, or one of `extra`.
 
     `operation` and `argument` are named in messages. Raises TypeError for other types and
     ValueError for integers out of range.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{operation}: {argument} must be an integer, got {value!r} of type {type(value).__name__}")
-    if value not in extra and not low <= value <= INT32_MAX:
+    if value not in extra and not low <= value <= high:
         also = f" or {' or '.join(map(str, extra))}" if extra else ""
-        raise ValueError(f"{operation}: {argument} must be within [{low}, {INT32_MAX}]{also}, got {value}")
+        raise ValueError(f"{operation}: {argument} must be within [{low}, {high}]{also}, got {value}")
     return int(value)
 
 
@@ -64,10 +66,7 @@ def check_workers(operation: str, value: Any) -> int:
 
     Raises TypeError for what is no integer, ValueError outside of [1, MOST_WORKERS].
     """
-    count = check_count(operation, "num_parallel_workers", value, 1)
-    if count > MOST_WORKERS:
-        raise ValueError(f"{operation}: num_parallel_workers must be within [1, {MOST_WORKERS}], got {count}")
-    return count
+    return check_count(operation, "num_parallel_workers", value, 1, high=MOST_WORKERS)
 
 
 def check_counts(operation: str, **counts: Any) -> None:

@@ -36,7 +36,7 @@ from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import Run
-from mycel.dataset.sharing import held
+from mycel.dataset.sharing import threads_for
 from mycel.dataset.waiting import give_back, leave_out
 
 
@@ -225,8 +225,8 @@ class BatchNode(Node):
             workers = config.get_num_parallel_workers()
         if not workers or run.scope is None:
             return None
-        if not apart and workers > 1 and self.per_batch_map is not None and held(self.per_batch_map):
-            workers = 1
+        if not apart and self.per_batch_map is not None:
+            workers = threads_for("batch", [self.per_batch_map], workers)
         plan = Plan(lambda pace: self._groups(run, skip, skipped), light=False)
         counter = run.scope.counter(self)
         if not apart:

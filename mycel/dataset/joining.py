@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,20 @@ from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import DistributedSampler
 from mycel.dataset.waiting import end_early, give_back, leave_out
+
+
+def several(operation: str, datasets: Any) -> tuple[Node, ...]:
+    """Return one or several datasets as several; TypeError for what is neither.
+
+    `operation` is named in messages.
+    """
+    if isinstance(datasets, Node):
+        return (datasets,)
+    if not isinstance(datasets, Iterable):
+        raise TypeError(
+            f"{operation}: expected a dataset or a list of them, got {datasets!r} of type {type(datasets).__name__}"
+        )
+    return tuple(datasets)
 
 
 class ZipNode(Node):

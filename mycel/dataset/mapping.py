@@ -13,20 +13,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from mycel.base.log import logger
-from mycel.base.notices import no_effect, say_once
+from mycel.base.notices import no_effect
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Block
 from mycel.dataset.cached import blocks_of, check_cached, plan_of
 from mycel.dataset.callback import Calls, check_callbacks
-from mycel.dataset.failure import operation_name
 from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.options import ErrorSamplesMode
 from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.run import Run
-from mycel.dataset.sharing import held
+from mycel.dataset.sharing import threads_for
 from mycel.dataset.transforms.base import Compose, Transform
 from mycel.dataset.waiting import give_back, leave_out
 
@@ -172,8 +171,8 @@ class MapNode(Node):
             return 0
         if self._apart:
             return self._asked(run) or config.get_num_parallel_workers()
-        workers = self._asked(run)
-        return self._sharing(workers) if workers > 1 else workers
+        own = [operation for operation in self.operations if not isinstance(operation, Transform)]
+        return threads_for("map", own, self._asked(run))
 
     @property
     def _apart(self) -> bool:
@@ -303,19 +302,3 @@ class MapNode(Node):
         )
         for row, number, _ in rows():
             yield done(row, number)
-
-    def _sharing(self, workers: int) -> int:
-        """Return how many threads may call the operations: one if any uses an open file."""
-        for operation in self.operations:
-            reason = "" if isinstance(operation, Transform) else held(operation)
-            if reason:
-                name = operation_name(operation)
-                say_once(
-                    "map",
-                    name,
-                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one "
-                    "thread calls it. Open files where they are used",
-                    arguments=(workers, name, reason),
-                )
-                return 1
-        return workers

@@ -87,12 +87,12 @@ class Node(MadeOf):
         num_parallel_workers: int | None = None,
         cache: Any = None,
     ) -> None:
-        check_cache(str(getattr(self, "operation", type(self).__name__)), cache)
+        where = str(getattr(self, "operation", type(self).__name__))
+        check_cache(where, cache)
         self.cache = cache
         if num_parallel_workers is not None:
-            check_workers(type(self).__name__, num_parallel_workers)
+            check_workers(where, num_parallel_workers)
             if num_parallel_workers > 1 and not self._uses_workers:
-                where = str(getattr(self, "operation", type(self).__name__))
                 no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
         group: Any
         if children is SOURCE:

@@ -15,7 +15,7 @@ from mycel.dataset import positions
 from mycel.dataset.arguments import check_count
 from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.iterators import DictIterator, TupleIterator
-from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
+from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode, several
 from mycel.dataset.mapping import MapNode
 from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
@@ -85,7 +85,12 @@ class Dataset(MakesVocabularies):
         input_columns: str | Sequence[str] | None = None,
         output_columns: str | Sequence[str] | None = None,
         num_parallel_workers: int | None = None,
-        **kwargs: Any,
+        *,
+        python_multiprocessing: bool = False,
+        cache: Any = None,
+        callbacks: Any = None,
+        max_rowsize: Any = None,
+        offload: bool | None = None,
     ) -> Dataset:
         """Apply functions to some columns of every row.
 
@@ -100,14 +105,16 @@ class Dataset(MakesVocabularies):
           Workers are threads, which share the operations, too. An operation that holds an open file
           is called by one thread only, and a warning says so. Functions with one worker are called
           in the order of the rows.
-        * `kwargs`: MindSpore's further parameters. With `python_multiprocessing` workers are
-          processes, each with its copy of the operations; TypeError where one cannot be sent to a
-          process. `cache` is a `DatasetCache`, which keeps the rows. `callbacks` is a
-          `DSCallback` or a list of them. With `offload` the last operations of the `map` become
-          the beginning of the compiled step of `Model`, `data_sink` or a `DatasetHelper` that
-          sinks where they are Rescale, Normalize, HWC2CHW, TypeCast or ToType below one `batch`,
-          with the same values; other iterators and `device_que` have them in the pipeline.
-          `max_rowsize` changes nothing, which is said once.
+        * `python_multiprocessing`: whether workers are processes, each with its copy of the
+          operations; TypeError where one cannot be sent to a process.
+        * `cache`: a `DatasetCache`, which keeps the rows.
+        * `callbacks`: a `DSCallback` or a list of them.
+        * `max_rowsize`: changes nothing, which is said once.
+        * `offload`: whether the last operations of the `map` become the beginning of the compiled
+          step of `Model`, `data_sink` or a `DatasetHelper` that sinks where they are Rescale,
+          Normalize, HWC2CHW, TypeCast or ToType below one `batch`, with the same values; other
+          iterators and `device_que` have them in the pipeline. By default
+          `config.get_auto_offload` says so.
 
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the
@@ -123,24 +130,33 @@ class Dataset(MakesVocabularies):
         >>> [int(s) for s, in total.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [11, 22]
         """
-        return MapDataset(self, operations, input_columns, output_columns, num_parallel_workers, **kwargs)
+        columns = (input_columns, output_columns)
+        more = (python_multiprocessing, cache, callbacks, max_rowsize, offload)
+        return MapDataset(self, operations, *columns, num_parallel_workers, *more)
 
     def batch(
         self,
         batch_size: int | Callable[[Any], int],
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        **kwargs: Any,
+        *,
+        per_batch_map: Callable[..., Any] | None = None,
+        input_columns: str | Sequence[str] | None = None,
+        output_columns: str | Sequence[str] | None = None,
+        python_multiprocessing: bool = False,
+        max_rowsize: Any = None,
     ) -> Dataset:
         """Stack `batch_size` consecutive rows into one, along a new first axis.
 
         * `batch_size`: the number of rows, or a function that computes it from a `BatchInfo`.
         * `drop_remainder`: whether to leave out the last batch if it has fewer rows.
         * `num_parallel_workers`: the number of workers that make batches; one by default.
-        * `kwargs`: `per_batch_map(col1, ..., batch_info)`, a function that receives each column as
-          a list of arrays and returns the new columns, with the `input_columns` and
-          `output_columns` of `map`. With `python_multiprocessing` processes call it, as in `map`.
-          `max_rowsize` changes nothing, which is said once.
+        * `per_batch_map`: a function of columns and a `BatchInfo` that receives each column as a
+          list of arrays and returns the new columns.
+        * `input_columns`, `output_columns`: the columns that it receives, by default all, and that
+          it returns, as in `map`.
+        * `python_multiprocessing`: whether processes call it, as in `map`.
+        * `max_rowsize`: changes nothing, which is said once.
 
         Raises ValueError while iterating where rows differ in shape or type (`padded_batch` accepts
         rows of different shapes), and RuntimeError where `per_batch_map` fails.
@@ -151,7 +167,8 @@ class Dataset(MakesVocabularies):
         >>> [x.tolist() for x, in batches.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [[1, 2], [3]]
         """
-        return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
+        more = (per_batch_map, input_columns, output_columns, python_multiprocessing, max_rowsize)
+        return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, *more)
 
     def padded_batch(
         self,
@@ -257,11 +274,11 @@ class Dataset(MakesVocabularies):
 
     def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """Put the columns of several datasets side by side, until the shortest dataset ends."""
-        return ZipDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+        return ZipDataset((self, *several("zip", datasets)))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """Append the rows of other datasets that have the same columns; `a + b` does the same."""
-        return ConcatDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+        return ConcatDataset((self, *several("concat", datasets)))
 
     def __add__(self, datasets: Dataset) -> Dataset:
         return self.concat(datasets)

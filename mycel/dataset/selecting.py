@@ -16,7 +16,7 @@ from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.run import FRESH, Begun, Run, Spot
-from mycel.dataset.sharing import held
+from mycel.dataset.sharing import threads_for
 from mycel.dataset.waiting import end_early, give_back, leave_out
 
 
@@ -255,7 +255,7 @@ class Chosen:
                 assert stream is not None
                 for index, row in enumerate(block.pick(self.places).rows()):
                     stream.begin(row_key(key, start + index))
-                    if bool(self.predicate(*plain(row))):
+                    if self._decided(self.predicate(*plain(row))):
                         keep.append(index)
         except Exception as error:
             failure = operation_failed("filter", self.predicate, self.wanted, start + index, error)
@@ -268,6 +268,12 @@ class Chosen:
             raise Broken(kept, failure)
         self.refused(block.count - len(keep))
         return kept
+
+    def _decided(self, answer: Any) -> bool:
+        # A forgotten `return`, and the word "False", would be taken for an answer.
+        if answer is None or isinstance(answer, (str, bytes)):
+            raise TypeError(f"the function returned {answer!r}; it must return True or False")
+        return bool(answer)
 
 
 class FilterNode(Node):
@@ -307,8 +313,7 @@ class FilterNode(Node):
         )
         key, seeded = run.key(self._height, 9), run.seeded
         workers = self._asked(run) if run.ahead else 0
-        if workers > 1 and held(self.predicate):
-            workers = 1
+        workers = threads_for("filter", [self.predicate], workers)
         if workers:
             assert run.scope is not None
             plan = child._plan(run, 0)

@@ -14,11 +14,14 @@ import io
 import pickle
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from mycel.base.notices import say_once
+from mycel.dataset.failure import operation_name
 
 # The bytes that all copies of one source may take.
 MOST = 1 << 30
@@ -159,6 +162,26 @@ def held(item: Any) -> str:
         if _is_file(value):
             return f"it holds the open file {name!r}"
     return _held_by_code(item)
+
+
+def threads_for(operation: str, functions: Iterable[Any], workers: int) -> int:
+    """Return how many threads may call functions: one if any uses an open file, which is said once.
+
+    `operation` is what calls them, and `workers` how many were asked for.
+    """
+    for function in functions if workers > 1 else ():
+        reason = held(function)
+        if reason:
+            name = operation_name(function)
+            say_once(
+                operation,
+                name,
+                message="%s: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one thread "
+                "calls it. Open files where they are used",
+                arguments=(operation, workers, name, reason),
+            )
+            return 1
+    return workers
 
 
 def _held_by_code(item: Any) -> str:

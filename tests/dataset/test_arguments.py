@@ -189,3 +189,40 @@ def test_readers_of_records_say_what_has_no_effect(said, tmp_path):
         ds.MindDataset(name + "b")
     with pytest.raises(mindrecord.MRMOpenError, match="already; remove it, or pass overwrite=True to FileWriter"):
         numbers().save(name)
+
+
+def test_one_thread_for_open_files_is_said(said, tmp_path):
+    (tmp_path / "a").write_bytes(bytes(range(6)))
+    with open(tmp_path / "a", "rb") as file:
+
+        def byte(x, *rest):
+            file.seek(int(x))
+            return file.read(1)[0] == x
+
+        assert numbers().filter(byte, num_parallel_workers=2).get_dataset_size() == 6
+        batches = numbers().batch(1, num_parallel_workers=3, per_batch_map=lambda x, info: ([byte(x[0])],))
+        assert [bool(x[0]) for (x,) in batches.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [True] * 6
+        for (x,) in numbers().map(byte, num_parallel_workers=4).create_tuple_iterator(num_epochs=1, output_numpy=True):
+            assert x
+    assert [message[:60] for message in said()] == [
+        "filter: num_parallel_workers=2 has no effect: threads must no",
+        "batch: num_parallel_workers=3 has no effect: threads must no",
+        "map: num_parallel_workers=4 has no effect: threads must no",
+    ] or said()
+
+
+@pytest.mark.parametrize(
+    "wrong, error, message",
+    [
+        (lambda: numbers().map(abs, foo=1), TypeError, "map.. got an unexpected keyword argument 'foo'"),
+        (lambda: numbers().batch(2, foo=1), TypeError, "batch.. got an unexpected keyword argument 'foo'"),
+        (lambda: numbers().zip(5), TypeError, "zip: expected a dataset or a list of them, got 5 of type int"),
+        (lambda: numbers() + 5, TypeError, "concat: expected a dataset or a list of them, got 5 of type int"),
+        (lambda: list(numbers().filter(lambda x: None)), RuntimeError, "row 0: TypeError: the function returned None"),
+        (lambda: list(numbers().filter(lambda x: "no")), RuntimeError, "returned 'no'; it must return True or False"),
+        (lambda: numbers().filter(abs, num_parallel_workers=0), ValueError, r"filter: num_.* within \[1, 1024\]"),
+    ],
+)
+def test_wrong_calls_say_what_is_wanted(wrong, error, message):
+    with pytest.raises(error, match=message):
+        wrong()
