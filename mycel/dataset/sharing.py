@@ -10,6 +10,7 @@ position.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 import sys
@@ -209,25 +210,29 @@ def _is_standard(value: Any) -> bool:
     return value in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, sys.__stdin__)
 
 
-def _files_of(function: types.FunctionType) -> Iterator[str]:
+def _files_of(function: types.FunctionType, seen: set[int] | None = None) -> Iterator[str]:
     """Yield the open files that a function reaches.
 
-    It reaches them through globals, enclosing variables and defaults.
+    It reaches them through globals, enclosing variables and defaults, and through functions of its
+    module that it reaches so; `seen` are those that were looked at.
     """
+    seen = seen or set()
+    seen.add(id(function))
     code = function.__code__
     names = _global_names(code)
     if names & _MOVES:
         yield f"{function.__qualname__} moves in an open file by its descriptor"
-    for name in names:
-        if _is_file(function.__globals__.get(name)):
-            yield f"{function.__qualname__} uses the open file {name!r}"
+    reached = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            continue
+        # A cell may be empty yet.
+        with contextlib.suppress(ValueError):
+            reached[name] = cell.cell_contents
+    for name, value in reached.items():
         if _is_file(value):
             yield f"{function.__qualname__} uses the open file {name!r}"
+        elif isinstance(value, types.FunctionType) and id(value) not in seen:
+            if value.__globals__ is function.__globals__:
+                yield from _files_of(value, seen)
     for value in (function.__defaults__ or ()) + tuple((function.__kwdefaults__ or {}).values()):
         if _is_file(value):
             yield f"{function.__qualname__} has an open file for a default"
