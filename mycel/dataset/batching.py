@@ -136,6 +136,9 @@ class BatchNode(Node):
         self._is_plain = per_batch_map is None and type(self)._batched is BatchNode._batched
         self._per_batch = None if per_batch_map is None else PerBatch(per_batch_map, self.inputs, self.outputs)
 
+    def called(self) -> Sequence[Any]:
+        return () if self.per_batch_map is None else (self.per_batch_map,)
+
     def _columns(self) -> list[str]:
         return list(self.columns)
 

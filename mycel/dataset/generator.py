@@ -280,6 +280,9 @@ class GeneratorDataset(MappableDataset):
     def is_shuffled(self) -> bool:
         return self.reads_by_number() and super().is_shuffled()
 
+    def called(self) -> Sequence[Any]:
+        return (self.source,)
+
     def _columns(self) -> list[str]:
         return list(self.column_names)
 

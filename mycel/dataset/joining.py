@@ -175,6 +175,9 @@ class FlatMapNode(Node):
         self.func = func
         self._names: list[str] | None = None
 
+    def called(self) -> Sequence[Any]:
+        return (self.func,)
+
     def _count_is_fixed(self) -> bool:
         return False
 

@@ -149,6 +149,9 @@ class MapNode(Node):
         if self.cache is not None:
             check_cached(self, "map")
 
+    def called(self) -> Sequence[Any]:
+        return self.operations
+
     def _columns(self) -> list[str]:
         return list(self.columns)
 

@@ -124,6 +124,10 @@ class Node(MadeOf):
 
     # What a node answers.
 
+    def called(self) -> Sequence[Any]:
+        """Return the operations and functions that it calls, for messages."""
+        return ()
+
     def _columns(self) -> list[str]:
         """Return the names of the columns as a list of the caller's own."""
         return self.children[0]._columns()

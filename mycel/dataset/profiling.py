@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mycel.dataset.failure import operation_name
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.node import Node
 from mycel.dataset.scope import Counter, Scope
 
 __all__ = ["NodeProfile", "PipelineProfile", "profile"]
 
-_BAR = 20
+_BAR = 10
+# How wide names of nodes are in the picture, which has 80 columns.
+_NAME = 25
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -19,10 +22,12 @@ class NodeProfile(NamedTuple):
     """What one node of a pipeline did.
 
     * `name`, `depth`: what it is, and how far below the last node.
-    * `kind`, `workers`: who does its work ("inline", "threads" or "processes"), and how many.
+    * `kind`, `workers`: who does its work ("inline", "threads" or "processes"), and how many. A
+      dataset that stands in several places is counted in the first; in others `kind` is "above".
     * `busy`, `waiting`: seconds of its work, summed over its workers, and of waiting for rows.
     * `rows`, `size`: how many rows and bytes it gave.
     * `queue`: how many pieces of rows waited for it at most.
+    * `calls`: the names of the operations or functions that it calls.
     """
 
     name: str
@@ -34,6 +39,7 @@ class NodeProfile(NamedTuple):
     rows: int
     size: int
     queue: int
+    calls: tuple[str, ...] = ()
 
 
 class PipelineProfile:
@@ -61,18 +67,28 @@ class PipelineProfile:
     def __str__(self) -> str:
         slowest = self.bottleneck
         lines = [f"{self.seconds:.3f} s, in which the consumer waited {self.asked:.3f} s for rows"]
-        for node in self.nodes:
-            share = self.share(node)
-            bar = "#" * round(_BAR * share)
-            label = "  " * node.depth + node.name
-            lines.append(
-                f"{label:<28} {node.kind:<9} x{node.workers:<3} [{bar:<{_BAR}}] {100 * share:3.0f} % busy  "
-                f"{node.rows} rows  {_bytes(node.size)}  queue {node.queue}"
-                + ("  <- bottleneck" if node is slowest else "")
-            )
-        if slowest is None:
+        if self.nodes:
+            lines.append(f"{'node':<{_NAME}} {'work':<13} {'busy':<16} {'rows':>7} {'size':>9} queue")
+        lines += [self._line(node) for node in self.nodes]
+        if slowest is not None:
+            lines.append(f"bottleneck: {_label(slowest)}, {slowest.kind} x{slowest.workers}")
+        elif any(node.rows for node in self.nodes):
             lines.append("the consumer is slower than the pipeline")
         return "\n".join(lines)
+
+    def _line(self, node: NodeProfile) -> str:
+        label = "  " * node.depth + _label(node)
+        label = label if len(label) <= _NAME else label[: _NAME - 3] + "..."
+        if node.kind == "above":
+            return f"{label:<{_NAME}} above"
+        share = self.share(node)
+        busy = f"{100 * share:3.0f} % {'#' * round(_BAR * share)}"
+        work = f"{node.kind} x{node.workers}"
+        return f"{label:<{_NAME}} {work:<13} {busy:<16} {node.rows:>7} {_bytes(node.size):>9} {node.queue:>3}"
+
+
+def _label(node: NodeProfile) -> str:
+    return f"{node.name} {', '.join(node.calls)}" if node.calls else node.name
 
 
 def _bytes(size: float) -> str:
@@ -120,13 +136,19 @@ def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) 
 def of_scope(dataset: Node, scope: Scope) -> PipelineProfile:
     """Return what the nodes of a dataset did for the iterator that a scope belongs to."""
     found: list[NodeProfile] = []
+    seen: set[int] = set()
 
     def add(node: Node, depth: int) -> None:
         counter = scope.counters.get(id(node)) or Counter(type(node).__name__, 0)
+        if id(node) in seen:
+            found.append(NodeProfile(counter.name, depth, "above", 1, 0.0, 0.0, 0, 0, 0))
+            return
+        seen.add(id(node))
         found.append(
             NodeProfile(
                 *(counter.name, depth, counter.kind, counter.workers, counter.busy, counter.waiting),
                 *(counter.rows, counter.size, counter.queue),
+                tuple(map(operation_name, node.called())),
             )
         )
         for child in node.children:

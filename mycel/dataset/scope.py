@@ -175,7 +175,8 @@ class Scope:
     def counted(self, node: Any, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield the blocks of a node, counting them and the time that its own work takes."""
         counter = self.counter(node)
-        below = [self.counter(child) for child in node.children]
+        # A dataset may stand there twice, as in `a + a`.
+        below = [self.counter(child) for child in dict.fromkeys(node.children)]
         clock = time.perf_counter
         block: Block | None
         try:

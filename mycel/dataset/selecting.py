@@ -298,6 +298,9 @@ class FilterNode(Node):
         self.predicate = predicate
         self.input_columns = None if input_columns is None else names(input_columns, "filter: input_columns")
 
+    def called(self) -> Sequence[Any]:
+        return (self.predicate,)
+
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return leave_out(self, run, self._kept(run), skip)
 

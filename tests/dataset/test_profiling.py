@@ -48,8 +48,32 @@ def test_a_profile_counts_every_node() -> None:
     ]
     slowest = found.bottleneck
     assert slowest is not None and slowest.name == "map" and slowest.busy >= 0.24 and 0 < found.share(slowest) <= 1
+    assert [n.calls for n in found.nodes] == [(), ("<lambda>",), ("slow",), ()]
     text = str(found).splitlines()
-    assert len(text) == 5 and text[3].endswith("<- bottleneck") and "120 rows  960 B" in text[3]
+    assert len(text) == 7 and text[4].startswith("    map slow              threads x2 ")
+    assert text[4].split()[-4:] == ["120", "960", "B", "1"] and text[6] == "bottleneck: map slow, threads x2"
+    assert max(map(len, text)) <= 80
+
+
+def test_a_dataset_in_two_places_is_counted_once() -> None:
+    def a_function_whose_name_is_longer_than_columns_are(x: Any) -> Any:
+        return slow(x)
+
+    shared = numbers(20).map(a_function_whose_name_is_longer_than_columns_are, "x")
+    found = ds.profile((shared + shared).zip(shared.rename("x", "y")))
+    assert [(n.name, n.depth, n.kind) for n in found.nodes] == [
+        ("zip", 0, "inline"),
+        ("concat", 1, "inline"),
+        ("map", 2, "inline"),
+        ("NumpySlices", 3, "inline"),
+        ("map", 2, "above"),
+        ("rename", 1, "inline"),
+        ("map", 2, "above"),
+    ]
+    assert all(node.busy >= 0 for node in found.nodes) and found.bottleneck == found.nodes[2]
+    text = str(found).splitlines()
+    assert text[4].startswith("    map a_function_who... inline x1 ") and text[6].split() == ["map", "above"]
+    assert max(map(len, text[:-1])) <= 80
 
 
 def test_a_profile_of_an_iterator() -> None:

@@ -236,7 +236,7 @@ def test_pipelines_are_shown(tmp_path: Path) -> None:
     assert [[node.name for node in pipeline.nodes] for pipeline in found] == [["batch", "map", "NumpySlices"]]
     assert [node.rows for node in found[0].nodes] == [3, 6, 6]
     text = str(p)
-    assert "pipeline 1: " in text and "threads   x2" in text
+    assert "pipeline 1: " in text and "threads x2" in text
     p.html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "<h2>Pipeline 1</h2>" in page and "threads x2" in page
