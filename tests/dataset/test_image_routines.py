@@ -337,3 +337,15 @@ def test_all_colours_of_bytes_have_their_hues(monkeypatch):
     kinds = [colours, (colours / 255).astype(np.float32), colours * np.uint16(257)]
     compare(monkeypatch, [vision.AdjustHue(0.37), vision.AdjustHue(-0.2)], [colours])
     compare(monkeypatch, [vision.RgbToHsv(True)], kinds)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_values_are_looked_up_at_all_lengths(channels):
+    rng = np.random.default_rng(8)
+    for count in (0, 1, 63, 64, 65, 200):
+        source = rng.integers(0, 256, (count, channels)).astype(np.uint8)
+        for element in ("uint8", "float32"):
+            tables = rng.integers(0, 256, (channels, 256)).astype(element)
+            found = np.zeros(source.shape, element)
+            colouring.look_up(source, count, channels, element, tables, found)
+            assert (found == np.stack([tables[c][source[:, c]] for c in range(channels)], -1)).all()

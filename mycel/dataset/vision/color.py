@@ -44,13 +44,13 @@ def looked_up(array: Array, table: Array) -> Array:
     """Return an image's values looked up in a table [256] or, for each channel, [C, 256]."""
     if table.ndim == 1 and array.dtype == np.uint8 and array.size and are_on():
         result = np.empty(array.shape, table.dtype)
-        colouring.look_up(np.ascontiguousarray(array), array.size, 1, table, result)
+        colouring.look_up(np.ascontiguousarray(array), array.size, 1, table.dtype.name, table, result)
         return result
     if not by_routine(array):
         return table[array] if table.ndim == 1 else np.stack([t[array[..., c]] for c, t in enumerate(table)], -1)
     channels = len(table)
     result = np.empty(array.shape, table.dtype)
-    colouring.look_up(np.ascontiguousarray(array), array.size // channels, channels, table, result)
+    colouring.look_up(np.ascontiguousarray(array), array.size // channels, channels, table.dtype.name, table, result)
     return result
 
 

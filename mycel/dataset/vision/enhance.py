@@ -69,7 +69,7 @@ def _by_tables(array: Array, make: Routine, *numbers: float) -> Array:
     colouring.histogram(source, array.size // channels, channels, counts)
     make(counts, channels, *numbers, tables)
     result: Array = np.empty(array.shape, np.uint8)
-    colouring.look_up(source, array.size // channels, channels, tables, result)
+    colouring.look_up(source, array.size // channels, channels, "uint8", tables, result)
     return result
 
 

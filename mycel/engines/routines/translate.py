@@ -479,13 +479,18 @@ class _Writer:
         if not isinstance(node.func, ast.Name) or node.keywords:
             raise self.refuse(node, "functions are called by name, without keywords")
         name = node.func.id
-        if name in ("soon", "taken", "placed"):
-            return {"soon": self.soon, "taken": self.taken, "placed": self.placed}[name](node)
+        if name == "soon":
+            return self.soon(node)
+        if name in lanes.WORDS:
+            vector = lanes.WORDS[name](self, node.args)
+            return vector and Value(*vector)
         arguments = [self.value(argument) for argument in node.args]
         if name in _CASTS:
             return self.cast(node, arguments[0], _CASTS[name])
         if name in ("rint", "floor", "sqrt", "log", "cos"):
             return self.intrinsic(node, name, arguments[0])
+        if name == "looked_up_at_once":
+            return lanes.LOOKED_UP if lanes.NEEDED in host().feature_set else 0
         if name == "fused":
             one, *more = (self.as_kind(node, value, "double").text for value in arguments)
             return self.known_function("fma", "double", [one, *(f"double {text}" for text in more)])
@@ -500,8 +505,6 @@ class _Writer:
                 value.kind,
                 [value.text] + ["i1 false"] * (value.kind not in _FLOATS),
             )
-        if name == "neighbours":
-            return Value(*lanes.neighbours(self.named, arguments[0].text, arguments[1].text, arguments[0].kind))
         if name == "upper_half":
             return self.upper_half(node, *arguments)
         if name in _BITS:
@@ -518,18 +521,6 @@ class _Writer:
         address, _ = self.address(node, node.args[0], node.args[1], "")
         self.outside.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
-
-    def taken(self, node: ast.Call) -> Value:
-        """Read a vector."""
-        address, element = self.address(node, node.args[0], node.args[1])
-        count, order = self.value(node.args[2]), self.value(node.args[3])
-        return Value(*lanes.of_memory(self.named, address, element, count, order))
-
-    def placed(self, node: ast.Call) -> None:
-        """Write a vector."""
-        address, element = self.address(node, node.args[0], node.args[1])
-        vector = self.value(node.args[2])
-        self.lines.append(lanes.to_memory(self.named, address, element, vector.text, vector.kind))
 
     def upper_half(self, node: ast.AST, one: Any, other: Any) -> Value:
         """Return the upper half of the product of two numbers of 16 bits."""

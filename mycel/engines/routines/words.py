@@ -144,3 +144,16 @@ def neighbours(one: Any, other: Any) -> Any:
     """Multiply two vectors of int16; return sums of the products of neighbours, in int32."""
     products = one.astype(np.int32) * other
     return products[0::2] + products[1::2]
+
+
+def looked_up_at_once() -> int:
+    """Return how many bytes `looked_up` takes, or 0 where there are no instructions for it."""
+    return 0
+
+
+def looked_up(
+    source: Any, place: Any, table: Any, channels: int, first: int, result: Any, into: Any, count: int = 64
+) -> None:
+    """Look 64 bytes up in tables of 256 bytes, one for each channel; the first one has `first`."""
+    for i in range(count):
+        result[into + i] = table[(first + i) % channels * 256 + int(source[place + i])]

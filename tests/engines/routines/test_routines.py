@@ -25,6 +25,8 @@ from mycel.engines.routines.words import (
     i32,
     i64,
     least,
+    looked_up,
+    looked_up_at_once,
     most,
     neighbours,
     placed,
@@ -150,6 +152,28 @@ def test_a_product_and_a_sum_are_rounded_once():
     left(a, b, 50, code)
     left.function(a, b, 50, python)
     assert code.tolist() == python.tolist() and (code != b - a).any()
+
+
+@routine
+def recoded(source: Bytes, count: Int, table: Bytes, result: Bytes) -> None:
+    at_once = i64(0)
+    if looked_up_at_once() != 0:
+        at_once = count // 64
+        for n in range(at_once):
+            looked_up(source, 64 * n, table, 3, 2, result, 64 * n)
+    for i in range(64 * at_once, count):
+        result[i] = table[(i % 64 + 2) % 3 * 256 + i64(source[i])]
+
+
+def test_bytes_are_looked_up_in_tables_of_channels():
+    rng = np.random.default_rng(7)
+    source, table = (rng.integers(0, 256, count).astype(np.uint8) for count in (300, 768))
+    code, python, words = np.zeros((3, 300), np.uint8)
+    recoded(source, 300, table, code)
+    recoded.function(source, 300, table, python)
+    for n in range(4):
+        looked_up(source, 64 * n, table, 3, 2, words, 64 * n)
+    assert code.tolist() == python.tolist() and words[:256].tolist() == python[:256].tolist()
 
 
 def test_numbers_of_16_bits_are_those_of_python():

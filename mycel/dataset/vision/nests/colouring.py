@@ -17,6 +17,8 @@ from mycel.engines.routines.words import (
     i32,
     i64,
     least,
+    looked_up,
+    looked_up_at_once,
     most,
     rint,
     within,
@@ -24,12 +26,20 @@ from mycel.engines.routines.words import (
 
 
 @routine
-def look_up(source: Bytes, count: Int, channels: Const, table: Elements, result: Elements) -> None:
+def look_up(source: Bytes, count: Int, channels: Const, element: Const, table: Elements, result: Elements) -> None:
     """Look up `count` pixels of `source` in `table`, which has 256 values for each channel.
 
-    `channels` is their number, and `result` the result.
+    `channels` is their number, `element` the type of values, and `result` the result.
     """
-    for i in range(count):
+    done = i64(0)
+    if element == "uint8" and looked_up_at_once() != 0 and channels <= 4:
+        done = count // 64
+        for n in range(done):
+            for j in range(channels):
+                at = (n * channels + j) * 64
+                looked_up(source, at, table, channels, j * 64 % channels, result, at)
+        done = done * 64
+    for i in range(done, count):
         for c in range(channels):
             result[i * channels + c] = table[c * 256 + source[i * channels + c]]
 
