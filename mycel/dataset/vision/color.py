@@ -428,7 +428,9 @@ class AdjustBrightness(ImageTransform):
         if array.dtype == np.uint8:
             if array.size and are_on():
                 result = np.empty(array.shape, np.uint8)
-                colouring.brighten(np.ascontiguousarray(array), array.size, self.factor, result)
+                colouring.brighten(
+                    np.ascontiguousarray(array), array.size, self.factor, np.empty(256, np.uint8), result
+                )
                 return result
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
         if flat_by_routine(array, _SHORTS):
@@ -469,7 +471,9 @@ class AdjustContrast(ImageTransform):
             colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
             mean = np.floor(total[0] / (array.size // 3))
             result = np.empty(array.shape, np.uint8)
-            colouring.contrast(np.ascontiguousarray(array), array.size, float(mean), self.factor, result)
+            colouring.contrast(
+                np.ascontiguousarray(array), array.size, float(mean), self.factor, np.empty(256, np.uint8), result
+            )
             return result
         mean = np.floor(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))

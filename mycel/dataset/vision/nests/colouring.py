@@ -1,5 +1,7 @@
 """Loops over the values of pixels: colours, greys, tables, histograms."""
 
+from typing import Any
+
 from mycel.engines.routines import routine
 from mycel.engines.routines.words import (
     Bytes,
@@ -31,6 +33,10 @@ def look_up(source: Bytes, count: Int, channels: Const, element: Const, table: E
 
     `channels` is their number, `element` the type of values, and `result` the result.
     """
+    _look_up(source, count, channels, element, table, result)
+
+
+def _look_up(source: Bytes, count: Int, channels: Const, element: Const, table: Elements, result: Elements) -> None:
     done = i64(0)
     if element == "uint8" and looked_up_at_once() != 0 and channels <= 4:
         done = count // 64
@@ -137,19 +143,27 @@ def saturate(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
     for i in range(count):
         grey = f64(_grey(source, 3 * i))
         for c in range(3):
-            value = grey + (f64(source[3 * i + c]) - grey) * factor
-            result[3 * i + c] = i32(within(rint(value), 0.0, 255.0))
+            result[3 * i + c] = _blended(f64(source[3 * i + c]), grey, factor)
 
 
 @routine
-def contrast(source: Bytes, count: Int, mean: Double, factor: Double, result: Bytes) -> None:
+def contrast(source: Bytes, count: Int, mean: Double, factor: Double, table: Bytes, result: Bytes) -> None:
     """Blend `count` values of `source` with `mean`.
 
-    A `factor` of 0 gives the mean, 1 the values; `result` is the result.
+    A `factor` of 0 gives the mean, 1 the values; `result` is the result, `table` memory for 256
+    bytes.
     """
-    for i in range(count):
-        value = mean + (f64(source[i]) - mean) * factor
-        result[i] = i32(within(rint(value), 0.0, 255.0))
+    if looked_up_at_once() != 0:
+        for v in range(256):
+            table[v] = _blended(f64(v), mean, factor)
+        _look_up(source, count, 1, "uint8", table, result)
+    else:
+        for i in range(count):
+            result[i] = _blended(f64(source[i]), mean, factor)
+
+
+def _blended(value: Double, simple: Double, factor: Double) -> Int:
+    return i32(within(rint(simple + (value - simple) * factor), 0.0, 255.0))
 
 
 @routine
@@ -184,10 +198,22 @@ def reorder(source: Elements, count: Int, channels: Const, order: Const, opaque:
 
 
 @routine
-def brighten(source: Bytes, count: Int, factor: Double, result: Bytes) -> None:
-    """Multiply `count` values of `source` by `factor`, in float32, and round them to `result`."""
-    for i in range(count):
-        result[i] = i32(within(rint(f32(source[i]) * f32(factor)), 0.0, 255.0))
+def brighten(source: Bytes, count: Int, factor: Double, table: Bytes, result: Bytes) -> None:
+    """Multiply `count` values of `source` by `factor`, in float32, and round them to `result`.
+
+    `table` is memory for 256 bytes.
+    """
+    if looked_up_at_once() != 0:
+        for v in range(256):
+            table[v] = _scaled(f32(v), factor)
+        _look_up(source, count, 1, "uint8", table, result)
+    else:
+        for i in range(count):
+            result[i] = _scaled(f32(source[i]), factor)
+
+
+def _scaled(value: Any, factor: Double) -> Int:
+    return i32(within(rint(value * f32(factor)), 0.0, 255.0))
 
 
 @routine
