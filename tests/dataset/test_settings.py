@@ -223,3 +223,8 @@ def test_no_more_workers_than_a_machine_can_have(count: int) -> None:
         with pytest.raises(ValueError, match=r"num_parallel_workers.* within .*\[1, "):
             ask()
     assert config.get_num_parallel_workers() == before
+
+
+def test_every_setting_has_a_line_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    assert [name for name in config.__all__ if name.startswith("set_") and f"`{name}`" not in page] == []
