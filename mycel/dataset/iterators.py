@@ -297,10 +297,13 @@ class _Iterator:
         queue = _Queue(config.get_prefetch_size())
         _open_queues.add(queue)
         self._queue = queue
-        self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
+        thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         self._finalizer = weakref.finalize(self, _close, queue, scope)
-        _threads.add(self._thread)
-        self._thread.start()
+        _threads.add(thread)
+        thread.start()
+        # Whoever stops the iterator from another thread meanwhile has closed the queue, which ends
+        # the thread; one that has not begun cannot be joined.
+        self._thread = thread
 
     @timed("dataset")
     def _next_item(self) -> Any:

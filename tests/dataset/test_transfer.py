@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
-from mycel.dataset import config
+from mycel.dataset import config, iterators
 from mycel.train import DatasetHelper, Model
 from mycel.transport import threads
 
@@ -160,6 +161,28 @@ def test_a_helper_tells_of_its_queue() -> None:
     helper.release()
     with pytest.raises(RuntimeError, match="there is no queue of batches"):
         DatasetHelper(numbers(), dataset_sink_mode=False).get_send_info()
+
+
+def test_a_queue_is_released_while_its_thread_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    begins, released = threading.Event(), threading.Event()
+    added = iterators._threads.add
+
+    def add(thread: threading.Thread) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            begins.set()
+            released.wait(20)
+        added(thread)
+
+    monkeypatch.setattr(iterators, "_threads", SimpleNamespace(add=add))
+    queue = numbers().device_que()
+    queue.send()
+    assert begins.wait(20)
+    # Both threads are at one iterator, whose own thread has not begun.
+    threading.Timer(0.05, released.set).start()
+    queue.release()
+    for _ in range(30):
+        helper = DatasetHelper(numbers().batch(2), sink_size=1)
+        helper.release()
 
 
 def test_what_a_queue_does_not_do_is_refused() -> None:
