@@ -193,7 +193,7 @@ class Numbered:
         apart = any(node._apart for node in self.maps)
         for node in self.maps:
             if not node._apart and workers > 1:
-                workers = node._sharing(workers)
+                workers = node._threads(workers)
         plan = Plan(lambda pace: self.pieces(skip), light=True)
         counter = self.run.scope.counter(self.node)
         return plan.then(lambda rows, _: self.made(rows), workers, counter, apart=apart and workers > 0)

@@ -174,8 +174,12 @@ class MapNode(Node):
             return 0
         if self._apart:
             return self._asked(run) or config.get_num_parallel_workers()
+        return self._threads(self._asked(run))
+
+    def _threads(self, workers: int) -> int:
+        """Return how many of so many threads may call the operations."""
         own = [operation for operation in self.operations if not isinstance(operation, Transform)]
-        return threads_for("map", own, self._asked(run))
+        return threads_for("map", own, workers)
 
     @property
     def _apart(self) -> bool:
