@@ -14,6 +14,7 @@ from typing import Any
 
 import mycel
 from mycel.base import config
+from mycel.base.cores import usable_cores
 from mycel.engines.select import engine, engines
 
 __all__ = ["as_text", "collect"]
@@ -93,7 +94,7 @@ def _cpu() -> dict[str, Any]:
 
     features = binding.get_host_cpu_features()
     logical = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
+    usable = usable_cores()
     return {
         "name": _cpu_name(),
         "llvm_name": binding.get_host_cpu_name(),

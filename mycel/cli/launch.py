@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from mycel.base.cores import usable_cores
 from mycel.cli import machines
 from mycel.cli.processes import guarded
 from mycel.cli.supervisor import Job, Supervisor
@@ -206,7 +207,7 @@ def threads_of(ranks: int) -> dict[str, str]:
     """Return the variables that divide the cores of this machine among `ranks`."""
     if "OMP_NUM_THREADS" in os.environ:
         return {}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 

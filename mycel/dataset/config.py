@@ -12,6 +12,7 @@ import os
 import secrets
 from typing import Any
 
+from mycel.base.cores import usable_cores
 from mycel.base.notices import no_effect
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
@@ -175,6 +176,11 @@ def workers_or_none(requested: int | None) -> int:
         return requested
     several = _workers_were_set or _settings["auto_num_workers"] or get_enable_autotune()
     return get_num_parallel_workers() if several else 0
+
+
+def offered_workers() -> int:
+    """Return how many threads may run transforms of the library where nobody asked for workers."""
+    return min(get_num_parallel_workers(), usable_cores())
 
 
 def set_prefetch_size(size: int) -> None:

@@ -8,6 +8,7 @@ holds up nobody but the rows behind it at the exit, and the first row comes afte
 
 Stages that are *quick*, as transforms of the library on arrays, may take less than handing pieces
 to threads does. They begin in the thread that asks for rows, and go on there while rows are cheap.
+So do plans for which nobody asked for workers, but some are *offered*, until rows are dear.
 
 Where the pieces come from is *light* if it only says which rows to read: any thread then takes the
 next. Otherwise it reads another part of the pipeline, which may wait, and has a thread of its own.
@@ -40,8 +41,8 @@ Work = Callable[[Any, int], Any]
 # Bytes of rows that wait for the rows before them.
 MOST_BYTES = 128 << 20
 _LAST_WAIT = 2.0
-# Seconds for a row below which threads gain nothing.
-CHEAP = 5e-6
+# Seconds for a row below which threads gain nothing, and above which they are started unasked.
+CHEAP, DEAR = 5e-6, 1e-4
 
 
 # How long a thread waits before it looks whether its own flow has ended, in seconds.
@@ -115,6 +116,11 @@ class Plan:
         self.feed = feed
         self.light = light
         self.stages: list[Stage] = []
+        self._offered: int | None = None
+
+    def offer(self, workers: int) -> None:
+        """Say how many threads a stage may have where nobody asked for any: the least counts."""
+        self._offered = workers if self._offered is None else min(self._offered, workers)
 
     def then(self, work: Work, workers: int, counter: Counter, apart: bool = False, quick: bool = False) -> Plan:
         """Add a stage, and return the plan.
@@ -127,9 +133,14 @@ class Plan:
         return self
 
     @property
-    def workers(self) -> int:
+    def asked(self) -> int:
         """How many threads were asked for."""
         return sum(stage.workers for stage in self.stages)
+
+    @property
+    def workers(self) -> int:
+        """How many threads there are to be: those asked for, or offered where pieces are known."""
+        return self.asked or (self._offered or 0 if self.light else 0)
 
     @property
     def is_shared(self) -> bool:
@@ -370,10 +381,15 @@ def results(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:
     * `plan`: the pieces and stages.
     * `scope`, `pace`: those of the node that it is for.
     """
-    return _cheap_first(plan, scope, pace) if plan.is_quick else Flow(plan, scope, pace).results()
+    if not plan.asked and plan.workers:
+        return _inline_while(plan, scope, pace, DEAR)
+    return _inline_while(plan, scope, pace, CHEAP) if plan.is_quick else Flow(plan, scope, pace).results()
 
 
-def _cheap_first(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:
+def _inline_while(plan: Plan, scope: Scope, pace: Pace, cheap: float) -> Iterator[Block]:
+    """Yield rows that are made in this thread, and by a flow from where they take more than `cheap`
+    seconds each.
+    """
     feed, dear = plan.feed(pace), 0
     for stage in plan.stages:
         stage.counter.inline()
@@ -386,7 +402,7 @@ def _cheap_first(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:
         value, failure = _through(plan.stages, *piece[:2])
         took = time.perf_counter() - begin
         pace.took(piece[2], took)
-        dear = dear + 1 if took > CHEAP * piece[2] else 0
+        dear = dear + 1 if took > cheap * piece[2] else 0
         if value is not None:
             yield value
         if failure is not None:

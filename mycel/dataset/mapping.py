@@ -176,6 +176,11 @@ class MapNode(Node):
             return self._asked(run) or config.get_num_parallel_workers()
         return self._threads(self._asked(run))
 
+    def _offered(self) -> int:
+        """Return how many threads may call the operations where nobody asked for any."""
+        gains = self._in_library and all(op.in_threads for op in self.operations if isinstance(op, Transform))
+        return config.offered_workers() if gains else 0
+
     def _threads(self, workers: int) -> int:
         """Return how many of so many threads may call the operations."""
         own = [operation for operation in self.operations if not isinstance(operation, Transform)]
@@ -198,6 +203,7 @@ class MapNode(Node):
         assert run.scope is not None
         plan = self.children[0]._plan(run, skip)
         counter, work = run.scope.counter(self), self._work(run, workers)
+        plan.offer(self._offered())
         return plan.then(work, workers, counter, apart=self._apart, quick=self._in_library and not self._apart)
 
     def _work(self, run: Run, workers: int) -> Callable[[Block, int], Block]:

@@ -67,6 +67,8 @@ def words_array(words: Sequence[str], shape: tuple[int, ...] | None = None) -> A
 class TextTransform(Transform):
     """The base class of transforms of text of any shape: `compute` only gets arrays of type str."""
 
+    in_threads = False
+
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return dtype.kind == "U"
 

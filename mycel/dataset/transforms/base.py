@@ -41,6 +41,9 @@ class Transform(MadeOf):
 
     vectorised = False
     random = False
+    # Whether several threads call it where nobody asked for them: not if it keeps Python's lock for
+    # most of its time, or if it is not of this package what they call.
+    in_threads = True
     # Whether MindSpore computes it in Python only, on pictures. Others receive an array in a `map`
     # where a function before them returned a picture.
     in_python = False

@@ -31,6 +31,8 @@ class Plugin(Transform):
     Plugin(lib_path='libfilters.so', func_name='Denoise', user_args='strength=2')
     """
 
+    in_threads = False
+
     def __init__(self, lib_path: str, func_name: str, user_args: Optional[str] = None) -> None:
         self.lib_path = arguments.text("Plugin", "lib_path", lib_path)
         self.func_name = arguments.text("Plugin", "func_name", func_name)

@@ -12,6 +12,7 @@ import os
 from contextlib import suppress
 
 from mycel.base import locks
+from mycel.base.cores import usable_cores
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.threads.pool_ir import MOST_THREADS, POOL_SYMBOLS, pool_text
 
@@ -77,9 +78,7 @@ def default_threads() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked):
         return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return usable_cores()
 
 
 _pool: list[Pool] = []
