@@ -336,7 +336,9 @@ def test_all_colours_of_bytes_have_their_hues(monkeypatch):
     colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(len(steps), -1, 3)
     kinds = [colours, (colours / 255).astype(np.float32), colours * np.uint16(257)]
     compare(monkeypatch, [vision.AdjustHue(0.37), vision.AdjustHue(-0.2)], [colours])
-    compare(monkeypatch, [vision.RgbToHsv(True)], kinds)
+    zeros = np.array([0.0, -0.0], np.float32)
+    signs = np.stack(np.meshgrid(zeros, zeros, zeros, indexing="ij"), -1).reshape(2, 4, 3).repeat(9, 1)
+    compare(monkeypatch, [vision.RgbToHsv(True)], [*kinds, signs])
 
 
 @pytest.mark.parametrize("channels", [1, 3, 5])

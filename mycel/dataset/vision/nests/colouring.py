@@ -319,7 +319,9 @@ def _ratio(one: Double, other: Double, inverse: Double, element: Const) -> Doubl
         near = one * inverse
         better = fused(fused(-near, other, one), inverse, near)
         if element == "float32":
-            found = fused(fused(-better, other, one), inverse, better)
+            best = fused(fused(-better, other, one), inverse, better)
+            # Zeros keep their signs.
+            found = best if near != 0.0 else near
         else:
             found = better
     return found

@@ -169,7 +169,8 @@ def blur(
       at its edges, which row it is, and the weights along columns.
     * `columns`, `column_weights`, `column_count`: the same along rows.
     * `few`, `column_few`: `count` and `column_count` where there is to be code for them, else 0.
-    * `held`, `lines`, `total`: memory for `count` numbers, `count` rows, and one row.
+    * `held`, `lines`, `total`: memory for `count` numbers, `count` rows, and one row, which is that
+      of the image before it has sums.
     * `result`: the result.
     """
     pitch = width * channels
@@ -185,8 +186,11 @@ def blur(
             place = row % count
             if held[place] != row:
                 held[place] = row
-                at, to = row * pitch, place * pitch
-                _summed(source, at, columns, column_weights, column_count, column_few, width, channels, lines, to)
+                to = place * pitch
+                # Elements are converted once for all sums.
+                for i in range(pitch):
+                    total[i] = f64(source[row * pitch + i])
+                _summed(total, 0, columns, column_weights, column_count, column_few, width, channels, lines, to)
         _summed_rows(lines, pitch, rows, y, weights, count, few, total, element, result)
 
 
