@@ -15,9 +15,11 @@ from mycel.engines.routines.words import (
     f64,
     i32,
     i64,
+    least,
     neighbours,
     placed,
     rint,
+    soon,
     taken,
     within,
 )
@@ -154,6 +156,7 @@ def _filtered_row(
     source: Elements,
     size: Int,
     row: Int,
+    following: Int,
     channels: Const,
     places: Longs,
     weights: Elements,
@@ -173,6 +176,8 @@ def _filtered_row(
         while last > first and not _is_wide(size, row, channels, places, taps, fixed, last - 1, room):
             last -= 1
         for j in range(first, last):
+            # Rows of a large image come from far away.
+            soon(source, following + places[j * taps] * channels)
             if kind == "sum" and fixed == 4:
                 begin = row + places[4 * j] * channels
                 one = taken(source, begin, 16, _FIRST_OF_THREE if channels == 3 else _FIRST_OF_FOUR)
@@ -245,6 +250,7 @@ def along_rows(
             source,
             size,
             y * width * channels,
+            (y + 1) * width * channels,
             channels,
             places,
             weights,
@@ -307,10 +313,12 @@ def filtered(
             place = row % row_taps
             if held[place] != row:
                 held[place] = row
+                following = rows[least(y * row_taps + k + 1, height * row_taps - 1)]
                 _filtered_row(
                     source,
                     size,
                     start + row * step,
+                    start + following * step,
                     channels,
                     columns,
                     column_weights,

@@ -25,9 +25,11 @@ from mycel.engines.routines.words import (
     floor,
     i32,
     i64,
+    least,
     neighbours,
     placed,
     rint,
+    soon,
     taken,
     upper_half,
     within,
@@ -98,6 +100,7 @@ def _two_taps(
     source: Bytes,
     size: Int,
     row: Int,
+    following: Int,
     columns: Longs,
     weights: Shorts,
     width: Int,
@@ -115,6 +118,8 @@ def _two_taps(
             last -= 1
         # Four at once are a vector; of three the last one is written over by the next pixel.
         for x in range(first, last):
+            # Rows of a large image come from far away.
+            soon(source, following + columns[2 * x])
             both = taken(source, row + columns[2 * x], 8, _OF_THREE if channels == 3 else _OF_FOUR)
             total = neighbours(both, taken(weights, 2 * x, 2, _PAIRS))
             placed(part, into + x * channels, total >> 4)
@@ -169,10 +174,13 @@ def _resized(
             upper, lower = lower, upper
             upper_row, lower_row = lower_row, upper_row
         if first != upper_row:
-            _two_taps(source, size, start + first, columns, column_weights, width, channels, part, upper)
+            _two_taps(
+                source, size, start + first, start + second, columns, column_weights, width, channels, part, upper
+            )
             upper_row = first
         if second != lower_row:
-            _two_taps(source, size, start + second, columns, column_weights, width, channels, part, lower)
+            following = start + rows[least(2 * y + 2, 2 * height - 2)]
+            _two_taps(source, size, start + second, following, columns, column_weights, width, channels, part, lower)
             lower_row = second
         above, below = row_weights[2 * y], row_weights[2 * y + 1]
         if form == PIXELS:
