@@ -492,8 +492,8 @@ class _Writer:
         if name == "looked_up_at_once":
             return lanes.LOOKED_UP if lanes.NEEDED in host().feature_set else 0
         if name == "fused":
-            one, *more = (self.as_kind(node, value, "double").text for value in arguments)
-            return self.known_function("fma", "double", [one, *(f"double {text}" for text in more)])
+            texts = [self.as_kind(node, value, "double").text for value in arguments]
+            return self.known_function("fma", "double", [texts[0], *(f"double {text}" for text in texts[1:])])
         if name == "len" and isinstance(arguments[0], tuple) and not isinstance(arguments[0], Value):
             return len(arguments[0])
         if name == "abs":
