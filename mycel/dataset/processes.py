@@ -39,6 +39,8 @@ from mycel.dataset.scope import Scope
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
 _GRACE = 0.3
+# What `faulthandler` adds to stacks.
+_MODULES = "Extension modules: "
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
@@ -197,6 +199,7 @@ class Worker:
     def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
         ours, theirs = socket.socketpair()
         receiving, sending, self.trace = memory(), memory(), memory()
+        self._said = 0
         try:
             self._begin(ours, theirs, (receiving, sending, self.trace, descriptor), job, modules, method)
         except BaseException:
@@ -289,9 +292,12 @@ class Worker:
         return self.said()
 
     def said(self) -> str:
-        """Return what the process wrote when it was asked where it is, or died of a fault."""
-        size = os.fstat(self.trace).st_size
-        return os.pread(self.trace, size, 0).decode(errors="replace")
+        """Return what the process has written since it was last asked where it is, or as it died of
+        a fault, without the thread that watches its parent.
+        """
+        begin, self._said = self._said, os.fstat(self.trace).st_size
+        parts = os.pread(self.trace, self._said - begin, begin).decode(errors="replace").strip().split("\n\n")
+        return "\n\n".join(part for part in parts if " in _watch\n" not in part and not part.startswith(_MODULES))
 
     def status(self) -> int | None:
         """Return how the process ended, negative for a signal; None while it runs."""
