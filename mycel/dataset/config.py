@@ -156,6 +156,14 @@ def set_num_parallel_workers(num: int) -> None:
     """Set the number of workers of operations that do not set their own.
 
     Raises ValueError outside of [1, 1024].
+
+    >>> from mycel.dataset import config
+    >>> before = config.get_num_parallel_workers()
+    >>> config.set_num_parallel_workers(0)
+    Traceback (most recent call last):
+    ValueError: set_num_parallel_workers: 0 is not within the required range [1, 1024]
+    >>> config.get_num_parallel_workers() == before
+    True
     """
     global _workers_were_set
     _settings["num_parallel_workers"] = check_integer("set_num_parallel_workers", num, 1, MOST_WORKERS)
@@ -300,6 +308,17 @@ def load(file: str) -> None:
     """Read settings from a JSON file with keys such as "seed" and "numParallelWorkers".
 
     Raises ValueError for an unknown key.
+
+    >>> import os, tempfile
+    >>> from mycel.dataset import config
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "settings.json")
+    ...     with open(name, "w") as handle:
+    ...         _ = handle.write('{"prefetchSize": 8}')
+    ...     config.load(name)
+    >>> config.get_prefetch_size()
+    8
+    >>> config.set_prefetch_size(16)
     """
     setters: dict[str, Any] = {
         "seed": set_seed,

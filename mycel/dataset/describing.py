@@ -43,12 +43,30 @@ def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
 
 
 def show(dataset: Dataset, indentation: int = 2) -> None:
-    """Print the description of a pipeline; `indentation` is that of its parts."""
+    """Print the description of a pipeline as JSON; `indentation` is that of its parts.
+
+    >>> import mycel.dataset as ds
+    >>> ds.show(ds.FakeImageDataset(3, (2, 2, 3), 3).skip(1))
+    {
+      "op_type": "Skip",
+      "children": [
+    ...
+      "count": 1
+    }
+    """
     print(json.dumps(serialize(dataset), indent=indentation))
 
 
 def compare(pipeline1: Dataset, pipeline2: Dataset) -> bool:
-    """Return whether two pipelines have the same description."""
+    """Return whether two pipelines have the same description.
+
+    Functions and objects in memory have none: pipelines that differ in these alone are the same.
+
+    >>> import mycel.dataset as ds
+    >>> images = ds.FakeImageDataset(3, (2, 2, 3), 3)
+    >>> ds.compare(images.batch(2), images.batch(2)), ds.compare(images.batch(2), images.batch(3))
+    (True, False)
+    """
     return serialize(pipeline1) == serialize(pipeline2)
 
 

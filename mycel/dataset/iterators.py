@@ -455,6 +455,11 @@ class TupleIterator(_Iterator):
 
     `columns`, `num_epochs`, `output_numpy` and `do_copy` are those of
     `Dataset.create_tuple_iterator`.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
+    >>> [[int(y), int(x)] for y, x in ds.TupleIterator(data, ["y", "x"], num_epochs=1)]
+    [[3, 1], [4, 2]]
     """
 
     def __init__(

@@ -215,6 +215,14 @@ class Dataset(MakesVocabularies):
         * `pad_to_bucket_boundary`: whether a None in a shape of `pad_info` stands for the greatest
           length of the bucket instead.
         * `drop_remainder`: whether to leave out batches that are not full when the rows end.
+
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> words = [np.full(n, n) for n in (1, 4, 2, 5)]
+        >>> data = ds.GeneratorDataset([(word,) for word in words], ["word"], shuffle=False)
+        >>> data = data.bucket_batch_by_length(["word"], [3], [2, 2])
+        >>> [x.tolist() for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [[[1, 0], [2, 2]], [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]]
         """
         return BucketBatchByLengthDataset(
             self,
@@ -262,6 +270,11 @@ class Dataset(MakesVocabularies):
           say neither, are a RuntimeError.
         * `input_columns`: the columns that it receives; all of them by default.
         * `num_parallel_workers`: the number of threads that call the function; one by default.
+
+        >>> import mycel.dataset as ds
+        >>> even = ds.NumpySlicesDataset([1, 2, 3, 4], shuffle=False).filter(lambda x: x % 2 == 0)
+        >>> [int(x) for x, in even.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [2, 4]
         """
         return FilterDataset(self, predicate, input_columns, num_parallel_workers)
 
@@ -285,7 +298,14 @@ class Dataset(MakesVocabularies):
         return self.concat(datasets)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """Concatenate the datasets that `func` makes of the columns of each row."""
+        """Concatenate the datasets that `func` makes of the columns of each row.
+
+        >>> import mycel.dataset as ds
+        >>> counts = ds.NumpySlicesDataset([2, 1], shuffle=False)
+        >>> each = counts.flat_map(lambda n: ds.NumpySlicesDataset([int(n)] * int(n)))
+        >>> [int(n) for n, in each.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [2, 2, 1]
+        """
         return FlatMapDataset(self, func)
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:

@@ -28,7 +28,17 @@ Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
 
 
 class Shuffle(str, Enum):
-    """The ways a source may shuffle: GLOBAL permutes all rows, FALSE none."""
+    """The ways a source may shuffle: GLOBAL permutes all rows, FALSE none.
+
+    Sources of files know more, and say which: FILES permutes the files, INFILE the rows of each,
+    PARTIAL pieces of files and then rows within as many of them as are held together, and ADAPTIVE
+    chooses between GLOBAL and PARTIAL.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], shuffle=ds.Shuffle.FALSE)
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [5, 6, 7]
+    """
 
     FALSE = "false"
     ADAPTIVE = "adaptive"
@@ -38,14 +48,18 @@ class Shuffle(str, Enum):
     INFILE = "infile"
 
 
-def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
-    """Return whether this value requests shuffling; None does, as in MindSpore."""
+def wants_shuffle(operation: str, shuffle: bool | Shuffle | None, kinds: Sequence[Shuffle] = ()) -> bool:
+    """Return whether this value requests shuffling; None does, as in MindSpore.
+
+    `operation` is named in messages, and `kinds` are what it knows besides.
+    """
     if shuffle is None or shuffle is True or shuffle is Shuffle.GLOBAL:
         return True
     if shuffle is False or shuffle is Shuffle.FALSE:
         return False
     if isinstance(shuffle, Shuffle):
-        raise NotImplementedError(f"{operation}: {shuffle} is not supported; use True, False, or Shuffle.GLOBAL")
+        known = ", ".join(map(str, (Shuffle.GLOBAL, *kinds)))
+        raise NotImplementedError(f"{operation}: {shuffle} is not supported; use True, False, or {known}")
     raise TypeError(
         f"{operation}: shuffle must be a bool or a Shuffle, got {shuffle!r} of type {type(shuffle).__name__}"
     )
@@ -291,6 +305,12 @@ class PKSampler(BuiltinSampler):
     * `shuffle`: whether the order of classes is random.
     * `class_column`: the column with the labels, which the source must know without reading rows.
     * `num_samples`: the largest number of rows in total.
+
+    >>> import mycel.dataset as ds
+    >>> rows = {"x": [1, 2, 3, 4], "label": [0, 1, 1, 1]}
+    >>> data = ds.NumpySlicesDataset(rows, sampler=ds.PKSampler(2, class_column="label"))
+    >>> [int(label) for _, label in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [0, 0, 1, 1]
     """
 
     def __init__(

@@ -239,6 +239,16 @@ class CsvToMR:
     A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and
     False int32, any other string. Raises ValueError for columns whose names are numbers, and
     RuntimeError for columns that do not exist.
+
+    >>> import os, tempfile
+    >>> from mycel.mindrecord import CsvToMR, FileReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table, name = os.path.join(folder, "a.csv"), os.path.join(folder, "a.mindrecord")
+    ...     with open(table, "w") as handle:
+    ...         _ = handle.write("n,name\\n1,one\\n")
+    ...     CsvToMR(table, name).transform()
+    ...     list(FileReader(name).get_next())
+    [{'n': 1, 'name': 'one'}]
     """
 
     def __init__(

@@ -24,6 +24,17 @@ class FileReader:
     Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file
     that does not exist, and MRMOpenError for one that is damaged or not a record file.
 
+    >>> import os, tempfile
+    >>> import mycel.dataset as ds
+    >>> from mycel.mindrecord import FileReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.mindrecord")
+    ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name)
+    ...     reader = FileReader(name)
+    ...     reader.len(), list(reader.get_next())
+    ...     reader.close()
+    (2, [{'x': 4}, {'x': 5}])
+
     Where MindSpore's reader gives an integer for a float without a fraction, and the smallest
     integer for a large one, this gives the float.
     """

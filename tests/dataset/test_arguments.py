@@ -225,6 +225,11 @@ def test_one_thread_for_open_files_is_said(said, tmp_path):
         (lambda: numbers() + 5, TypeError, "concat: expected a dataset or a list of them, got 5 of type int"),
         (lambda: list(numbers().filter(lambda x: None)), RuntimeError, "row 0: TypeError: the function returned None"),
         (lambda: list(numbers().filter(lambda x: "no")), RuntimeError, "returned 'no'; it must return True or False"),
+        (
+            lambda: ds.TextFileDataset(__file__, shuffle=ds.Shuffle.ADAPTIVE),
+            NotImplementedError,
+            "TextFileDataset: Shuffle.ADAPTIVE is not supported; use True, False, or Shuffle.GLOBAL, Shuffle.FILES, ",
+        ),
         (lambda: numbers().filter(abs, num_parallel_workers=0), ValueError, r"filter: num_.* within \[1, 1024\]"),
     ],
 )

@@ -49,7 +49,7 @@ class FileOrder(BuiltinSampler):
         super().__init__(num_samples)
         kinds = (Shuffle.FILES, Shuffle.INFILE, *([Shuffle.PARTIAL] if in_pieces else []))
         self.by_file = shuffle if shuffle in kinds else None
-        self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
+        self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle, kinds)
         self.parts, self.whole_files = shards, whole_files
         # The source fills these when it reads its files.
         self.sizes = sizes

@@ -39,6 +39,15 @@ class TFRecordDataset(MappableDataset):
 
     Raises ValueError for files of another format, and while iterating for features that are missing
     or do not fit.
+
+    >>> import os, tempfile
+    >>> import mycel.dataset as ds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.tfrecord")
+    ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name, file_type="tfrecord")
+    ...     data = ds.TFRecordDataset(name, shuffle=False)
+    ...     [x.tolist() for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [[4], [5]]
     """
 
     _uses_workers = True
