@@ -192,8 +192,8 @@ class Numbered:
         workers = max(workers, *(node._workers(self.run) for node in self.maps)) if self.maps else workers
         apart = any(node._apart for node in self.maps)
         for node in self.maps:
-            if not node._apart and workers > 1:
-                workers = node._threads(workers)
+            if not node._apart:
+                workers = node.threads(workers)
         plan = Plan(lambda pace: self.pieces(skip), light=True)
         counter = self.run.scope.counter(self.node)
         return plan.then(lambda rows, _: self.made(rows), workers, counter, apart=apart and workers > 0)

@@ -174,14 +174,14 @@ class MapNode(Node):
             return 0
         if self._apart:
             return self._asked(run) or config.get_num_parallel_workers()
-        return self._threads(self._asked(run))
+        return self.threads(self._asked(run))
 
     def _offered(self) -> int:
         """Return how many threads may call the operations where nobody asked for any."""
         gains = self._in_library and all(op.in_threads for op in self.operations if isinstance(op, Transform))
         return config.offered_workers() if gains else 0
 
-    def _threads(self, workers: int) -> int:
+    def threads(self, workers: int) -> int:
         """Return how many of so many threads may call the operations."""
         own = [operation for operation in self.operations if not isinstance(operation, Transform)]
         return threads_for("map", own, workers)

@@ -266,8 +266,7 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Keep the rows for which `predicate` returns true.
 
-        * `predicate`: a function of the columns that returns True or False; None and text, which
-          say neither, are a RuntimeError.
+        * `predicate`: a function of the columns that returns True or False, not None or text.
         * `input_columns`: the columns that it receives; all of them by default.
         * `num_parallel_workers`: the number of threads that call the function; one by default.
 
