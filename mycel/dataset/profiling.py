@@ -41,6 +41,16 @@ class NodeProfile(NamedTuple):
     queue: int
     calls: tuple[str, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """What it is, with what it calls."""
+        return f"{self.name} {', '.join(self.calls)}" if self.calls else self.name
+
+    @property
+    def work(self) -> str:
+        """Who does its work."""
+        return self.kind if self.kind == "above" else f"{self.kind} x{self.workers}"
+
 
 class PipelineProfile:
     """What a pipeline did in `seconds`, of which its consumer waited `asked`.
@@ -71,24 +81,19 @@ class PipelineProfile:
             lines.append(f"{'node':<{_NAME}} {'work':<13} {'busy':<16} {'rows':>7} {'size':>9} queue")
         lines += [self._line(node) for node in self.nodes]
         if slowest is not None:
-            lines.append(f"bottleneck: {_label(slowest)}, {slowest.kind} x{slowest.workers}")
+            lines.append(f"bottleneck: {slowest.label}, {slowest.work}")
         elif any(node.rows for node in self.nodes):
             lines.append("the consumer is slower than the pipeline")
         return "\n".join(lines)
 
     def _line(self, node: NodeProfile) -> str:
-        label = "  " * node.depth + _label(node)
+        label = "  " * node.depth + node.label
         label = label if len(label) <= _NAME else label[: _NAME - 3] + "..."
         if node.kind == "above":
             return f"{label:<{_NAME}} above"
         share = self.share(node)
         busy = f"{100 * share:3.0f} % {'#' * round(_BAR * share)}"
-        work = f"{node.kind} x{node.workers}"
-        return f"{label:<{_NAME}} {work:<13} {busy:<16} {node.rows:>7} {_bytes(node.size):>9} {node.queue:>3}"
-
-
-def _label(node: NodeProfile) -> str:
-    return f"{node.name} {', '.join(node.calls)}" if node.calls else node.name
+        return f"{label:<{_NAME}} {node.work:<13} {busy:<16} {node.rows:>7} {_bytes(node.size):>9} {node.queue:>3}"
 
 
 def _bytes(size: float) -> str:

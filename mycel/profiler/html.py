@@ -224,8 +224,8 @@ def _pipelines(report: Report) -> Iterator[str]:
         rows = [
             (
                 _share(pipeline.share(node)),
-                "&nbsp;" * 3 * node.depth + _e(node.name) + (" (bottleneck)" if node is slowest else ""),
-                f"{node.kind} x{node.workers}",
+                "&nbsp;" * 3 * node.depth + _e(node.label) + (" (bottleneck)" if node is slowest else ""),
+                node.work,
                 time_text(node.busy),
                 time_text(node.waiting),
                 str(node.rows),
