@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import debug
-from mycel.dataset.blocks import Array, Block, Column, as_array, is_picture, plain, try_stack, user_rows
+from mycel.dataset.blocks import Block, Column, as_array, is_picture, plain, try_stack, user_rows
 from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.flow import Broken
+from mycel.dataset.owning import owned
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
 from mycel.dataset.transforms.base import Joined, Transform
 from mycel.dataset.vision.chains import Chain, steps
@@ -31,21 +32,16 @@ _NOTHING = "the function returned None; it must return the new value"
 
 
 def as_values(result: Any) -> tuple[Any, ...]:
-    """Return what an operation returned for one row by columns, of which a tuple has several."""
+    """Return what an operation returned for one row by columns, of which a tuple has several, as a
+    new tuple.
+    """
     if not isinstance(result, tuple):
         if result is None:
             raise TypeError(_NOTHING)
         return (result,)
     if any(value is None for value in result):
         raise TypeError(_NOTHING)
-    return result
-
-
-def as_columns(result: Any) -> tuple[Array, ...]:
-    """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    if isinstance(result, np.ndarray) and result.dtype.char != "O":
-        return (result,)
-    return tuple([as_array(value) for value in as_values(result)])
+    return (*result,)
 
 
 # Bytes of a row for which calling a routine takes as long as the work of an operation on blocks.
@@ -109,8 +105,7 @@ class Applied:
             own = operation_keys(keys, number) if draws and keys is not None else None
             done = _apply_stacked(operation, columns, own)
             if done is None:
-                keep = as_columns if number == final else as_values
-                done, error = self._row_by_row(operation, columns, block.count, own, start, seeded, keep)
+                done, error = self._row_by_row(operation, columns, block.count, own, start, seeded, number == final)
                 if error is not None:
                     failure, count = error, len(done[0]) if done else 0
                     if not count:
@@ -138,19 +133,20 @@ class Applied:
         keys: Keys | None,
         start: int,
         seeded: bool,
-        keep: Callable[[Any], tuple[Any, ...]],
+        is_last: bool,
     ) -> tuple[list[Column], BaseException | None]:
         """Call an operation for each row; return the columns up to a row that fails, and why."""
         seeds = keys.tolist() if keys is not None else None
         rows = list(zip(*(user_rows(column, count) for column in columns)))
-        results: list[tuple[Any, ...]] = []
+        results: list[Sequence[Any]] = []
         failure: BaseException | None = None
         try:
             with using(Stream(0, seeded) if seeds is not None else None) as stream:
                 for index in range(count):
                     if stream is not None and seeds is not None:
                         stream.begin(seeds[index])
-                    results.append(keep(operation(*rows[index])))
+                    values = owned(as_values(operation(*rows[index])), rows[index])
+                    results.append([as_array(value) for value in values] if is_last else values)
         except Exception as error:
             failure = operation_failed("map", operation, self.inputs, start + len(results), error)
             failure.__cause__ = error

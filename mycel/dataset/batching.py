@@ -23,7 +23,6 @@ from mycel.dataset.blocks import (
     as_array,
     column_rows,
     join,
-    of_dictionary,
     plain,
     stack,
     user_rows,
@@ -32,6 +31,7 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Piece, Plan
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
+from mycel.dataset.owning import Given
 from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.processes import crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, using
@@ -77,7 +77,9 @@ class PerBatch:
         try:
             with using(Stream(0, seeded).begin(key)):
                 result = self.function(*lists, BatchInfo(number, epoch))
-            return _made_columns(result, self.outputs)
+            columns = [*result] if isinstance(result, tuple) else [result]
+            del result
+            return _made_columns(columns, self.outputs, [row for rows in lists for row in rows])
         except Exception as error:
             raise operation_failed("batch", self.function, self.inputs, f"batch {number}", error) from error
 
@@ -294,36 +296,43 @@ class BatchNode(Node):
         return column if isinstance(column, np.ndarray) else stack(column, f"{self.operation}: column {name!r}")
 
 
-def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
-    """Return the columns that a `per_batch_map` returned: one for each output.
+def _made_columns(columns: list[Any], outputs: Sequence[str], inputs: list[Any]) -> list[Column]:
+    """Return the columns that a `per_batch_map` returned: one for each output, made of `inputs`.
 
-    Several are a tuple. Each column is an array, a list of rows, or a dictionary, which is the
-    whole batch of its column. Rows that are dictionaries become a dictionary of lists.
+    Each column is an array, a list of rows, or a dictionary, which is the whole batch of its
+    column. Rows that are dictionaries become a dictionary of lists.
     """
-    columns = result if isinstance(result, tuple) else (result,)
+    kinds = _kinds(columns)
     if len(columns) != len(outputs):
         raise ValueError(
-            f"per_batch_map returned {len(columns)} columns, {_kinds(columns)}, for {len(outputs)} output columns "
+            f"per_batch_map returned {len(columns)} columns, {kinds}, for {len(outputs)} output columns "
             f"{list(outputs)}; return a tuple with a list of rows, or an array, for each, and set output_columns"
         )
     made: list[Column] = []
-    for name, column in zip(outputs, columns):
+    given = Given(inputs)
+    for name in outputs:
+        column = columns.pop(0)
         if isinstance(column, list) and column and all(isinstance(row, dict) for row in column):
             column = {key: [row[key] for row in column] for key in column[0]}
-        if isinstance(column, dict):
-            made.append(of_dictionary(column))
-            continue
-        convert = getattr(column, "asnumpy", None)
-        found = column if isinstance(column, (np.ndarray, list, tuple)) or convert is None else np.asarray(convert())
-        if isinstance(found, np.ndarray) and not found.ndim or not isinstance(found, (np.ndarray, list, tuple)):
+        if hasattr(column, "asnumpy"):
+            column = as_array(column)
+        if (
+            isinstance(column, np.ndarray)
+            and not column.ndim
+            or not isinstance(column, (np.ndarray, list, tuple, dict))
+        ):
             raise TypeError(
-                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be "
-                "a list of rows or an "
-                "array whose first axis is the rows"
+                f"per_batch_map returned {kinds} for the columns {list(outputs)}: column {name!r} must be a list of "
+                "rows or an array whose first axis is the rows"
             )
-        if not len(found):
+        if not isinstance(column, dict) and not len(column):
             raise ValueError(f"per_batch_map returned no rows for column {name!r}")
-        made.append(as_array(found) if isinstance(found, np.ndarray) else [as_array(item) for item in found])
+        is_whole = isinstance(column, (np.ndarray, dict))
+        # What the function keeps is referred to from elsewhere than this list.
+        values = [column] if is_whole else [*column]
+        del column
+        arrays = [as_array(value) for value in given.owned(values)]
+        made.append(arrays[0] if is_whole else arrays)
     return made
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
-
 from mycel.base import arguments, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
@@ -21,6 +19,7 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
+from mycel.dataset.owning import owned
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
@@ -42,11 +41,11 @@ class _Reading:
     def convert(self, value: Any) -> Row:
         """Return a row of what the source gave."""
         several = isinstance(value, tuple) or (isinstance(value, list) and len(self.names) > 1)
-        values = value if several else (value,)
+        values = [*value] if several else [value]
+        del value
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
-        # Copied where it is the source's own array, so that operations may write into it.
-        row = tuple([as_array(v).copy() if isinstance(v, np.ndarray) else as_array(v) for v in values])
+        row = tuple([as_array(v) for v in owned(values, ())])
         if self.types is not None:
             self._check(row, self.types)
         return row
