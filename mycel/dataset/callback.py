@@ -14,6 +14,7 @@ from mycel.base import locks
 from mycel.base.hooks import Callback
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
+from mycel.dataset.failure import said
 from mycel.dataset.flow import is_cancelled
 from mycel.dataset.run import Run
 from mycel.dataset.scope import Scope
@@ -213,7 +214,7 @@ class Calls:
         except Exception as error:
             raise RuntimeError(
                 f"map: {name} of callback {type(callback).__name__} failed in epoch {context.cur_epoch_num}, "
-                f"step {context.cur_step_num_in_epoch}: {type(error).__name__}: {error}"
+                f"step {context.cur_step_num_in_epoch}: {said(error)}"
             ) from error
 
     def begin(self) -> None:

@@ -55,6 +55,15 @@ def operation_name(operation: Any) -> str:
     return name if isinstance(name, str) else type(operation).__name__
 
 
+def said(error: BaseException) -> str:
+    """Return the class and message of an error, also where its own `__str__` fails."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException as second:
+        # Whatever the class of the user's raises: the first error is the one to tell.
+        return f"{type(error).__name__}, whose message cannot be shown ({type(second).__name__} in __str__)"
+
+
 def operation_failed(
     node: str, operation: Any, columns: Sequence[str], row: int | str, error: BaseException
 ) -> RuntimeError:
@@ -66,7 +75,7 @@ def operation_failed(
     place = f"row {row}" if isinstance(row, int) else row
     return RuntimeError(
         f"{node}: operation {operation_name(operation)!r} failed on column{'s' if len(columns) != 1 else ''} {listed}, "
-        f"{place}: {type(error).__name__}: {error}"
+        f"{place}: {said(error)}"
     )
 
 

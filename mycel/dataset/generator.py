@@ -15,7 +15,7 @@ from mycel.base import arguments, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop, stack
-from mycel.dataset.failure import operation_failed
+from mycel.dataset.failure import operation_failed, said
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
@@ -289,9 +289,9 @@ class GeneratorDataset(MappableDataset):
         try:
             return len(self.source)
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
             raise RuntimeError(
-                f"GeneratorDataset: the source, of class {type(self.source).__name__}, does not say its length: {why}"
+                f"GeneratorDataset: the source, of class {type(self.source).__name__}, does not say its length: "
+                f"{said(error)}"
             ) from error
 
     def _count(self) -> int:
