@@ -54,11 +54,12 @@ class Region:
         """Return the memory, at least `size` bytes of it; `grow` says that there may be too few."""
         if size > self.size or self.map is None:
             if grow:
-                self.size = max(size, 2 * self.size, 1 << 16)
-                os.ftruncate(self.descriptor, self.size)
+                found = max(size, 2 * self.size, 1 << 16)
+                os.ftruncate(self.descriptor, found)
             else:
-                self.size = os.fstat(self.descriptor).st_size
-            self.map = mmap.mmap(self.descriptor, self.size)
+                found = os.fstat(self.descriptor).st_size
+            self.map = mmap.mmap(self.descriptor, found)
+            self.size = found
         return memoryview(self.map)
 
     def close(self) -> None:
@@ -95,7 +96,8 @@ class Channel:
     def send(self, item: Any) -> None:
         """Send an object; raise Ended where the other process is gone.
 
-        Raises NotSent, before anything is sent, for an object that cannot be pickled.
+        Raises NotSent, before anything is sent, for an object that cannot be pickled, and where
+        there is no memory for its arrays.
         """
         try:
             content, buffers = by_value.dumps(item, self.shares)
@@ -108,7 +110,11 @@ class Channel:
             content, buffers = by_value.dumps(item, False)
             sizes, total = [], 0
         if total:
-            pack(self.sending.of(total, True), buffers)
+            try:
+                region = self.sending.of(total, True)
+            except (OSError, MemoryError) as error:
+                raise NotSent(f"there is no shared memory for {total} bytes: {error}") from error
+            pack(region, buffers)
         parts = [_HEADER.pack(len(content), len(sizes), total), *(_SIZE.pack(size) for size in sizes), content]
         try:
             self.connection.sendall(b"".join(parts))
@@ -124,16 +130,19 @@ class Channel:
         length, count, total = _HEADER.unpack(self._exactly(_HEADER.size, True))
         sizes = [size for (size,) in _SIZE.iter_unpack(self._exactly(_SIZE.size * count))]
         content = self._exactly(length)
-        buffers: list[bytearray] = []
-        if count:
-            region, start = self.receiving.of(total, False) if total else memoryview(b""), 0
-            for size in sizes:
-                buffers.append(bytearray(region[start : start + size]))
-                start += -(-size // _ALIGNED) * _ALIGNED
         try:
-            return pickle.loads(content, buffers=buffers)
+            return pickle.loads(content, buffers=self._buffers(sizes, total))
         except Exception as error:
             raise NotSent(f"{type(error).__name__}: {error}") from error
+
+    def _buffers(self, sizes: list[int], total: int) -> list[bytearray]:
+        """Return copies of the buffers of a message."""
+        buffers: list[bytearray] = []
+        region, start = self.receiving.of(total, False) if total else memoryview(b""), 0
+        for size in sizes:
+            buffers.append(bytearray(region[start : start + size]))
+            start += -(-size // _ALIGNED) * _ALIGNED
+        return buffers
 
     def _exactly(self, count: int, may_time_out: bool = False) -> bytearray:
         content = bytearray(count)
