@@ -364,15 +364,18 @@ class Flow:
         """End the threads; one that is within a user's function for long is left behind."""
         self.cancel()
         end = time.monotonic() + _LAST_WAIT
-        for thread in self.threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, end - time.monotonic()))
-        self.alone.close()
-        if self.light:
-            self._close_feed()
-        self.slots.clear()
-        for stage in self.stages:
-            stage.waiting.clear()
+        try:
+            for thread in self.threads:
+                if thread is not threading.current_thread():
+                    thread.join(max(0.0, end - time.monotonic()))
+        finally:
+            # Also where Ctrl-C comes meanwhile.
+            self.alone.close()
+            if self.light:
+                self._close_feed()
+            self.slots.clear()
+            for stage in self.stages:
+                stage.waiting.clear()
 
 
 def results(plan: Plan, scope: Scope, pace: Pace) -> Iterator[Block]:

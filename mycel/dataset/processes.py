@@ -41,7 +41,9 @@ _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dat
 _GRACE = 0.3
 # What `faulthandler` adds to stacks.
 _MODULES = "Extension modules: "
-_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+# Both ends of every connection, from when it is made: open in a forked child, an end of the
+# program's would keep its workers alive, and one of a worker's would hide that it has died.
+_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
 
@@ -87,8 +89,20 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **one}
 
 
+def _path() -> list[str]:
+    """Return the folders to import from; Python passes over what is not text there."""
+    return [folder for folder in sys.path if isinstance(folder, str)]
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a new connection; a forked child has neither."""
+    ends = socket.socketpair()
+    _sockets.update(ends)
+    return ends
+
+
 def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", _BOOT.format(function), json.dumps(sys.path)]
+    command = [sys.executable, "-c", _BOOT.format(function), json.dumps(_path())]
     # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -97,24 +111,48 @@ def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Pope
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class _Busy(Exception):
+    """This very thread is asking the server, and garbage is collected meanwhile."""
+
+
 class _Server:
-    """The fork server of this process, which starts when it is first needed."""
+    """The fork server of this process, which starts when it is first needed.
+
+    Garbage may be collected within a question, by which iterators end that ask for the state of
+    their workers. They kill these instead, and the server is asked of them (`left`) later.
+    """
 
     def __init__(self) -> None:
-        self.lock = locks.lock()
+        self.lock = locks.reentrant()
+        self.asking = False
+        self.left: list[int] = []
         self.control: socket.socket | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Send a request; start the server again where it is gone."""
+        """Send a request; start the server again where it is gone. Raises _Busy."""
         with self.lock:
-            for attempt in range(2):
-                try:
-                    return self._ask(request, descriptors)
-                except (OSError, Ended):
-                    self.forget()
-                    if attempt or "status" in request:
-                        raise
+            if self.asking:
+                raise _Busy
+            self.asking = True
+            try:
+                return self._answer(request, descriptors)
+            finally:
+                self.asking = False
+
+    def _answer(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
+        for attempt in range(2):
+            try:
+                self.left = [pid for pid in self.left if self._ask({"status": pid}, ()) is None]
+                return self._ask(request, descriptors)
+            except (OSError, Ended):
+                self.forget()
+                if attempt or "status" in request:
+                    raise
+            except BaseException:
+                # Half of an answer may be left, which would be taken for the next one.
+                self.forget()
+                raise
         return None
 
     def begin(self) -> None:
@@ -124,10 +162,12 @@ class _Server:
 
     def _connected(self) -> socket.socket:
         if self.control is None:
-            ours, theirs = socket.socketpair()
-            with theirs:
+            with contextlib.ExitStack() as stack:
+                ours, theirs = map(stack.enter_context, _pair())
                 self.process = _start_program(f"run_server({theirs.fileno()})", [theirs.fileno()])
-            self.control = ours
+                theirs.close()
+                stack.pop_all()
+                self.control = ours
         return self.control
 
     def _ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
@@ -150,16 +190,20 @@ class _Server:
 
     def forget(self) -> None:
         """Close the connection, by which the server ends."""
-        if self.control is not None:
-            self.control.close()
-        if self.process is not None:
-            try:
-                self.process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                # Its workers end as well: their parent is gone.
-                self.process.kill()
-                self.process.wait()
+        control, process = self.control, self.process
         self.control = self.process = None
+        self.left = []
+        if control is not None:
+            control.close()
+        if process is not None:
+            try:
+                process.wait(_GRACE)
+            except BaseException as error:
+                # Its workers end as well: their parent is gone.
+                process.kill()
+                process.wait()
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
 
 
 _server = _Server()
@@ -169,18 +213,20 @@ _starting = locks.lock()
 
 @locks.in_child
 def _in_child() -> None:
-    # The connections belong to the parent: held open here, they would keep its workers alive.
-    if _server.control is not None:
-        _server.control.close()
     _server.control = _server.process = None
-    for found in list(_alive):
-        found.channel.connection.close()
-    _alive.clear()
+    _server.asking, _server.left = False, []
+    for end in list(_sockets):
+        end.close()
+    _sockets.clear()
     _resting.forget()
 
 
 def _surroundings(modules: Sequence[str]) -> dict[str, Any]:
-    return {"path": sys.path, "folder": os.getcwd(), "modules": list(modules)}
+    folder = None
+    # It may have been deleted.
+    with contextlib.suppress(OSError):
+        folder = os.getcwd()
+    return {"path": _path(), "folder": folder, "modules": list(modules)}
 
 
 class Worker:
@@ -197,17 +243,17 @@ class Worker:
         self.begun = time.monotonic()
 
     def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
-        ours, theirs = socket.socketpair()
-        receiving, sending, self.trace = memory(), memory(), memory()
         self._said = 0
-        try:
+        with contextlib.ExitStack() as stack:
+            ours, theirs = map(stack.enter_context, _pair())
+            numbers = []
+            for _ in range(3):
+                numbers.append(memory())
+                stack.callback(os.close, numbers[-1])
+            receiving, sending, self.trace = numbers
             self._begin(ours, theirs, (receiving, sending, self.trace, descriptor), job, modules, method)
-        except BaseException:
-            for number in (receiving, sending, self.trace):
-                os.close(number)
-            ours.close()
-            raise
-        _alive.add(self)
+            theirs.close()
+            stack.pop_all()
 
     def _begin(
         self,
@@ -224,23 +270,27 @@ class Worker:
         self.owner = os.getpid()
         self.process: subprocess.Popen[bytes] | None = None
         self.method = method
-        given = (theirs.fileno(), *memories)
         options = {**_surroundings(modules), "shares": shares}
-        with theirs:
-            if method == "fork":
+        if method == "fork":
+            # Not closed in the child, as the end itself is.
+            number = os.dup(theirs.fileno())
+            try:
                 self.pid = os.fork()
                 if not self.pid:
-                    ours.close()
                     try:
-                        worker.serve((theirs.detach(), *given[1:]), job, shares)
+                        worker.serve((number, *memories), job, shares)
                     finally:
                         os._exit(0)
-            elif method == "spawn":
-                arguments = json.dumps({**options, "descriptors": given})
-                self.process = _start_program(f"run_spawned({arguments!r})", given)
-                self.pid = self.process.pid
-            else:
-                self.pid = _server.ask(options, given)
+            finally:
+                os.close(number)
+            return
+        given = (theirs.fileno(), *memories)
+        if method == "spawn":
+            arguments = json.dumps({**options, "descriptors": given})
+            self.process = _start_program(f"run_spawned({arguments!r})", given)
+            self.pid = self.process.pid
+        else:
+            self.pid = _server.ask(options, given)
 
     def turn_to(self, descriptor: int, modules: Sequence[str]) -> bool:
         """Give the process another job; return False where it is gone. As in `Worker`."""
@@ -336,18 +386,36 @@ class Worker:
         with contextlib.suppress(OSError):
             self.channel.connection.shutdown(socket.SHUT_RDWR)
 
-    def end(self, grace: float) -> None:
-        """End the process, which has `grace` seconds to do so itself."""
-        if self.owner == os.getpid():
-            end = time.monotonic() + grace
+    def end(self, until: float = 0.0) -> None:
+        """End the process, which may do so itself until a time of the monotonic clock."""
+        try:
+            if self.owner == os.getpid():
+                self._await_end(until)
+        finally:
+            self.channel.close()
+            os.close(self.trace)
+
+    def _await_end(self, until: float) -> None:
+        try:
             while self.status() is None:
-                if time.monotonic() >= end:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(self.pid, signal.SIGKILL)
+                if time.monotonic() >= until:
+                    self._kill()
                 time.sleep(0.002)
-        _alive.discard(self)
-        self.channel.close()
-        os.close(self.trace)
+        except _Busy:
+            self._kill()
+            _server.left.append(self.pid)
+        except BaseException:
+            # Whoever is interrupted leaves no process behind.
+            self._kill()
+            if self.method == "forkserver":
+                _server.left.append(self.pid)
+            else:
+                self.status()
+            raise
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 @atexit.register
@@ -420,7 +488,7 @@ class Crew:
                             raise RuntimeError("the iterator was stopped") from None
                         seat.worker = None
                     how = present.death()
-                    present.end(0.0)
+                    present.end()
                 if not attempt:
                     logger.warning("%s: worker process %d %s. Its rows are done again", self.name, present.pid, how)
             raise RuntimeError(f"{self.name}: two worker processes died of the same rows; the last one {how}")
@@ -440,19 +508,29 @@ class Crew:
 
     def _started(self, seat: _Seat, fresh: bool) -> Worker:
         """Start a worker, unless the crew is closed before or meanwhile."""
-        with self._lock:
-            if self.closed:
-                raise RuntimeError("the iterator was stopped")
-            descriptor = os.dup(self.descriptor) if self.descriptor >= 0 else -1
+        descriptor = -1
         try:
+            with self._lock:
+                if self.closed:
+                    raise RuntimeError("the iterator was stopped")
+                if self.descriptor >= 0:
+                    descriptor = os.dup(self.descriptor)
             # What ended the last one may be ending those that rest.
             rested = None if fresh else self._rested(descriptor)
             made = rested or Worker(self.job, descriptor, self.modules, self.method)
+        except OSError as error:
+            raise OSError(error.errno, f"{self.name}: no worker process can be started: {error.strerror}") from error
+        except Ended as error:
+            raise RuntimeError(
+                f"{self.name}: no worker process can be started: the fork server, {sys.executable!r}, ended; what it "
+                "wrote says why. Mend that, choose set_multiprocessing_start_method('fork'), or set "
+                "python_multiprocessing=False"
+            ) from error
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
         if not self._seated(seat, made):
-            made.end(0.0)
+            made.end()
             raise RuntimeError("the iterator was stopped")
         return made
 
@@ -464,7 +542,7 @@ class Crew:
         kind = self.method, config.get_enable_shared_mem()
         found: Worker | None = _resting.take(kind)
         while found is not None and not found.turn_to(descriptor, self.modules):
-            found.end(0.0)
+            found.end()
             found = _resting.take(kind)
         return found
 
@@ -499,8 +577,10 @@ class Crew:
                 seat.worker = None
             descriptor, self.descriptor = self.descriptor, -1
         end = time.monotonic() + _GRACE
-        for found in workers:
-            found.end(max(0.0, end - time.monotonic()))
-        _resting.leave(self)
-        if descriptor >= 0:
-            os.close(descriptor)
+        with contextlib.ExitStack() as stack:
+            # All of it, also where Ctrl-C comes meanwhile.
+            if descriptor >= 0:
+                stack.callback(os.close, descriptor)
+            stack.callback(_resting.leave, self)
+            for found in workers:
+                stack.callback(found.end, end)

@@ -106,4 +106,4 @@ def _end(workers: list[Any]) -> None:
         worker.release()
     end = time.monotonic() + 0.3
     for worker in workers:
-        worker.end(max(0.0, end - time.monotonic()))
+        worker.end(end)

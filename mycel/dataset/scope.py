@@ -8,6 +8,7 @@ worker processes.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
 from collections.abc import Iterator
@@ -164,13 +165,14 @@ class Scope:
             self.ended = self.ended or time.perf_counter()
             flows, kept = list(self._flows), list(self._kept.values())
             self._kept.clear()
-        for flow in flows:
-            flow.cancel()
-        # All are told before any is waited for.
-        for item in kept:
-            item.release()
-        for item in kept:
-            item.close()
+        with contextlib.ExitStack() as stack:
+            # All are closed, also where Ctrl-C comes meanwhile, and told before any is waited for.
+            for item in kept:
+                stack.callback(item.close)
+            for flow in flows:
+                flow.cancel()
+            for item in kept:
+                item.release()
 
     def counted(self, node: Any, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield the blocks of a node, counting them and the time that its own work takes."""

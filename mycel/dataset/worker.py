@@ -36,6 +36,7 @@ import numpy as np
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, try_stack
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
+from mycel.dataset.failure import said
 from mycel.dataset.flow import Broken
 
 LENGTH = struct.Struct("<I")
@@ -84,9 +85,9 @@ def _sent(error: BaseException) -> BaseException:
     """Return an error that can be sent: itself, or one with the same text."""
     try:
         pickle.loads(by_value.dumps(error, False)[0])
-    except Exception:
+    except BaseException:
         # Whatever the class of the user's does when it is pickled.
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        return RuntimeError(said(error))
     return error
 
 
@@ -105,6 +106,8 @@ def serve(descriptors: Descriptors, job: Callable[..., Any] | None, shares: bool
     faulthandler.register(signal.SIGUSR1, trace)
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
     channel = Channel(socket.socket(fileno=connection), Region(sending), Region(receiving), shares)
+    # Open in processes that a user's function forks, it would hide that this one has died.
+    os.register_at_fork(after_in_child=channel.connection.close)
     with contextlib.suppress(Ended), channel.connection:
         while True:
             request = _work(channel, given, job)
@@ -172,8 +175,9 @@ def run_spawned(arguments: str) -> None:
 
 def _prepare(given: dict[str, Any]) -> None:
     sys.path[:] = given["path"]
-    with contextlib.suppress(OSError):
-        os.chdir(given["folder"])
+    if given["folder"] is not None:
+        with contextlib.suppress(OSError):
+            os.chdir(given["folder"])
     for name in given["modules"]:
         # Where the module cannot be imported, reading the job says so.
         with contextlib.suppress(Exception):

@@ -65,7 +65,7 @@ def long_rest(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield
     for shares in (False, True):
         while (found := processes._resting.take(("forkserver", shares))) is not None:
-            found.end(0.0)
+            found.end()
 
 
 def test_the_next_iterator_has_the_workers_and_a_job_of_its_own(long_rest: None) -> None:
