@@ -31,7 +31,7 @@ from typing import Any, Optional
 
 from mycel.base import locks
 from mycel.dataset.blocks import Block
-from mycel.dataset.scope import Counter, Pace, Scope, block_size
+from mycel.dataset.scope import Counter, Pace, Scope, block_size, members
 from mycel.prims.lapack import alone
 
 # A piece of rows: what there is of it, the number of its first row, and how many rows it has.
@@ -445,5 +445,5 @@ def _in_child() -> None:
 
 def cancel_all() -> None:
     """Cancel every flow, when the program ends."""
-    for flow in list(_flows):
+    for flow in members(_flows):
         flow.cancel()

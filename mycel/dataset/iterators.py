@@ -33,7 +33,7 @@ from mycel.dataset.blocks import Array, Row, as_array
 from mycel.dataset.failure import of_pipeline
 from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Run
-from mycel.dataset.scope import Scope, watching
+from mycel.dataset.scope import Scope, members, watching
 from mycel.dataset.tuning import Tuner
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
@@ -145,11 +145,11 @@ def _close_all() -> None:
 
     A thread that is stuck in a user's function is left behind.
     """
-    for queue in list(_open_queues):
+    for queue in members(_open_queues):
         queue.close()
     flow.cancel_all()
     deadline = time.monotonic() + _LAST_WAIT
-    for thread in list(_threads):
+    for thread in members(_threads):
         if thread is not threading.current_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -241,6 +241,8 @@ class _Iterator:
         self._thread: threading.Thread | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
+        # Other threads may stop an iterator while it starts.
+        self._lock = locks.reentrant()
         self._here = False
         copies = do_copy or config.get_iterator_mode()["do_copy"]
         self._hands_over = not copies and dataset.hands_over()
@@ -281,6 +283,15 @@ class _Iterator:
             self._here = True
 
     def _start(self) -> None:
+        with self._lock:
+            if not self._stopped:
+                self._begin_pass()
+        if self._stopped:
+            # By another thread, or by a collection of garbage within the lines above.
+            self._shut()
+            raise RuntimeError("the iterator was stopped")
+
+    def _begin_pass(self) -> None:
         self._process = os.getpid()
         ahead = not config.get_debug_mode()
         if ahead:
@@ -297,12 +308,10 @@ class _Iterator:
         queue = _Queue(config.get_prefetch_size())
         _open_queues.add(queue)
         self._queue = queue
-        thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         self._finalizer = weakref.finalize(self, _close, queue, scope)
-        _threads.add(thread)
+        thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         thread.start()
-        # Whoever stops the iterator from another thread meanwhile has closed the queue, which ends
-        # the thread; one that has not begun cannot be joined.
+        _threads.add(thread)
         self._thread = thread
 
     @timed("dataset")
@@ -312,17 +321,19 @@ class _Iterator:
             self._rows = self._queue = self._thread = None
         if self._rows is None and self._queue is None:
             self._start()
-        assert self.scope is not None
+        queue, rows, scope = self._queue, self._rows, self.scope
+        assert scope is not None
         begin = time.perf_counter()
-        if self._queue is not None:
-            item = self._queue.get()
-        else:
-            assert self._rows is not None
+        if queue is not None:
+            item = queue.get()
+        elif rows is not None:
             try:
-                item = next(self._rows)
+                item = next(rows)
             except (ValueError, TypeError) as error:
                 raise of_pipeline(error) from error.__cause__
-        self.scope.asked += time.perf_counter() - begin
+        else:
+            raise RuntimeError("the iterator was stopped")
+        scope.asked += time.perf_counter() - begin
         if isinstance(item, _Failure):
             self.stop()
             raise item.error
@@ -425,15 +436,16 @@ class _Iterator:
         self._epoch, self._begun, self._step = positions.position(where, self.dataset, state)
 
     def _shut(self) -> None:
-        if self._finalizer is not None:
-            self._finalizer()
-        thread = self._thread
+        with self._lock:
+            finalizer, thread, rows = self._finalizer, self._thread, self._rows
+            self._rows = self._queue = self._thread = self._finalizer = None
+        if finalizer is not None:
+            finalizer()
         if thread is not None and thread is not threading.current_thread():
             thread.join(config.get_callback_timeout())
-        close = getattr(self._rows, "close", None)
+        close = getattr(rows, "close", None)
         if close is not None and self._process == os.getpid():
             close()
-        self._rows = self._queue = self._thread = self._finalizer = None
 
     def cancel(self) -> None:
         """Wake whoever waits in the pipeline, in whatever thread, to stop the iterator soon."""

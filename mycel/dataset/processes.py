@@ -35,7 +35,7 @@ from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken
 from mycel.dataset.resting import YOUNG, Resting
-from mycel.dataset.scope import Scope
+from mycel.dataset.scope import Scope, members
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
 _GRACE = 0.3
@@ -420,7 +420,7 @@ class Worker:
 
 @atexit.register
 def _end_all() -> None:
-    for crew in list(_crews):
+    for crew in members(_crews):
         crew.close()
     _resting.close()
     _server.forget()

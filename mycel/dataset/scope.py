@@ -12,13 +12,14 @@ import contextlib
 import time
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mycel.base import locks
 from mycel.dataset.blocks import Block
 
+T = TypeVar("T")
 # Lists that get the root and the scope of each iterator that begins, while a profile is made.
 watching: list[list[Any]] = []
 # The time that one piece of rows should take, in seconds.
@@ -55,6 +56,16 @@ class Counter:
         if isinstance(block, Block):
             self.rows += block.count
             self.size += block_size(block)
+
+
+def members(found: weakref.WeakSet[T]) -> list[T]:
+    """Return what is in a weak set, to which other threads may add."""
+    while True:
+        try:
+            return list(found)
+        except RuntimeError:
+            # It grew meanwhile.
+            continue
 
 
 def block_size(block: Block) -> int:

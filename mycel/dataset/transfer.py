@@ -220,8 +220,9 @@ class TransferNode(Node):
             sender = _Sender(rows, config.get_prefetch_size())
             sender.thread = threading.Thread(target=sender.run, name="mycel-send", daemon=True)
             weakref.finalize(self, sender.close)
-            self._sender = sender
+            # Whoever closes it waits for the thread, which has to be there.
             sender.thread.start()
+            self._sender = sender
         return self._sender
 
     def get_mbuf_queue_size(self) -> int:

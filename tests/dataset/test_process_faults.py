@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -172,3 +173,29 @@ def test_limits_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "map: rows cannot be sent" in said and "no shared memory for 2097152 bytes" in said, said
     said = limited(resource.RLIMIT_NOFILE, len(os.listdir("/proc/self/fd")) + 2)
     assert "map: no worker process can be started: Too many open files" in said, said
+
+
+def test_iterators_and_queues_that_are_stopped_while_they_start() -> None:
+    for number in range(30):
+        data = ds.GeneratorDataset(Source(), ["x"], shuffle=False)
+        queue = data.device_que()
+        queue.send()
+        time.sleep(0.0002 * (number % 10))
+        queue.release()
+        iterator = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+        found: list[Any] = []
+
+        def reads(iterator: Any = iterator, found: list[Any] = found) -> None:
+            try:
+                found.append(len(list(iterator)))
+            except RuntimeError as error:
+                found.append(error)
+
+        thread = threading.Thread(target=reads)
+        thread.start()
+        time.sleep(0.0002 * (number % 10))
+        iterator.stop()
+        thread.join(10)
+        assert not thread.is_alive() and (found == [ROWS] or "stopped" in str(found[0])), found
+    gc.collect()
+    assert not [thread for thread in threading.enumerate() if thread.name == "mycel-send"]
