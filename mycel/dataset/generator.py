@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
@@ -25,18 +26,50 @@ from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.scope import TARGET, Pace, Scope
-from mycel.dataset.sharing import copies, held
+from mycel.dataset.sharing import copies, held, is_safe
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.transforms.base import numpy_type
 
 
+class _Turn:
+    """Whose turn it is to read a source: two iterators must not read one at once."""
+
+    def __init__(self) -> None:
+        self.lock = locks.reentrant()
+
+
+# By the numbers of sources, which live as long as those who read them.
+_turns: weakref.WeakValueDictionary[int, _Turn] = weakref.WeakValueDictionary()
+
+
+def _turn_of(source: Any) -> _Turn:
+    return _Turn() if is_safe(source) else _turns.setdefault(id(source), _Turn())
+
+
 class _Reading:
-    """A source that is read by number, and what its rows must be."""
+    """A source that is read by number, and what its rows must be.
+
+    Its reader is alone with the source in this process: another iterator, or another dataset, that
+    reads the same object waits.
+    """
 
     def __init__(self, source: Any, names: Sequence[str], types: Sequence[Any] | None) -> None:
         self.source = source
         self.names = names
         self.types = types
+        self._turn = _turn_of(source)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn = _turn_of(self.source)
+
+    @property
+    def turn(self) -> Any:
+        """The lock under which the source is read."""
+        return self._turn.lock
 
     def convert(self, value: Any) -> Row:
         """Return a row of what the source gave."""
@@ -75,7 +108,7 @@ class _Reading:
         stream, rows, end = Stream(0, seeded), list[Row](), time.perf_counter() + seconds
         source, convert = self.source, self.convert
         try:
-            with using(stream):
+            with self.turn, using(stream):
                 for number, row in zip(numbers, row_keys(key, start, len(numbers)).tolist()):
                     stream.begin(row)
                     rows.append(convert(source[number]))
@@ -104,7 +137,7 @@ class _Reading:
     def of(self, source: Any) -> _Reading:
         """Return the same of another source."""
         made = copy.copy(self)
-        made.source = source
+        made.__setstate__({**made.__getstate__(), "source": source})
         return made
 
 
@@ -127,7 +160,7 @@ class _Collating(_Reading):
         stream, rows = Stream(0, seeded), list[Row]()
         for place, some in enumerate(numbers, start):
             try:
-                with using(stream.begin(row_key(key, place))):
+                with self.turn, using(stream.begin(row_key(key, place))):
                     rows.append(self._together([self.source[number] for number in some]))
             except BaseException as error:
                 failure = error
@@ -163,7 +196,8 @@ class GeneratorDataset(MappableDataset):
     * `column_types`: the types that columns must have; values are checked, never converted.
     * `num_parallel_workers`: the number of workers that read by number, each from its own copy of
       the source. A source that cannot be copied, as it holds an open file, is read by one thread,
-      and a warning says so. A source that is not read by number has one reader.
+      and a warning says so. A source that is not read by number has one reader. Iterators that live
+      at once read the source itself in turns.
     * `num_samples`: the largest number of rows in an epoch.
     * `shuffle`, `sampler`, `num_shards`, `shard_id`: as in `MappableDataset`.
     * `batch_sampler`: yields lists of row numbers; `collate_fn` makes one row of what the source
@@ -363,15 +397,12 @@ class GeneratorDataset(MappableDataset):
         key, seeded = run.key(self._height, 9), run.seeded
         workers = self._asked(run) if run.ahead else 0
         crew = None if workers < 2 or run.scope is None else self._crew(workers, run.scope)
-        one = locks.lock()
 
         def read(numbers: list[int], start: int) -> Block:
             if crew is not None:
                 block: Block = crew.call(numbers, start, key, seeded)
                 return block
-            # Threads must not share the source.
-            with one:
-                return self._reading.read(numbers, start, key, seeded)
+            return self._reading.read(numbers, start, key, seeded)
 
         return read
 
@@ -387,7 +418,8 @@ class GeneratorDataset(MappableDataset):
 
     def _readers(self, workers: int) -> list[_Reading]:
         """Return readers for several threads, each with its copy of the source, or one."""
-        sources, reason = copies(self.source, workers)
+        with self._reading.turn:
+            sources, reason = copies(self.source, workers)
         if reason:
             kind = type(self.source)
             say_once(

@@ -34,6 +34,11 @@ _REFERENCES = (type, types.FunctionType, types.BuiltinFunctionType, types.Module
 _MOVES = {"lseek", "sendfile", "readv"}
 
 
+def is_safe(item: Any) -> bool:
+    """Return whether threads may read an object at once: a built-in container or array."""
+    return type(item) in _PLAIN
+
+
 class _Refused(Exception):
     """The reason why there can be no copies."""
 
@@ -130,7 +135,7 @@ def copies(item: Any, count: int) -> tuple[list[Any], str]:
 
     If it cannot be copied, return `item` alone and the reason.
     """
-    if count == 1 or type(item) in _PLAIN:
+    if count == 1 or is_safe(item):
         return [item] * count, ""
     try:
         reason = _held_by_code(item)

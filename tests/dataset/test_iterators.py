@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,30 @@ def test_settings_load_from_json(tmp_path: Any) -> None:
     path.write_text('{"speed": 4}')
     with pytest.raises(ValueError, match="unknown setting 'speed'"):
         ds.config.load(str(path))
+
+
+class Seeks:
+    """A source that has a place, which other readers change."""
+
+    def __init__(self) -> None:
+        self.place = 0
+
+    def __len__(self) -> int:
+        return 200
+
+    def __getitem__(self, number: int) -> Any:
+        self.place = number
+        time.sleep(0.0001)
+        return np.int64(self.place)
+
+
+def test_iterators_read_one_source_in_turns() -> None:
+    source = Seeks()
+    data, other = (ds.GeneratorDataset(source, ["x"], shuffle=False) for _ in range(2))
+    collated = ds.GeneratorDataset(source, ["x"], batch_sampler=[[n] for n in range(200)])
+    iterators = [each.create_tuple_iterator(num_epochs=1, output_numpy=True) for each in (data, data, other, collated)]
+    for number, rows in enumerate(zip(*iterators)):
+        assert [int(x.ravel()[0]) for (x,) in rows] == [number] * 4
+    column = data.map(lambda x: x, "x", ["y"], num_parallel_workers=2)
+    for number, (x, y) in enumerate(ds.zip((data, column)).create_tuple_iterator(num_epochs=1, output_numpy=True)):
+        assert int(x) == int(y) == number
