@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mycel.dataset.blocks import Array
 from mycel.dataset.failure import in_pipeline
 from mycel.dataset.node import Node
 from mycel.dataset.saving_records import save_tfrecord
-from mycel.mindrecord import FileWriter
+from mycel.mindrecord.filewriter import FileWriter, abandon
 
 # The types of fields, by those of columns.
 _FIELDS = {
@@ -81,18 +82,21 @@ def _write(dataset: Node, file_name: str, num_files: int, file_type: str) -> Non
     writer: FileWriter | None = None
     schema: dict[str, dict[str, Any]] = {}
     waiting: list[dict[str, Any]] = []
-    for block in dataset._blocks(dataset._probe(), 0):
-        for row in block.rows():
-            if writer is None:
-                schema = {names[place]: _field(names[place], np.asarray(row[place])) for place in kept}
-                writer = FileWriter(file_name, num_files)
-                writer.add_schema(schema, "saved dataset")
-            waiting.append({names[place]: _cell(np.asarray(row[place]), schema[names[place]]) for place in kept})
-            if len(waiting) == _AT_ONCE:
-                writer.write_raw_data(waiting)
-                waiting = []
-    if writer is None:
-        raise RuntimeError("save: the dataset has no rows")
-    if waiting:
-        writer.write_raw_data(waiting)
-    writer.commit()
+    with contextlib.ExitStack() as stack:
+        for block in dataset._blocks(dataset._probe(), 0):
+            for row in block.rows():
+                if writer is None:
+                    schema = {names[place]: _field(names[place], np.asarray(row[place])) for place in kept}
+                    writer = FileWriter(file_name, num_files)
+                    # At once where the pipeline fails or Ctrl-C comes.
+                    stack.callback(abandon, writer)
+                    writer.add_schema(schema, "saved dataset")
+                waiting.append({names[place]: _cell(np.asarray(row[place]), schema[names[place]]) for place in kept})
+                if len(waiting) == _AT_ONCE:
+                    writer.write_raw_data(waiting)
+                    waiting = []
+        if writer is None:
+            raise RuntimeError("save: the dataset has no rows")
+        if waiting:
+            writer.write_raw_data(waiting)
+        writer.commit()

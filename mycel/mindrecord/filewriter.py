@@ -352,3 +352,10 @@ class FileWriter:
                 draft.discard()
             self._drafts = None
             self._committed = True
+
+
+def abandon(writer: FileWriter) -> None:
+    """Drop what a writer has written and not committed."""
+    for draft in writer._drafts or ():
+        draft.discard()
+    writer._drafts = None

@@ -190,3 +190,15 @@ def test_rows_that_fail_while_they_are_saved_are_runtime_errors(tmp_path: Path) 
     with pytest.raises(RuntimeError, match="batch: column 'x': row 1 has shape"):
         ragged.save(os.fspath(tmp_path / "a.mindrecord"))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["mindrecord", "tfrecord"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_is_interrupted_leaves_no_file(kind: str, error: type[BaseException], tmp_path: Any) -> None:
+    def rows() -> Any:
+        yield from range(1500)
+        raise error
+
+    with pytest.raises((KeyboardInterrupt, RuntimeError)) as found:
+        ds.GeneratorDataset(rows, ["x"]).save(str(tmp_path / "a"), 2, kind)
+    assert os.listdir(tmp_path) == [], found
