@@ -17,6 +17,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
+from mycel.dataset.failure import said
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Begun, Run, Stretch
@@ -422,12 +423,26 @@ class Sampler(BuiltinSampler):
         name = type(self).__name__
         chosen: list[int] = []
         with using(run.stream().begin(run.key(depth, 9))):
-            for index in self:
+            for index in self._numbers():
                 # One by one, so that an endless iterable stops at the first wrong number.
                 chosen.append(_row(name, index, rows))
                 if self.num_samples is not None and len(chosen) >= self.num_samples:
                     break
         return np.array(chosen, dtype=np.int64)
+
+    def _numbers(self) -> Iterator[int]:
+        """Yield what `__iter__` does; raise RuntimeError that names the sampler where it fails."""
+        count = 0
+        try:
+            for number in self:
+                yield number
+                count += 1
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            raise RuntimeError(
+                f"{type(self).__name__}: the sampler failed after {count} row numbers: {said(error)}"
+            ) from error
 
 
 class IterSampler(Sampler):

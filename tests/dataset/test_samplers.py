@@ -144,3 +144,16 @@ def test_shards_of_joined_datasets() -> None:
     for options in ({"shuffle": True}, {"num_samples": 2}):
         with pytest.raises(ValueError, match="must have shuffle=False"):
             joined(more(), 0, **options)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_sampler_that_fails_is_named(workers: int) -> None:
+    class Broken(ds.Sampler):
+        def __iter__(self) -> Iterator[int]:
+            yield 2
+            raise KeyError("no rows")
+
+    source = [np.int64(n) for n in range(5)]
+    data = ds.GeneratorDataset(source, ["x"], sampler=Broken(), num_parallel_workers=workers)
+    with pytest.raises(RuntimeError, match="Broken: the sampler failed after 1 row numbers: KeyError: 'no rows'"):
+        next(data.create_tuple_iterator(num_epochs=1))
