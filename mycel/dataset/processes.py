@@ -489,6 +489,17 @@ class Crew:
                         seat.worker = None
                     how = present.death()
                     present.end()
+                except Broken:
+                    raise
+                except BaseException:
+                    # Half of an answer may be left, which would be taken for the next one.
+                    with self._lock:
+                        ends = not self.closed
+                        if ends:
+                            seat.worker = None
+                    if ends:
+                        present.end()
+                    raise
                 if not attempt:
                     logger.warning("%s: worker process %d %s. Its rows are done again", self.name, present.pid, how)
             raise RuntimeError(f"{self.name}: two worker processes died of the same rows; the last one {how}")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import config, processes
+from mycel.dataset import channel, config, processes
 
 pytestmark = pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
 
@@ -112,6 +112,22 @@ def test_half_an_answer_of_the_fork_server_is_no_other_answer(monkeypatch: pytes
         iterator.stop()
     monkeypatch.undo()
     assert read(opened()) == list(range(ROWS))
+
+
+def test_half_an_answer_of_a_worker_is_no_other_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    exactly, times = channel.Channel._exactly, [20]
+
+    def without_memory(self: Any, *arguments: Any) -> Any:
+        times[0] -= 1
+        if not times[0]:
+            raise MemoryError
+        return exactly(self, *arguments)
+
+    monkeypatch.setattr(channel.Channel, "_exactly", without_memory)
+    with pytest.raises(MemoryError):
+        read(opened())
+    monkeypatch.undo()
+    assert read(opened(lambda x: x + 100)) == list(range(100, 100 + ROWS))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
