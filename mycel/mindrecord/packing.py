@@ -4,9 +4,8 @@ The plain fields of a row (numbers and text) are a MessagePack map, with keys in
 number in its shortest form: a float takes four bytes where these give it exactly. The other fields
 (bytes and arrays) are a *blob*: they follow each other by name, each after its length in eight
 bytes, big-endian; a single field has no length. Arrays of floats are their little-endian values.
-Arrays of integers are packed: their number in four bytes, big-endian; two bits for each, four to a
-byte from the high bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers,
-little-endian. A row without plain fields has the map {"id": 0}, one without others four zero bytes.
+Arrays of integers are packed (`packed_integers.py`). A row without plain fields has the map
+{"id": 0}, one without others four zero bytes.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from mycel.mindrecord.errors import MRMUnsupportedSchemaError, MRMValidateDataError
+from mycel.mindrecord.packed_integers import pack_integers, unpack_arrays, unpack_integers
 
 Field = dict[str, Any]
 Schema = dict[str, Field]
 
 NO_PLAIN_FIELDS = {"id": 0}
 NO_BLOB_FIELDS = bytes(4)
-_WIDTHS = (1, 2, 4, 8)
-_TOGETHER = 1 << 18
 _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
@@ -164,61 +162,6 @@ def _size(content: bytes, at: int, short: int, form: str | None) -> tuple[int, i
     return struct.unpack_from(form, content, at)[0], at + struct.calcsize(form)
 
 
-def pack_integers(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-    """Pack the integers of a flat array, each into as few bytes as it takes.
-
-    >>> import numpy as np
-    >>> from mycel.mindrecord.packing import pack_integers, unpack_integers
-    >>> pack_integers(np.array([1, 1000, -7])).hex()
-    '000000031001e803f9'
-    >>> unpack_integers(bytes.fromhex("000000031001e803f9"), "int32").tolist()
-    [1, 1000, -7]
-    """
-    count = values.size
-    wide = np.ascontiguousarray(values, "<i8").reshape(-1)
-    kinds = np.zeros(count, np.uint8)
-    for width in _WIDTHS[:3]:
-        limit = 1 << (8 * width - 1)
-        kinds += ((wide < -limit) | (wide >= limit)).astype(np.uint8)
-    padded = np.zeros(-(-count // 4) * 4, np.uint8)
-    padded[:count] = kinds
-    fours = padded.reshape(-1, 4)
-    codes = fours[:, 0] << 6 | fours[:, 1] << 4 | fours[:, 2] << 2 | fours[:, 3]
-    kept = np.arange(8) < np.array(_WIDTHS)[kinds][:, None]
-    return struct.pack(">I", count) + codes.tobytes() + wide.view(np.uint8).reshape(-1, 8)[kept].tobytes()
-
-
-def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the array that `pack_integers` packed; raise ValueError for other bytes."""
-    if len(content) < 4:
-        raise ValueError(f"{len(content)} bytes are too few for an array of integers")
-    (count,) = struct.unpack_from(">I", content)
-    start = 4 + -(-count // 4)
-    if start > len(content):
-        raise ValueError(f"an array says that it has {count} integers, but takes {len(content)} bytes")
-    result: np.ndarray[Any, np.dtype[Any]] = np.empty(min(count, len(content) - start), dtype)
-    at = start
-    # In pieces, as what lies between takes thirty times the bytes of the file.
-    for first in range(0, count, _TOGETHER):
-        last = min(first + _TOGETHER, count)
-        codes = np.frombuffer(content, np.uint8, -(-(last - first) // 4), 4 + first // 4)
-        kinds = (codes[:, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1)[: last - first]
-        widths = np.array(_WIDTHS)[kinds]
-        size = int(widths.sum())
-        if at + size > len(content):
-            raise ValueError(f"an array of {count} integers should take more than the {len(content)} bytes that it has")
-        wide = np.zeros((last - first, 8), np.uint8)
-        wide[np.arange(8) < widths[:, None]] = np.frombuffer(content, np.uint8, size, at)
-        values = wide.view("<i8").reshape(-1)
-        # Sign bits beyond the bytes that were kept.
-        spare = (64 - 8 * widths).astype(np.int64)
-        result[first:last] = values << spare >> spare
-        at += size
-    if at != len(content):
-        raise ValueError(f"an array of {count} integers should take {at} bytes, not {len(content)}")
-    return result
-
-
 def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:
     """Return the blob of a row, and how many bytes packing integers saved."""
     parts = []
@@ -246,19 +189,45 @@ def unpack_blob(
 
     `content` are its bytes, `names` its fields in order, and `schema` holds their types.
     """
+    found = blob_parts(content, names, wanted)
+    return {name: _unpack_field(name, found[name], schema[name]) for name in wanted}
+
+
+def blob_parts(content: bytes, names: Sequence[str], wanted: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of the `wanted` fields of a blob, which has all `names`."""
+    if len(names) == 1:
+        return {names[0]: content}
     found = {}
     at = 0
     for name in names:
-        size = len(content)
-        if len(names) > 1:
-            size = int.from_bytes(content[at : at + 8], "big")
-            at += 8
+        size = int.from_bytes(content[at : at + 8], "big")
+        at += 8
         if at + size > len(content):
             raise ValueError(f"field {name!r} ends beyond the row's {len(content)} bytes")
         if name in wanted:
-            found[name] = _unpack_field(name, content[at : at + size], schema[name])
+            found[name] = content[at : at + size]
         at += size
-    return {name: found[name] for name in wanted}
+    return found
+
+
+def unpack_parts(parts: Sequence[bytes], field: Field) -> Any:
+    """Return what a field of several rows holds, of its bytes in each: bytes, or the rows of an
+    array; None where one of them is damaged.
+    """
+    if "shape" not in field:
+        return parts
+    kind, shape = field["type"], field["shape"]
+    if -1 in shape:
+        # Rows may differ in length.
+        return None
+    count = math.prod(shape)
+    if kind in ("int32", "int64"):
+        flat = unpack_arrays(parts, count, kind)
+        return None if flat is None else flat.reshape(len(parts), *shape)
+    size = count * np.dtype(kind).itemsize
+    if any(len(part) != size for part in parts):
+        return None
+    return np.frombuffer(bytearray().join(parts), kind).reshape(len(parts), *shape)
 
 
 def _unpack_field(name: str, content: bytes, field: Field) -> Any:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import bisect
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel.mindrecord.encryption import Plain
 from mycel.mindrecord.errors import MRMOpenError, MRMUnsupportedSchemaError, failure
 from mycel.mindrecord.index import read_categories, read_places
 from mycel.mindrecord.layout import Header
-from mycel.mindrecord.packing import checked_value, unpack_blob, unpack_map
+from mycel.mindrecord.packing import blob_parts, checked_value, unpack_blob, unpack_map, unpack_parts
 from mycel.mindrecord.schema import check_columns, check_filename
 
 
@@ -102,6 +102,9 @@ class Records:
             raise
         fields = self.schema if self._columns is None else self._columns
         self._plain_fields = {name for name in fields if name not in self._blobs}
+        self._wanted = [
+            name for name in (self._blobs if self._columns is None else self._columns) if name in self._blobs
+        ]
         self._ends: list[int] = []
         for file in self._files:
             self._ends.append(len(file.places) + (self._ends[-1] if self._ends else 0))
@@ -119,6 +122,22 @@ class Records:
 
     def row(self, number: int) -> dict[str, Any]:
         """Return a row: its plain fields, then its bytes and arrays."""
+        return self._row(number, lambda content: unpack_blob(content, self.schema, self._blobs, self._wanted))
+
+    def columns(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """Return the fields of some rows: for each a list of values, or an array whose first axis
+        is the rows.
+        """
+        rows = [self._row(number, lambda content: blob_parts(content, self._blobs, self._wanted)) for number in numbers]
+        found = {name: [row[name] for row in rows] for name in rows[0]}
+        for name in self._wanted:
+            made = unpack_parts(found[name], self.schema[name])
+            # One by one, where rows differ or an error has to be found.
+            found[name] = [self.row(number)[name] for number in numbers] if made is None else made
+        return found
+
+    def _row(self, number: int, blob: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+        """Return the plain fields of a row, and what `blob` makes of its other bytes."""
         shard = bisect.bisect_right(self._ends, number)
         file = self._files[shard]
         place = file.places[number - (self._ends[shard - 1] if shard else 0)]
@@ -131,9 +150,8 @@ class Records:
             }
             if len(row) != len(self._plain_fields):
                 raise ValueError(f"it has no field {', '.join(map(repr, sorted(self._plain_fields - row.keys())))}")
-            wanted = self._blobs if self._columns is None else [name for name in self._columns if name in self._blobs]
-            if wanted:
-                row.update(unpack_blob(file.piece(*place[3:]), self.schema, self._blobs, wanted))
+            if self._wanted:
+                row.update(blob(file.piece(*place[3:])))
         except ValueError as error:
             raise failure(MRMOpenError, f"row {number} of {file.path!r} is damaged: {error}") from error
         except MRMUnsupportedSchemaError as error:

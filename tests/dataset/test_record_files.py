@@ -11,7 +11,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.dataset import vision
-from mycel.mindrecord import FileWriter, ParamValueError
+from mycel.mindrecord import FileWriter, ParamValueError, packed_integers
 
 PADDING = {"x": -1, "d": b"pp", "z": "zz"}
 
@@ -147,3 +147,45 @@ def test_images_are_decoded_from_records(tmp_path: Path) -> None:
     data = ds.MindDataset(path, shuffle=False).map(vision.Decode(), "image").batch(3)
     (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
     assert np.array_equal(row["image"], np.stack([picture] * 3)) and row["label"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("routines", [True, False])
+def test_rows_of_several_at_once_are_those_of_one(
+    tmp_path: Path, routines: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {
+        "ids": {"type": "int32", "shape": [3, 4]},
+        "long": {"type": "int64", "shape": [5]},
+        "any": {"type": "int64", "shape": [-1]},
+        "parts": {"type": "float64", "shape": [2]},
+        "content": {"type": "bytes"},
+        "number": {"type": "int32"},
+        "name": {"type": "string"},
+    }
+    random = np.random.default_rng(3)
+    rows = [
+        {
+            "ids": random.integers(-(2**31), 2**31, (3, 4)).astype(np.int32) >> int(random.integers(0, 31)),
+            "long": random.integers(-(2**63), 2**63 - 1, 5) >> random.integers(0, 63, 5),
+            "any": np.arange(number % 4 + 1),
+            "parts": random.random(2),
+            "content": bytes(number + 1),
+            "number": number,
+            "name": "x" * number,
+        }
+        for number in range(40)
+    ]
+    path = str(tmp_path / "some.mindrecord")
+    writer = FileWriter(path)
+    writer.add_schema(kinds)
+    writer.write_raw_data(rows)
+    writer.commit()
+    monkeypatch.setattr(packed_integers, "are_on", lambda: routines)
+    data = ds.MindDataset(path, shuffle=False)
+    found = list(data.create_dict_iterator(num_epochs=1, output_numpy=True))
+    for index, (row, given) in enumerate(zip(found, rows, strict=True)):
+        alone = dict(zip(data.get_col_names(), data[index]))
+        for name in kinds:
+            assert row[name].dtype == alone[name].dtype and np.array_equal(row[name], alone[name])
+        for name in ("ids", "long", "any", "parts", "number", "name"):
+            assert np.array_equal(row[name], given[name])

@@ -20,7 +20,8 @@ from mycel.base import log
 from mycel.base.errors import Unsupported
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.layout import Header
-from mycel.mindrecord.packing import pack_integers, pack_map, unpack_integers, unpack_map
+from mycel.mindrecord.packed_integers import pack_integers, unpack_integers
+from mycel.mindrecord.packing import pack_map, unpack_map
 from tests.mindrecord.cases import CASES, write_cases
 
 CHECKED = dict.fromkeys(("FileReader", "FileWriter", "MindPage"), "MindSpore 2.10") | dict.fromkeys(

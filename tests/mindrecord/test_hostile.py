@@ -21,7 +21,8 @@ from mycel.base.decompression import Inflated
 from mycel.base.idx import read_idx
 from mycel.mindrecord import FileReader, FileWriter, MindPage
 from mycel.mindrecord.errors import DbConnectionError, MRMOpenError
-from mycel.mindrecord.packing import pack_integers, unpack_integers, unpack_map
+from mycel.mindrecord.packed_integers import pack_integers, unpack_arrays, unpack_integers
+from mycel.mindrecord.packing import unpack_map
 from mycel.mindrecord.tfrecord import read_records
 from tests import tfrecords
 
@@ -169,13 +170,17 @@ def test_rows_are_of_their_types(record):
 
 
 def test_integers_in_pieces():
-    for count in (1, 3, 1 << 18, (1 << 18) + 1, (1 << 19) + 5):
+    for count in (1, 3, 100, 1 << 18, (1 << 18) + 1, (1 << 19) + 5):
         values = np.random.default_rng(count).integers(-(2**40), 2**40, count) >> np.arange(count) % 40
         packed = pack_integers(values)
         assert np.array_equal(unpack_integers(packed, "int64"), values)
         for wrong in (packed[:-1], packed + b"\0", struct.pack(">I", 2**32 - 1) + packed[4:]):
             with pytest.raises(ValueError, match="an array"):
                 unpack_integers(wrong, "int64")
+            assert unpack_arrays([packed, wrong, packed], count, "int64") is None
+        several = unpack_arrays([packed, pack_integers(-values)], count, "int64")
+        assert several is not None and np.array_equal(several, [values, -values])
+        assert unpack_arrays([packed, pack_integers(values[1:])], count, "int64") is None
 
 
 # Compressed files.

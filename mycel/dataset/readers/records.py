@@ -9,7 +9,7 @@ import numpy as np
 
 from mycel.base import remote
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Array, Block, Row, as_array
+from mycel.dataset.blocks import Array, Block, Column, Row, as_array
 from mycel.dataset.readers.failures import stored
 from mycel.dataset.readers.shards import Together
 from mycel.dataset.run import Run
@@ -161,7 +161,19 @@ class MindDataset(MappableDataset):
         return tuple(self._value(name, row[name]) for name in self.columns_list)
 
     def _gather(self, indices: Indices) -> Block:
-        return Block.from_rows([self._read(int(index)) for index in indices])
+        numbers = indices.tolist()
+        if max(numbers) >= len(self._records):
+            return Block.from_rows([self._read(number) for number in numbers])
+        found = self._records.columns(numbers)
+        return Block([self._column(name, found[name]) for name in self.columns_list], len(numbers))
+
+    def _column(self, name: str, values: Any) -> Column:
+        field = self._records.schema[name]
+        if isinstance(values, np.ndarray):
+            return values
+        if "shape" in field or field["type"] in ("bytes", "string"):
+            return [self._value(name, value) for value in values]
+        return np.array(values, field["type"])
 
     def _labels(self, column: str) -> Array:
         if column not in self._records.schema or self._records.schema[column]["type"] == "bytes":
