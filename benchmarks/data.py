@@ -8,13 +8,14 @@ compare two of its versions); a name that begins with "mindspore" imports MindSp
 and must give the same sum. `--only TEXT` takes the cases with a text in their names. The sides take
 turns in every round; shown are the least CPU time and the least wall time of a row, in
 microseconds, and the ratio of each to the first side. torchvision resizes photographs with Pillow's
-filters, so its rows are others. Processes of workers are counted too.
+filters, so its rows are others. Processes of workers are counted too. Cases of PyTorch whose
+package is missing are left out, with a word. `data_programs.py` has pipelines of other kinds.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -93,7 +94,9 @@ def make_records(path: Path, random: Any) -> None:
     writer.commit()
 
 
-class _Source:
+class Numbered:
+    """Rows that are read by number."""
+
     def __len__(self) -> int:
         return ROWS
 
@@ -125,7 +128,7 @@ def pipelines(ds: Any, folder: str) -> dict[str, Callable[[], Any]]:
         return ds.NumpySlicesDataset({"x": numbers}, shuffle=False)
 
     def generator(**options: Any) -> Any:
-        return ds.GeneratorDataset(_Source(), ["x", "n"], shuffle=False, **options)
+        return ds.GeneratorDataset(Numbered(), ["x", "n"], shuffle=False, **options)
 
     def photographs(operations: Any, workers: int = 1) -> Any:
         data = ds.ImageFolderDataset(os.path.join(folder, "photographs"), shuffle=False)
@@ -179,7 +182,7 @@ def pipelines(ds: Any, folder: str) -> dict[str, Callable[[], Any]]:
     }
 
 
-class _Epochs:
+class Epochs:
     """An iterable of PyTorch, with the method by which the others give the rows of an epoch."""
 
     def __init__(self, loader: Any) -> None:
@@ -211,7 +214,7 @@ def torch_pipelines(folder: str) -> dict[str, Callable[[], Any]]:
 
         operation = getattr(torchaudio.transforms, name)(*arguments)
         waves = torch.from_numpy(np.load(os.path.join(folder, "waves.npy")))
-        return _Epochs(DataLoader(Rows(len(waves), lambda n: (operation(waves[n]),)), 16))
+        return Epochs(DataLoader(Rows(len(waves), lambda n: (operation(waves[n]),)), 16))
 
     def photographs(*moves: tuple[Any, ...], workers: int = 0) -> Any:
         import torchvision
@@ -222,12 +225,12 @@ def torch_pipelines(folder: str) -> dict[str, Callable[[], Any]]:
             data = torchvision.datasets.ImageFolder(
                 os.path.join(folder, "photographs"), v2.Compose([*operations, v2.PILToTensor()])
             )
-            return _Epochs(DataLoader(data, 32))
+            return Epochs(DataLoader(data, 32))
         operations += [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
         operations.append(v2.Normalize([0.482, 0.459, 0.408], [0.227, 0.224, 0.224]))
         data = torchvision.datasets.ImageFolder(os.path.join(folder, "photographs"), v2.Compose(operations))
         # Workers stay for the next epoch, as those of the others do.
-        return _Epochs(DataLoader(data, 32, num_workers=workers, persistent_workers=workers > 0))
+        return Epochs(DataLoader(data, 32, num_workers=workers, persistent_workers=workers > 0))
 
     def mnist() -> Any:
         def read(name: str, head: int) -> Any:
@@ -235,14 +238,14 @@ def torch_pipelines(folder: str) -> dict[str, Callable[[], Any]]:
 
         images = torch.from_numpy(read("train-images-idx3-ubyte", 16).reshape(-1, 1, 28, 28))
         labels = torch.from_numpy(read("train-labels-idx1-ubyte", 8))
-        return _Epochs(DataLoader(Rows(len(images), lambda n: (images[n].float() / 255, labels[n])), 32))
+        return Epochs(DataLoader(Rows(len(images), lambda n: (images[n].float() / 255, labels[n])), 32))
 
     numbers = torch.arange(ROWS * 16, dtype=torch.float32).reshape(ROWS, 16)
-    source = _Source()
+    source = Numbered()
     training = ("RandomResizedCrop", 224), ("RandomHorizontalFlip",)
     evaluation = ("Resize", 256), ("CenterCrop", 224)
     resized = (("Resize", (224, 224)),)
-    return {
+    found = {
         "photographs, at random": lambda: photographs(*training),
         "photographs, at random, 2 workers": lambda: photographs(*training, workers=2),
         "photographs, evaluated": lambda: photographs(*evaluation),
@@ -252,9 +255,14 @@ def torch_pipelines(folder: str) -> dict[str, Callable[[], Any]]:
         "sound, 16 to 8 kHz": lambda: sounds("Resample", 16000, 8000),
         "sound, 44.1 to 16 kHz": lambda: sounds("Resample", 44100, 16000),
         "mnist": mnist,
-        "arrays": lambda: _Epochs(DataLoader(TensorDataset(numbers), 32)),
-        "by number": lambda: _Epochs(DataLoader(Rows(ROWS, source.__getitem__), 32)),
+        "arrays": lambda: Epochs(DataLoader(TensorDataset(numbers), 32)),
+        "by number": lambda: Epochs(DataLoader(Rows(ROWS, source.__getitem__), 32)),
     }
+    for package, kind in (("torchvision", "photographs"), ("torchaudio", "sound")):
+        if importlib.util.find_spec(package) is None:
+            print(f"{package} is not installed, so cases of {kind} are left out", file=sys.stderr)
+            found = {name: make for name, make in found.items() if not name.startswith(kind)}
+    return found
 
 
 def spent() -> float:
@@ -275,7 +283,12 @@ def spent() -> float:
     return below(os.getpid()) / os.sysconf("SC_CLK_TCK") + ended.children_user + ended.children_system
 
 
-def serve(package: str, folder: str) -> None:
+Makers = dict[str, Callable[[], Any]]
+
+
+def serve(
+    package: str, folder: str, pipelines: Callable[[Any, str], Makers], torch_pipelines: Callable[[str], Makers]
+) -> None:
     """Answer names of cases with their times."""
     if package == "torch":
         makers = torch_pipelines(folder)
@@ -300,7 +313,7 @@ def serve(package: str, folder: str) -> None:
 
 
 class _Side:
-    def __init__(self, given: str, folder: str) -> None:
+    def __init__(self, given: str, folder: str, script: str) -> None:
         self.name, _, rest = given.partition("=")
         python, _, path = rest.partition(":")
         package = next((name for name in ("mindspore", "torch") if self.name.startswith(name)), "mycel")
@@ -308,7 +321,7 @@ class _Side:
         environment.pop("PYTHONPATH", None)
         if path:
             environment["PYTHONPATH"] = path
-        command = [python, __file__, "--serve", package, folder]
+        command = [python, script, "--serve", package, folder]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -333,8 +346,20 @@ class _Side:
         self.best[case] = [min(before[0], cpu), min(before[1], wall)]
 
 
-def main() -> None:
-    """Compare the sides."""
+def main(
+    script: str,
+    make_files: Callable[[Path], None],
+    pipelines: Callable[[Any, str], Makers],
+    torch_pipelines: Callable[[str], Makers],
+) -> None:
+    """Compare the sides, or be one of them.
+
+    `script` is run for each side, `make_files` writes what all read; `pipelines` gives what makes
+    the pipelines of a package like MindSpore's `dataset`, `torch_pipelines` those of PyTorch.
+    """
+    if sys.argv[1:2] == ["--serve"]:
+        serve(sys.argv[2], sys.argv[3], pipelines, torch_pipelines)
+        return
     parser = argparse.ArgumentParser(description="Pipelines of data, in turns.")
     parser.add_argument("--side", action="append", required=True, metavar="NAME=PYTHON[:PATH]")
     parser.add_argument("--rounds", type=int, default=7)
@@ -342,7 +367,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         make_files(Path(folder))
-        sides = [_Side(given, folder) for given in options.side]
+        sides = [_Side(given, folder, script) for given in options.side]
         for case in sides[0].cases:
             if options.only not in case:
                 continue
@@ -368,7 +393,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        serve(sys.argv[2], sys.argv[3])
-    else:
-        main()
+    main(__file__, make_files, pipelines, torch_pipelines)
