@@ -54,7 +54,7 @@ def test_colour_spaces_against_colorsys() -> None:
 
 def test_floats_follow_the_formulas() -> None:
     image = (COLOURS / 255).astype(np.float32)
-    np.testing.assert_allclose(V.AdjustGamma(0.5, 1.3)(image), np.minimum(1, 1.3 * image**0.5), rtol=1e-6)
+    np.testing.assert_allclose(V.AdjustGamma(0.5, 1.3)(image), np.minimum(1, (1.3 * image) ** 0.5), rtol=1e-6)
     np.testing.assert_allclose(V.AdjustSharpness(1.0)(image), image, rtol=1e-6)
     soft = V.AdjustSharpness(0.0)(image)
     middle = (image[:3, :3].sum((0, 1)) + 4 * image[1, 1]) / 13
@@ -354,3 +354,45 @@ def test_resized_axes_take_the_places_that_opencv_rounds_to() -> None:
         lines = np.repeat(np.arange(source, dtype=np.float32)[:, None, None], 3, axis=2)
         steps = np.diff(V.Resize((target, 1), Inter.AREA)(lines)[:, 0, 0])
         np.testing.assert_allclose((steps.min(), steps.max()), (least, most), 1e-4, 1e-4)
+
+
+def test_means_of_greys_are_rounded_to_even() -> None:
+    for values, mean in (((0, 1), 0), ((1, 2), 2), ((2, 3), 2), ((3, 4), 4), ((0, 1, 1), 1), ((255, 255, 254), 255)):
+        image = np.repeat(np.array(values, np.uint8)[None, :, None], 3, 2)
+        assert set(V.AdjustContrast(0.0)(image).flat) == {mean}
+        assert set(V.RandomColorAdjust((1, 1), (0, 0), (1, 1), (0, 0))(image).flat) == {mean}
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_equalised_values_are_products_of_float32_rounded_to_even(monkeypatch, on) -> None:
+    if not on:
+        monkeypatch.setattr("mycel.dataset.vision.base.are_on", lambda: False)
+    for count in (7, 13, 19, 37, 51):
+        image = np.arange(count, dtype=np.uint8)[:, None].repeat(2, 1)
+        steps = (2 * np.arange(count)).astype(np.float32) * np.float32(255 / (2 * (count - 1)))
+        assert V.Equalize()(image)[:, 0].tolist() == np.rint(steps).astype(int).tolist()
+
+
+def test_blurs_have_one_deviation_unless_two_are_given() -> None:
+    point = np.zeros((7, 7))
+    point[3, 3] = 1
+    for sizes, sigma, wanted in (
+        ((1, 3), None, (0.5, 0.5)),
+        ((5, 3), None, (1.1, 1.1)),
+        ((5, 3), 0, (1.1, 1.1)),
+        ((5, 3), (0, 0), (1.1, 0.8)),
+        ((5, 3), (1.5, 0), (1.5, 0.8)),
+        ((3, 5), 2, (2, 2)),
+    ):
+        lines = []
+        for size, deviation in zip(sizes, wanted):
+            weights = np.exp(-((np.arange(7) - 3) ** 2) / (2 * deviation**2)) * (abs(np.arange(7) - 3) <= size // 2)
+            lines.append(weights / weights.sum())
+        np.testing.assert_allclose(V.GaussianBlur(sizes, sigma)(point), np.outer(lines[1], lines[0]), atol=1e-12)
+
+
+def test_gammas_of_floats_are_float32() -> None:
+    for dtype in (np.float16, np.float32, np.float64):
+        found = V.AdjustGamma(0.5, 3)(np.array([[0.5, 0.25, 0.1]], dtype))
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, [[1, 0.75**0.5, 0.3**0.5]], rtol=1e-3)

@@ -71,7 +71,8 @@ def _blur(
 class GaussianBlur(ImageTransform):
     """Gaussian blur over `kernel_size` (across, down) pixels with deviation `sigma`.
 
-    `sigma` is `0.3 * ((size - 1) / 2 - 1) + 0.8` by default. The image is continued by mirroring at
+    `sigma`, one or a pair, is `0.3 * ((size - 1) / 2 - 1) + 0.8` where it is 0. By default it is
+    that of the size across in both directions. The image is continued by mirroring at
     its outermost pixels.
     """
 
@@ -84,7 +85,9 @@ class GaussianBlur(ImageTransform):
         given = (0.0, 0.0) if sigma is None else _pair("GaussianBlur", "sigma", sigma, False)
         if min(given) < 0:
             raise ValueError(f"GaussianBlur: sigma must not be negative, got {sigma!r}")
-        self.sigma = tuple(s or 0.3 * ((size - 1) * 0.5 - 1) + 0.8 for s, size in zip(given, self.kernel_size))
+        # As in MindSpore, both directions have one deviation unless two are given.
+        sizes = self.kernel_size if isinstance(sigma, (list, tuple)) else (self.kernel_size[0],) * 2
+        self.sigma = tuple(s or 0.3 * ((size - 1) * 0.5 - 1) + 0.8 for s, size in zip(given, sizes))
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)

@@ -469,13 +469,13 @@ class AdjustContrast(ImageTransform):
         if by_routine(array):
             total = np.zeros(1, np.int64)
             colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
-            mean = np.floor(total[0] / (array.size // 3))
+            mean = np.rint(total[0] / (array.size // 3))
             result = np.empty(array.shape, np.uint8)
             colouring.contrast(
                 np.ascontiguousarray(array), array.size, float(mean), self.factor, np.empty(256, np.uint8), result
             )
             return result
-        mean = np.floor(grey(array).mean())
+        mean = np.rint(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
 
 

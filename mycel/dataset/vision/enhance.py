@@ -88,7 +88,9 @@ class _OfBytes(ImageTransform):
 
 
 class AdjustGamma(ImageTransform):
-    """`gain * image ** gamma`, for values from 0 to 1 (floats) or 0 to 255 (uint8).
+    """`gain * image ** gamma` of a uint8 image, as if its values were from 0 to 1.
+
+    An image of floats, from 0 to 1, becomes `(gain * image) ** gamma` in float32, as in MindSpore.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -105,8 +107,8 @@ class AdjustGamma(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, self.leading(array, lead))
         if array.dtype.kind == "f":
-            bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
-            return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
+            bright: Array = np.clip(np.power(self.gain * array.astype(np.float64), self.gamma), 0, 1)
+            return bright.astype(np.float32)
         check_uint8(self, array)
         return looked_up(array, _gamma_table(self.gamma, self.gain))
 
@@ -323,7 +325,7 @@ class Equalize(_OfBytes):
         if not rest:
             return np.arange(256, dtype=np.uint8)
         histogram[: first + 1] = 0
-        return to_uint8(np.rint(np.cumsum(histogram) * np.float32(255.0 / rest)))
+        return to_uint8(np.rint(np.cumsum(histogram).astype(np.float32) * np.float32(255.0 / rest)))
 
 
 class RandomEqualize(Equalize):

@@ -80,11 +80,11 @@ def equalise(counts: Longs, channels: Int, tables: Bytes) -> None:
             for i in range(256):
                 tables[at + i] = i
         else:
-            scale = f64(f32(255.0 / f64(rest)))
+            scale = f32(255.0 / f64(rest))
             sum = 0
             for i in range(256):
                 sum += counts[at + i] if i > first else 0
-                tables[at + i] = i32(within(rint(f64(sum) * scale), 0.0, 255.0))
+                tables[at + i] = i32(within(rint(f64(f32(sum) * scale)), 0.0, 255.0))
 
 
 @routine
