@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments
+from mycel.dataset.failure import InputValueError
 
 INT32_MAX = 2**31 - 1
 # More threads or processes are a mistake; the system may have fewer to give.
@@ -34,12 +35,12 @@ def names(value: str | Sequence[str], argument: str) -> list[str]:
 
 
 def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> list[int]:
-    """Return the positions of the wanted columns; raise ValueError for missing ones."""
+    """Return the positions of the wanted columns; raise InputValueError for missing ones."""
     # There may be very many.
     places = {name: place for place, name in enumerate(present)}
     missing = [name for name in wanted if name not in places]
     if missing:
-        raise ValueError(
+        raise InputValueError(
             f"{operation}: there is no column {', '.join(map(repr, missing))}; the columns are {list(present)}"
         )
     return [places[name] for name in wanted]
@@ -57,7 +58,7 @@ def check_count(
         raise TypeError(f"{operation}: {argument} must be an integer, got {value!r} of type {type(value).__name__}")
     if value not in extra and not low <= value <= high:
         also = f" or {' or '.join(map(str, extra))}" if extra else ""
-        raise ValueError(f"{operation}: {argument} must be within [{low}, {high}]{also}, got {value}")
+        raise InputValueError(f"{operation}: {argument} must be within [{low}, {high}]{also}, got {value}")
     return int(value)
 
 

@@ -15,6 +15,10 @@ class InputValueError(ValueError, RuntimeError):
     """An input that an operation cannot compute with; MindSpore raises RuntimeError for it."""
 
 
+class InputIndexError(IndexError, RuntimeError):
+    """An index that the input of an operation does not have."""
+
+
 class InputTypeError(TypeError, RuntimeError):
     """An input of a type that an operation does not take; MindSpore raises RuntimeError for it."""
 

@@ -16,7 +16,7 @@ from mycel.base import arguments, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Block, Row, as_array, drop, stack
-from mycel.dataset.failure import operation_failed, said
+from mycel.dataset.failure import InputTypeError, InputValueError, operation_failed, said
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
@@ -323,7 +323,8 @@ class GeneratorDataset(MappableDataset):
         try:
             return len(self.source)
         except Exception as error:
-            raise RuntimeError(
+            kind = {TypeError: InputTypeError, ValueError: InputValueError}.get(type(error), RuntimeError)
+            raise kind(
                 f"GeneratorDataset: the source, of class {type(self.source).__name__}, does not say its length: "
                 f"{said(error)}"
             ) from error

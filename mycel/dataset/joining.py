@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Block, Column, Reader, plain
-from mycel.dataset.failure import operation_failed
+from mycel.dataset.failure import InputValueError, operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
@@ -38,10 +38,12 @@ class ZipNode(Node):
     def __init__(self, datasets: Sequence[Node]) -> None:
         super().__init__(datasets)
         if len(self.children) < 2:
-            raise ValueError(f"zip: expected at least two datasets, got {len(self.children)}")
+            raise InputValueError(f"zip: expected at least two datasets, got {len(self.children)}")
         self.columns = [name for child in self.children for name in child._columns()]
         if len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"zip: the columns would be {self.columns}, with a name used twice; rename some first")
+            raise InputValueError(
+                f"zip: the columns would be {self.columns}, with a name used twice; rename some first"
+            )
 
     def _columns(self) -> list[str]:
         return list(self.columns)
@@ -90,11 +92,13 @@ class ConcatNode(Node):
     def __init__(self, datasets: Sequence[Node]) -> None:
         super().__init__(datasets)
         if len(self.children) < 2:
-            raise ValueError(f"concat: expected at least two datasets, got {len(self.children)}")
+            raise InputValueError(f"concat: expected at least two datasets, got {len(self.children)}")
         first = self.children[0]._columns()
         for child in self.children[1:]:
             if child._columns() != first:
-                raise ValueError(f"concat: the columns differ: {first} and {child._columns()}; use rename or project")
+                raise InputValueError(
+                    f"concat: the columns differ: {first} and {child._columns()}; use rename or project"
+                )
 
         self._shard: tuple[int, int] | None = None
 

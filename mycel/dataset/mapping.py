@@ -20,6 +20,7 @@ from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Block
 from mycel.dataset.cached import blocks_of, check_cached, plan_of
 from mycel.dataset.callback import Calls, check_callbacks
+from mycel.dataset.failure import InputValueError
 from mycel.dataset.flow import Broken, Piece, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.options import ErrorSamplesMode
@@ -33,21 +34,23 @@ from mycel.dataset.waiting import give_back, leave_out
 def flatten(operations: Any) -> list[Callable[..., Any]]:
     """Return the operations as one list, with those of each `Compose` in its place.
 
-    Raises TypeError for what cannot be called.
+    Raises ValueError, as MindSpore does, for what cannot be called and for a class of transforms.
     """
     group = list(operations) if isinstance(operations, (list, tuple)) else [operations]
     flat: list[Callable[..., Any]] = []
     for operation in group:
         if isinstance(operation, Compose):
             flat.extend(flatten(operation.transforms))
+        elif isinstance(operation, type) and issubclass(operation, Transform):
+            raise InputValueError(f"map: expected an operation, got the class {operation}; call it to make one")
         elif callable(operation):
             flat.append(operation)
         else:
-            raise TypeError(
+            raise ValueError(
                 f"map: expected functions or transforms, got {operation!r} of type {type(operation).__name__}"
             )
     if not flat:
-        raise ValueError("map: the list of operations is empty")
+        raise InputValueError("map: the list of operations is empty")
     return flat
 
 
@@ -85,7 +88,9 @@ def place_outputs(
         columns = [*outputs, *(present[i] for i in kept)]
         places = [*range(count), *(count + i for i in kept)]
     if len(set(columns)) != len(columns):
-        raise ValueError(f"{operation}: the columns would be {columns}, with a name used twice; change output_columns")
+        raise InputValueError(
+            f"{operation}: the columns would be {columns}, with a name used twice; change output_columns"
+        )
     return columns, places
 
 

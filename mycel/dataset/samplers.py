@@ -17,7 +17,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
-from mycel.dataset.failure import said
+from mycel.dataset.failure import InputValueError, said
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Begun, Run, Stretch
@@ -233,7 +233,7 @@ class SubsetSampler(BuiltinSampler):
             raise TypeError(f"{name}: indices must be integers, at least one, got {indices!r:.80}")
 
     def get_num_samples(self) -> int | None:
-        return len(self.indices) if self.num_samples is None else super().get_num_samples()
+        return min(len(self.indices), super().get_num_samples() or len(self.indices))
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         return in_range(type(self).__name__, self.indices, rows)
@@ -275,14 +275,16 @@ class WeightedRandomSampler(BuiltinSampler):
             arguments.instance("WeightedRandomSampler", "each of weights", weight, (int, float, np.number), "a number")
         self.weights = np.asarray(weights, dtype=np.float64)
         if self.weights.ndim != 1 or not self.weights.size:
-            raise ValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
+            raise InputValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
         if not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
-            raise ValueError("WeightedRandomSampler: weights must be finite and not negative, and one must be positive")
+            raise InputValueError(
+                "WeightedRandomSampler: weights must be finite and not negative, and one must be positive"
+            )
         self.replacement = arguments.flag("WeightedRandomSampler", "replacement", replacement)
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         if len(self.weights) > rows:
-            raise ValueError(f"WeightedRandomSampler: {len(self.weights)} weights for {rows} rows")
+            raise InputValueError(f"WeightedRandomSampler: {len(self.weights)} weights for {rows} rows")
         random = run.generator(depth, 3)
         # As in MindSpore, at most as many as there are rows.
         count = rows if self.num_samples is None else min(self.num_samples, rows)
@@ -369,12 +371,12 @@ class DistributedSampler(BuiltinSampler):
         self.num_shards = check_count("DistributedSampler", "num_shards", num_shards, 1)
         self.shard_id = check_count("DistributedSampler", "shard_id", shard_id, 0)
         if shard_id >= num_shards:
-            raise ValueError(f"DistributedSampler: shard_id {shard_id} is not below num_shards {num_shards}")
+            raise InputValueError(f"DistributedSampler: shard_id {shard_id} is not below num_shards {num_shards}")
         _not_none("DistributedSampler", shuffle)
         self.shuffles = wants_shuffle("DistributedSampler", shuffle)
         self.offset = check_count("DistributedSampler", "offset", offset, -1)
         if offset > num_shards:
-            raise ValueError(f"DistributedSampler: offset {offset} is above num_shards {num_shards}")
+            raise InputValueError(f"DistributedSampler: offset {offset} is above num_shards {num_shards}")
 
     def is_sharded(self) -> bool:
         return True
@@ -478,14 +480,14 @@ def _index(sampler: str, index: Any) -> int:
     except TypeError:
         raise TypeError(f"{sampler}: indices must be integers, not {index!r:.80}") from None
     if abs(number) > INT32_MAX:
-        raise ValueError(f"{sampler}: there is no row {number!r:.80}; there can be {INT32_MAX} rows")
+        raise InputValueError(f"{sampler}: there is no row {number!r:.80}; there can be {INT32_MAX} rows")
     return number
 
 
 def _row(sampler: str, index: Any, rows: int) -> int:
     number = _index(sampler, index)
     if not 0 <= number < rows:
-        raise ValueError(f"{sampler}: there is no row {number}; rows are numbered 0 to {rows - 1}")
+        raise InputValueError(f"{sampler}: there is no row {number}; rows are numbered 0 to {rows - 1}")
     return number
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import Block, Reader, Row, drain, drop, plain
-from mycel.dataset.failure import operation_failed
+from mycel.dataset.failure import InputValueError, operation_failed
 from mycel.dataset.flow import Broken, Plan, in_pieces
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import Stream, row_key, using
@@ -378,7 +378,7 @@ class RenameNode(Node):
         for place, name in zip(positions("rename", old, self.columns), new):
             self.columns[place] = name
         if len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"rename: the columns would be {self.columns}, with a name used twice")
+            raise InputValueError(f"rename: the columns would be {self.columns}, with a name used twice")
 
     def _columns(self) -> list[str]:
         return list(self.columns)

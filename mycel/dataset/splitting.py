@@ -30,8 +30,10 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
     Fractions are rounded. The first part takes the rows that are left over; rows in excess are
     taken from the first part that has more.
     """
-    if not isinstance(sizes, (list, tuple)) or not sizes:
-        raise ValueError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
+    if not isinstance(sizes, (list, tuple)):
+        raise TypeError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
+    if not sizes:
+        raise ValueError("split: the list of sizes is empty")
     if all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
         counts = [check_count("split", "a size", size, 1) for size in sizes]
         if sum(counts) != rows:

@@ -86,7 +86,7 @@ class ErrorLevel:
     CRITICAL_LEVEL = 4
 
 
-class MindRecordException(Exception):
+class MindRecordException(RuntimeError):
     """The base class of all errors of record files.
 
     `error_msg` says what is wrong and `error_code` is its number.

@@ -236,3 +236,58 @@ def test_one_thread_for_open_files_is_said(said, tmp_path):
 def test_wrong_calls_say_what_is_wanted(wrong, error, message):
     with pytest.raises(error, match=message):
         wrong()
+
+
+def _data() -> ds.Dataset:
+    return ds.NumpySlicesDataset({"a": [1, 2, 3], "b": [4, 5, 6]}, shuffle=False)
+
+
+class _WithoutLength:
+    def __getitem__(self, index):
+        return index
+
+    def __len__(self):
+        raise TypeError("many")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _data().map(lambda x: x, "z"),
+        lambda: _data().project("z"),
+        lambda: _data().rename("z", "y"),
+        lambda: _data().rename("a", "b"),
+        lambda: _data().zip(_data()),
+        lambda: _data().concat(_data().project("a")),
+        lambda: _data().padded_batch(2, pad_info={"z": ([2], 0)}),
+        lambda: _data().map([]),
+        lambda: _data().create_tuple_iterator(columns=["z"]),
+        lambda: _data().create_dict_iterator(num_epochs=0),
+        lambda: ds.DistributedSampler(2, 3),
+        lambda: ds.DistributedSampler(2, 0, offset=3),
+        lambda: ds.SequentialSampler(-1),
+        lambda: ds.WeightedRandomSampler([0, 0]),
+        lambda: ds.vision.BoundingBoxAugment(ds.vision.HorizontalFlip())(np.zeros((2, 2, 3), np.uint8)),
+    ],
+)
+def test_what_mindspore_refuses_as_a_runtime_error_is_one(make):
+    with pytest.raises(RuntimeError) as caught:
+        make()
+    assert isinstance(caught.value, ValueError)
+
+
+def test_refusals_have_mindspores_classes():
+    with pytest.raises(ValueError, match="map: expected functions or transforms, got 3"):
+        _data().map(3)
+    with pytest.raises(ValueError, match="map: expected an operation, got the class .*TypeCast.*; call it to make one"):
+        _data().map(ds.transforms.TypeCast)
+    with pytest.raises(TypeError, match="split: sizes must be a list"):
+        _data().split(3)
+    with pytest.raises(ValueError, match="split: the list of sizes is empty"):
+        _data().split([])
+    with pytest.raises(RuntimeError, match="Slice: index 9 is out of range") as caught:
+        ds.transforms.Slice(9)(np.arange(3))
+    assert isinstance(caught.value, IndexError)
+    with pytest.raises(TypeError, match="does not say its length"):
+        ds.GeneratorDataset(_WithoutLength(), ["a"], shuffle=False).get_dataset_size()
+    assert issubclass(ms.mindrecord.MindRecordException, RuntimeError)

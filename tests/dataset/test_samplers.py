@@ -122,6 +122,8 @@ def test_numbers_of_samples() -> None:
 
     assert ds.SubsetSampler([1, 2, 3]).get_num_samples() == 3 and ds.SubsetSampler(3).indices.tolist() == [3]
     assert ds.SubsetRandomSampler([1, 2, 3], 2).get_num_samples() == 2
+    assert ds.SubsetSampler([1, 2, 3], 9).get_num_samples() == 3
+    assert chain(ds.SubsetSampler([1, 2, 3]), ds.SequentialSampler(0, 2)).get_num_samples() == 2
     assert chain(ds.SequentialSampler(0, 5), ds.SequentialSampler(0, 2)).get_num_samples() == 2
     assert ds.RandomSampler().get_num_samples() is ds.PKSampler(2).get_num_samples() is None
     wrong: Any = 3

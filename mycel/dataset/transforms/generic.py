@@ -10,7 +10,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.dataset.blocks import Array
-from mycel.dataset.failure import InputTypeError, InputValueError
+from mycel.dataset.failure import InputIndexError, InputTypeError, InputValueError
 from mycel.dataset.padding import pad_stack
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
@@ -226,7 +226,7 @@ class Slice(Transform):
             length = array.shape[axis]
             for index in indices:
                 if not -length <= index < length:
-                    raise IndexError(f"Slice: index {index} is out of range for axis {axis} of length {length}")
+                    raise InputIndexError(f"Slice: index {index} is out of range for axis {axis} of length {length}")
             array = np.take(array, indices, axis)
         return np.ascontiguousarray(array) if array.ndim else array
 

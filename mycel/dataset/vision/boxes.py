@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability
 from mycel.dataset.vision.enums import Border, Inter
@@ -43,7 +44,7 @@ class _WithBoxes(Transform):
     def __call__(self, *inputs: Any) -> Any:
         kind = type(self).__name__
         if len(inputs) != 2:
-            raise ValueError(f"{kind}: takes an image and its boxes, got {len(inputs)} columns")
+            raise InputValueError(f"{kind}: takes an image and its boxes, got {len(inputs)} columns")
         image, boxes = as_array(inputs[0]), as_array(inputs[1])
         if image.ndim not in (2, 3):
             raise ValueError(f"{kind}: expected an image [H, W] or [H, W, C], got shape {image.shape}")
