@@ -502,22 +502,29 @@ def select_sampler(
     """Return the sampler that the arguments of a source describe.
 
     `num_samples`, `sampler`, `shuffle`, `num_shards` and `shard_id` are those of `MappableDataset`;
-    `operation` is named in messages. Raises ValueError where arguments contradict each other.
+    `operation` is named in messages. Row numbers in the place of a sampler may come with
+    `num_samples`, and with `shuffle=False`. Raises InputValueError where arguments contradict each
+    other.
     """
     check_counts(operation, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id)
     if (num_shards is None) != (shard_id is None):
-        raise ValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
+        raise InputValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
     if sampler is not None:
         given = {"num_samples": num_samples, "shuffle": shuffle, "num_shards": num_shards, "shard_id": shard_id}
+        listed = isinstance(sampler, Iterable) and not isinstance(sampler, (str, BuiltinSampler))
+        if listed and shuffle is False:
+            del given["shuffle"]
+        if listed:
+            del given["num_samples"]
         clashing = [f"{name}={value}" for name, value in given.items() if value is not None]
         if clashing:
-            raise ValueError(
+            raise InputValueError(
                 f"{operation}: a sampler was given, so {', '.join(clashing)} would have no effect; leave one out"
             )
         if isinstance(sampler, BuiltinSampler):
             return sampler
-        if isinstance(sampler, Iterable) and not isinstance(sampler, str):
-            return IterSampler(sampler)
+        if listed:
+            return IterSampler(sampler, num_samples)
         raise TypeError(
             f"{operation}: expected a sampler or row numbers, got {sampler!r} of type {type(sampler).__name__}"
         )

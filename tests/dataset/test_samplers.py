@@ -131,6 +131,28 @@ def test_numbers_of_samples() -> None:
         ds.SequentialSampler().add_child(wrong)
 
 
+def test_row_numbers_may_come_with_a_count_and_without_shuffling() -> None:
+    for make in (
+        lambda **o: ds.NumpySlicesDataset([5, 6, 7], ["x"], **o),
+        lambda **o: ds.GeneratorDataset([5, 6, 7], ["x"], **o),
+    ):
+        for options, wanted in (
+            ({"shuffle": False}, [7, 5]),
+            ({"num_samples": 1}, [7]),
+            ({"num_samples": 1, "shuffle": False}, [7]),
+        ):
+            data = make(sampler=[2, 0], **options)
+            assert [int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == wanted
+        clashes: list[dict[str, Any]] = [{"sampler": [2, 0], "shuffle": True}]
+        clashes += [{"sampler": [2, 0], "num_shards": 2, "shard_id": 0}, {"sampler": range(2), "shuffle": True}]
+        clashes += [{"sampler": ds.SequentialSampler(), "shuffle": False}]
+        clashes += [{"sampler": ds.SequentialSampler(), "num_samples": 1}]
+        for clash in clashes:
+            with pytest.raises(ValueError, match="would have no effect; leave one out") as caught:
+                make(**clash)
+            assert isinstance(caught.value, RuntimeError)
+
+
 def test_shards_of_joined_datasets() -> None:
     def joined(last: ds.Dataset, shard: int, **options: Any) -> tuple[list[int], int]:
         data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False) + last
