@@ -23,7 +23,7 @@ class InputTypeError(TypeError, RuntimeError):
     """An input of a type that an operation does not take; MindSpore raises RuntimeError for it."""
 
 
-def input_refused(error: Union[TypeError, ValueError]) -> RuntimeError:
+def input_refused(error: Union[TypeError, ValueError, OverflowError]) -> RuntimeError:
     """Return what an operation raises for its input, as an error that is a RuntimeError too."""
     kind = InputTypeError if isinstance(error, TypeError) else InputValueError
     return kind(str(error)).with_traceback(error.__traceback__)

@@ -9,6 +9,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.base import dtype
+from mycel.dataset import audio
 from mycel.dataset import transforms as T
 from mycel.dataset.randomness import Stream, first_uniform, key_of, row_keys, using
 
@@ -142,3 +143,13 @@ def test_splitmix_reference_values() -> None:
     # The first outputs of SplitMix64 seeded with 1234567, as published with Vigna's implementation.
     stream = Stream(1234567)
     assert [stream.bits() for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def test_results_without_axes_are_arrays() -> None:
+    for found in (
+        T.Mask(T.Relational.NE, 1, dtype.float16)(np.array(1)),
+        audio.Angle()(np.array([1.0, 1.0])),
+        audio.ComplexNorm(2.0)(np.array([1.0, 1.0])),
+        *audio.Magphase(1.0)(np.array([1.0, 1.0])),
+    ):
+        assert type(found) is np.ndarray and found.shape == ()

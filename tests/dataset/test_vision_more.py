@@ -396,3 +396,16 @@ def test_gammas_of_floats_are_float32() -> None:
         found = V.AdjustGamma(0.5, 3)(np.array([[0.5, 0.25, 0.1]], dtype))
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, [[1, 0.75**0.5, 0.3**0.5]], rtol=1e-3)
+
+
+def test_one_patch_is_an_array() -> None:
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    assert V.SlicePatches(1, 1)(image).tolist() == image.tolist()
+    assert len(V.SlicePatches(1, 2)(image)) == 2
+    data = ds.NumpySlicesDataset([image], ["x"], shuffle=False).map(V.SlicePatches(), "x")
+    assert next(iter(data))[0].asnumpy().tolist() == image.tolist()
+
+
+def test_what_no_byte_holds_is_refused_as_an_input() -> None:
+    with pytest.raises(RuntimeError, match="out of bounds|cannot|unsupported|too large"):
+        V.Invert()(np.zeros((2, 2, 3), np.int8))

@@ -146,7 +146,7 @@ class Magphase(_ComplexTransform):
 
     def compute(self, array: Array, lead: int) -> Any:
         values = self.floats(array, lead)
-        return _norms(values, self.power), np.arctan2(values[..., 1], values[..., 0])
+        return np.asarray(_norms(values, self.power)), np.asarray(np.arctan2(values[..., 1], values[..., 0]))
 
 
 def _to_mel(frequency: float, kind: MelType) -> float:

@@ -68,10 +68,11 @@ class Transform(MadeOf):
     def result_of(self, array: Array) -> Any:
         """Compute the result for one sample; errors are those of a call."""
         try:
-            return self.compute(array, 0)
+            made = self.compute(array, 0)
+            return np.asarray(made) if isinstance(made, np.generic) else made
         except (RuntimeError, UnicodeError):
             raise
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if self.in_python:
                 raise
             raise input_refused(error) from None

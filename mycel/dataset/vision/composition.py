@@ -229,7 +229,7 @@ class SlicePatches(ImageTransform):
         self.num_height, self.num_width, self.slice_mode = num_height, num_width, slice_mode
         self.fill_value = parse_fill("SlicePatches", fill_value)
 
-    def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
+    def compute(self, array: Array, lead: int) -> Array | tuple[Array, ...]:
         self.check_image(array, lead)
         counts = (self.num_height, self.num_width)
         if self.slice_mode is SliceMode.PAD:
@@ -239,11 +239,12 @@ class SlicePatches(ImageTransform):
         height, width = (length // count for length, count in zip(array.shape, counts))
         if not height or not width:
             raise ValueError(f"SlicePatches: an image of shape {array.shape} cannot be cut into {counts} images")
-        return tuple(
+        parts = tuple(
             crop(array, row * height, column * width, height, width, 0)
             for row in range(self.num_height)
             for column in range(self.num_width)
         )
+        return parts if len(parts) > 1 else parts[0]
 
 
 class UniformAugment(Transform):
