@@ -18,6 +18,9 @@ from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, Column, as_array, is_picture
 from mycel.dataset.failure import InputValueError, input_refused
 from mycel.dataset.made_of import MadeOf
+from mycel.engines.routines import are_on
+from mycel.engines.routines.keeping import Kept, kept
+from mycel.engines.routines.running import observers
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -36,6 +39,60 @@ class Joined:
         raise NotImplementedError(f"{type(self).__name__} must define apply")
 
 
+class _Keeper:
+    """What a transform keeps of its calls, which begins anew where an attribute of it changes.
+
+    * `calls`: functions that do again what was done for arrays of some type and shape.
+    * `whole`: the same, where all that a call of the transform does is to call one of them.
+    * `last`, `count`: the type and shape of the last array that none of them took, and how many
+      others like it there were just before.
+    * `refused`: types and shapes for which there is no such function.
+    * `inner`: other transforms that it was made into, by what was drawn for them.
+    * `fixed`: whether no attribute may change unseen.
+    """
+
+    __slots__ = ("calls", "whole", "keeps", "last", "count", "refused", "inner", "fixed")
+
+    def __init__(self, transform: Transform) -> None:
+        self.calls: tuple[Kept, ...] = ()
+        self.whole: tuple[Kept, ...] = ()
+        self.keeps = transform.keeps
+        self.last: Any = None
+        self.count = 0
+        self.refused: set[Any] = set()
+        self.inner: dict[Any, Any] = {}
+        # What is in a list may change without a word.
+        public = [value for name, value in vars(transform).items() if not name.startswith("_")]
+        self.fixed = not any(isinstance(value, _MUTABLE) for value in public)
+
+    def compute(self, function: Callable[..., Any], array: Array, numbers: tuple[float, ...]) -> Any:
+        """Return what a function gives for an array and numbers; keep what it does where that is
+        asked often.
+        """
+        key = array.dtype, array.shape
+        if key != self.last:
+            self.last, self.count = key, 0
+        self.count += 1
+        if self.count < _OFTEN or not self.fixed or key in self.refused or not are_on() or observers:
+            return function(array, 0, *numbers)
+        result, found = kept(lambda given, *others: function(given, 0, *others), array, numbers)
+        if found is not None:
+            self.calls = (found, *self.calls)[:_MOST_KEPT]
+            self.whole = self.calls if self.keeps else ()
+        elif len(self.refused) < _MOST_REFUSED:
+            self.refused.add(key)
+        self.count = 0
+        return result
+
+
+# After how many calls with arrays of one type and shape they are kept, which takes as long as tens
+# of them; and for how many types and shapes at most.
+_OFTEN, _MOST_KEPT, _MOST_REFUSED = 8, 4, 64
+# How many transforms one remembers at most that it was made into.
+_MOST_INNER = 256
+_MUTABLE = (list, dict, set, np.ndarray)
+
+
 class Transform(MadeOf):
     """The base class of transforms: callable on an array, returning an array."""
 
@@ -44,14 +101,68 @@ class Transform(MadeOf):
     # Whether several threads call it where nobody asked for them: not if it keeps Python's lock for
     # most of its time, or if it is not of this package what they call.
     in_threads = True
+    # Whether all that `compute` does for an array that routines take, but for their calls, depends
+    # on nothing but its type and shape and on the attributes, so that its steps may be kept.
+    keeps = False
     # Whether MindSpore computes it in Python only, on pictures. Others receive an array in a `map`
     # where a function before them returned a picture.
     in_python = False
+    _keeper: _Keeper | None = None
 
     def __init__(self) -> None:
         """Make a transform without arguments."""
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        # What users' classes compute is theirs to know.
+        cls.keeps = cls.keeps and cls.__module__.startswith("mycel.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        self.__dict__.pop("_keeper", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_keeper"}
+
+    def _kept(self) -> _Keeper:
+        keeper: _Keeper = self.__dict__.setdefault("_keeper", _Keeper(self))
+        return keeper
+
+    def inner(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return a transform that this one uses for what it drew, its `key`, as made before."""
+        keeper = self._keeper or self._kept()
+        found = keeper.inner.get(key)
+        if found is None:
+            found = make()
+            if keeper.fixed and len(keeper.inner) < _MOST_INNER:
+                keeper.inner[key] = found
+        return found
+
+    def again(self, function: Callable[..., Any], array: Array, *numbers: float) -> Any:
+        """Return what `function(array, 0, *numbers)` gives, by a kept call if there is one.
+
+        `function` is always the same one of the transform's, for which holds what `keeps` says, and
+        which does nothing with numbers but to give them to routines.
+        """
+        keeper = self._keeper or self._kept()
+        if keeper.calls and are_on() and not observers:
+            for call in keeper.calls:
+                result = call(array, *numbers)
+                if result is not None:
+                    return result
+        return keeper.compute(function, array, numbers)
+
     def __call__(self, *inputs: Any) -> Any:
+        keeper = self._keeper
+        if keeper is not None and keeper.whole and are_on() and not observers:
+            for call in keeper.whole:
+                result = call(*inputs)
+                if result is not None:
+                    return result
+        return self.called(inputs)
+
+    def called(self, inputs: tuple[Any, ...]) -> Any:
+        """Return what a call gives, where none that was kept gives it."""
         if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
             array = inputs[0]
         else:
@@ -68,7 +179,7 @@ class Transform(MadeOf):
     def result_of(self, array: Array) -> Any:
         """Compute the result for one sample; errors are those of a call."""
         try:
-            made = self.compute(array, 0)
+            made = self.again(self.compute, array) if self.keeps else self.compute(array, 0)
             return np.asarray(made) if isinstance(made, np.generic) else made
         except (RuntimeError, UnicodeError):
             raise

@@ -20,11 +20,9 @@ from mycel.dataset.vision.color import (
     Grayscale,
     Invert,
     Normalize,
-    Posterize,
     RandomGrayscale,
     RandomInvert,
     Rescale,
-    Solarize,
     ToNumpy,
     ToPIL,
     ToTensor,
@@ -90,6 +88,10 @@ from mycel.dataset.vision.geometry import (
     VerticalFlip,
 )
 from mycel.dataset.vision.hsv import HsvToRgb, RgbToHsv
+from mycel.dataset.vision.levels import (
+    Posterize,
+    Solarize,
+)
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize

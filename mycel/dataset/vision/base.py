@@ -32,7 +32,7 @@ class ImageTransform(Transform):
 
     vectorised = True
 
-    def __call__(self, *inputs: Any) -> Any:
+    def called(self, inputs: tuple[Any, ...]) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
             return self.result_of(inputs[0])
         if len(inputs) == 1 and is_picture(inputs[0]):
@@ -41,7 +41,7 @@ class ImageTransform(Transform):
                     return picture_forms[kind](self, inputs[0])
                 if "compute" in vars(kind):
                     break
-        return super().__call__(*inputs)
+        return super().called(inputs)
 
     def convert(self, value: Any) -> Array:
         if not isinstance(value, np.ndarray) and not is_picture(value):

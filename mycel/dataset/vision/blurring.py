@@ -13,8 +13,8 @@ import numpy as np
 from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array, aligned
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
+from mycel.dataset.vision.bordering import beyond
 from mycel.dataset.vision.enums import Border
-from mycel.dataset.vision.geometry import beyond
 from mycel.dataset.vision.nests import exact, filtering
 
 # The element types of images whose sums are exact.
@@ -76,6 +76,7 @@ class GaussianBlur(ImageTransform):
     its outermost pixels.
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:

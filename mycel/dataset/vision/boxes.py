@@ -16,6 +16,9 @@ from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability
+from mycel.dataset.vision.bordering import (
+    pad_image,
+)
 from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.geometry import (
     HorizontalFlip,
@@ -24,7 +27,6 @@ from mycel.dataset.vision.geometry import (
     VerticalFlip,
     crop,
     draw_rectangle,
-    pad_image,
 )
 from mycel.dataset.vision.resize import Resize, resize
 

@@ -195,7 +195,7 @@ class Chain(Joined):
 
     def known_table(self, channels: int) -> tuple[Array | None, bool]:
         """Return the table for so many channels, made anew where an operation was changed."""
-        now = repr([vars(operation) for operation in self.values])
+        now = repr(self.values)
         before = self._known.get(channels)
         if before is None or before[0] != now:
             before = self._known[channels] = now, self.table(channels)

@@ -8,7 +8,7 @@ own greys (saturation). A factor of 0 gives the simpler image and 1 the image it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,14 @@ from mycel.dataset.vision.base import (
     name_of,
 )
 from mycel.dataset.vision.files import decode_image, decode_picture
-from mycel.dataset.vision.nests import colouring, exact
+from mycel.dataset.vision.nests import colouring, exact, plain
 from mycel.dataset.vision.taking import Part, write
 from mycel.engines.routines import are_on
 
 _SHORTS = dtypes_of("uint16", "int16")
+# The types of which routines make floats, and those from which 255 can be taken.
+_FLOATED = dtypes_of("uint8", "int8", "uint16", "int16", "int32", "float32", "float64")
+_INVERTED = dtypes_of("uint8", "uint16", "int16", "int32", "int64", "float32", "float64")
 
 
 def to_uint8(values: Array) -> Array:
@@ -146,6 +149,7 @@ class Rescale(Transform):
     """
 
     vectorised = True
+    keeps = True
 
     def __init__(self, rescale: float, shift: float) -> None:
         for argument, value in (("rescale", rescale), ("shift", shift)):
@@ -233,6 +237,8 @@ class ToTensor(ImageTransform):
     (1, 2, 3)
     """
 
+    keeps = True
+
     def __init__(self, output_type: Any = np.float32) -> None:
         self.output_type = numpy_type("ToTensor", output_type)
 
@@ -262,12 +268,22 @@ class ToType(Transform):
     """
 
     vectorised = True
+    keeps = True
 
     def __init__(self, data_type: Any) -> None:
         self.data_type = numpy_type("ToType", data_type)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return array.astype(self.data_type)
+        return converted(array, self.data_type)
+
+
+def converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a copy of an array in a type."""
+    if dtype in FLOATS and flat_by_routine(array, _FLOATED):
+        made: Array = np.empty(array.shape, dtype)
+        plain.convert(np.ascontiguousarray(array), array.size, name_of(made), made)
+        return made
+    return array.astype(dtype)
 
 
 class Invert(ImageTransform):
@@ -279,8 +295,14 @@ class Invert(ImageTransform):
     [[[255, 245, 0]]]
     """
 
+    keeps = True
+
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
+        if flat_by_routine(array, _INVERTED):
+            made: Array = np.empty(array.shape, array.dtype)
+            plain.invert(np.ascontiguousarray(array), array.size, made)
+            return made
         inverted: Array = np.invert(array) if array.dtype == np.uint8 else np.subtract(255, array, dtype=array.dtype)
         return inverted
 
@@ -334,6 +356,7 @@ class Grayscale(ImageTransform):
     """
 
     in_python = True
+    keeps = True
 
     def __init__(self, num_output_channels: int = 1) -> None:
         arguments.integer(type(self).__name__, "num_output_channels", num_output_channels)
@@ -369,6 +392,7 @@ class RandomGrayscale(Grayscale):
     [[[50, 50, 50]]]
     """
 
+    keeps = False
     vectorised = False
     random = True
 
@@ -377,7 +401,17 @@ class RandomGrayscale(Grayscale):
         self.prob = check_probability("RandomGrayscale", prob)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+        return sometimes(self, self._greyed, array, lead)
+
+    _greyed = Grayscale.compute
+
+
+def sometimes(transform: Any, function: Callable[[Array, int], Array], array: Array, lead: int) -> Array:
+    """Return what a function of a transform gives with its probability, else the array."""
+    if current_stream().uniform() >= transform.prob:
+        return array
+    changed: Array = function(array, lead) if lead else transform.again(function, array)
+    return changed
 
 
 class RandomInvert(Invert):
@@ -389,6 +423,7 @@ class RandomInvert(Invert):
     [[[0, 255, 250]]]
     """
 
+    keeps = False
     vectorised = False
     random = True
 
@@ -396,7 +431,9 @@ class RandomInvert(Invert):
         self.prob = check_probability("RandomInvert", prob)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+        return sometimes(self, self._inverted, array, lead)
+
+    _inverted = Invert.compute
 
 
 def check_factor(operation: str, factor: Any) -> float:
@@ -417,28 +454,32 @@ class AdjustBrightness(ImageTransform):
     [[[50, 50, 50]]]
     """
 
+    keeps = True
+
     def __init__(self, brightness_factor: float) -> None:
         self.factor = check_factor("AdjustBrightness", brightness_factor)
 
     def compute(self, array: Array, lead: int) -> Array:
+        return self.changed(array, lead, self.factor)
+
+    def changed(self, array: Array, lead: int, factor: float) -> Array:
+        """Return an image blended by a factor."""
         self.check_image(array, lead)
         if array.dtype.kind == "f":
-            bright: Array = array * np.asarray(self.factor, array.dtype)
+            bright: Array = array * np.asarray(factor, array.dtype)
             return bright
         if array.dtype == np.uint8:
             if array.size and are_on():
                 result = np.empty(array.shape, np.uint8)
-                colouring.brighten(
-                    np.ascontiguousarray(array), array.size, self.factor, np.empty(256, np.uint8), result
-                )
+                colouring.brighten(np.ascontiguousarray(array), array.size, factor, np.empty(256, np.uint8), result)
                 return result
-            return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
+            return to_uint8(np.rint(array.astype(np.float32) * np.float32(factor)))
         if flat_by_routine(array, _SHORTS):
             scaled: Array = np.empty(array.shape, array.dtype)
-            exact.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, self.factor, scaled)
+            exact.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, factor, scaled)
             return scaled
         limits = np.iinfo(array.dtype)
-        return np.clip(np.rint(array * self.factor), limits.min, limits.max).astype(array.dtype)
+        return np.clip(np.rint(array * factor), limits.min, limits.max).astype(array.dtype)
 
 
 class AdjustContrast(ImageTransform):
@@ -456,27 +497,42 @@ class AdjustContrast(ImageTransform):
         self.factor = check_factor("AdjustContrast", contrast_factor)
 
     def compute(self, array: Array, lead: int) -> Array:
+        return self.changed(array, lead, self.factor)
+
+    def changed(self, array: Array, lead: int, factor: float) -> Array:
+        """Return an image blended by a factor."""
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
             mean = mean_of(grey_of_floats(self, array))
             if not by_routine(array, FLOATS):
-                return blended(array, mean, self.factor)
+                return blended(array, mean, factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
-            exact.blend(source, name_of(array), array.size, float(mean), self.factor, made)
+            exact.blend(source, name_of(array), array.size, float(mean), factor, made)
             return made
         check_colours(self, array)
         if by_routine(array):
-            total = np.zeros(1, np.int64)
-            colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
-            mean = np.rint(total[0] / (array.size // 3))
-            result = np.empty(array.shape, np.uint8)
-            colouring.contrast(
-                np.ascontiguousarray(array), array.size, float(mean), self.factor, np.empty(256, np.uint8), result
-            )
-            return result
+            total: Array = _GREYS.again(_sum_of_greys, array)
+            changed: Array = _CONTRASTS.again(_contrast, array, np.rint(total[0] / (array.size // 3)), factor)
+            return changed
         mean = np.rint(grey(array).mean())
-        return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
+        return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * factor))
+
+
+def _sum_of_greys(array: Array, lead: int) -> Array:
+    total = np.zeros(1, np.int64)
+    colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
+    return total
+
+
+def _contrast(array: Array, lead: int, mean: float, factor: float) -> Array:
+    result: Array = np.empty(array.shape, np.uint8)
+    colouring.contrast(np.ascontiguousarray(array), array.size, mean, factor, np.empty(256, np.uint8), result)
+    return result
+
+
+# What keeps the calls of parts of transforms.
+_GREYS, _CONTRASTS = Transform(), Transform()
 
 
 class AdjustSaturation(ImageTransform):
@@ -488,87 +544,28 @@ class AdjustSaturation(ImageTransform):
     [[[111, 111, 111]]]
     """
 
+    keeps = True
+
     def __init__(self, saturation_factor: float) -> None:
         self.factor = check_factor("AdjustSaturation", saturation_factor)
 
     def compute(self, array: Array, lead: int) -> Array:
+        return self.changed(array, lead, self.factor)
+
+    def changed(self, array: Array, lead: int, factor: float) -> Array:
+        """Return an image blended by a factor."""
         self.check_image(array, lead, (3,))
         if array.dtype.kind == "f":
             if array.shape[-1] != 3 or not flat_by_routine(array, FLOATS):
-                return blended(array, grey_of_floats(self, array)[..., None], self.factor)
+                return blended(array, grey_of_floats(self, array)[..., None], factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
-            exact.saturate(source, name_of(array), array.size // 3, self.factor, made)
+            exact.saturate(source, name_of(array), array.size // 3, factor, made)
             return made
         check_colours(self, array)
         if array.size and are_on():
             result = np.empty(array.shape, np.uint8)
-            colouring.saturate(np.ascontiguousarray(array), array.size // 3, self.factor, result)
+            colouring.saturate(np.ascontiguousarray(array), array.size // 3, factor, result)
             return result
         greys = grey(array).astype(np.float64)[..., None]
-        return to_uint8(np.rint(greys + (array - greys) * self.factor))
-
-
-class Solarize(ImageTransform):
-    """Inversion of the high pixels of an image.
-
-    They are those of at least `threshold`, or within (low, high).
-
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.Solarize(128)(np.array([[[100, 200, 255]]], np.uint8)).tolist()
-    [[[100, 55, 0]]]
-    """
-
-    def __init__(self, threshold: float | Sequence[float]) -> None:
-        pair = tuple(threshold) if isinstance(threshold, (list, tuple)) else (threshold, 255)
-        for number in pair:
-            arguments.number("Solarize", "threshold", number)
-        if len(pair) != 2:
-            raise TypeError(f"Solarize: threshold must be one or two numbers, got {threshold!r}")
-        if not 0 <= pair[0] <= pair[1] <= 255:
-            raise ValueError(
-                f"Solarize: threshold must be one or two increasing numbers within [0, 255], got {threshold!r}"
-            )
-        self.threshold = pair
-
-    def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead)
-        return solarised(array, *self.threshold)
-
-
-def solarised(array: Array, low: float, high: float) -> Array:
-    """Return an image with the values from `low` to `high` inverted."""
-    if array.dtype == np.uint8 and array.size and are_on():
-        made: Array = np.empty(array.shape, np.uint8)
-        exact.solarise(np.ascontiguousarray(array), array.size, math.ceil(low), math.floor(high), made)
-        return made
-    return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)
-
-
-class Posterize(ImageTransform):
-    """Reduction of every uint8 value to its upper `bits` bits.
-
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.Posterize(4)(np.array([[255, 17]], np.uint8)).tolist()
-    [[240, 16]]
-    """
-
-    def __init__(self, bits: int) -> None:
-        self.bits = arguments.integer("Posterize", "bits", bits, 0, 8)
-
-    def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead)
-        check_uint8(self, array)
-        return posterised(array, self.bits)
-
-
-def posterised(array: Array, bits: int) -> Array:
-    """Return bytes with their upper `bits` bits."""
-    kept: Array = array & _UPPER[bits]
-    return kept
-
-
-# The upper bits, by their number.
-_UPPER = [np.uint8(0xFF << (8 - bits) & 0xFF) for bits in range(9)]
+        return to_uint8(np.rint(greys + (array - greys) * factor))

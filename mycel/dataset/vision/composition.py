@@ -20,7 +20,7 @@ from mycel.dataset.vision.geometry import RandomResizedCrop, crop
 from mycel.dataset.vision.mixing import mixed
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.taking import mirror, mirrors
+from mycel.dataset.vision.taking import cut, is_cut, mirror, mirrors
 from mycel.prims.lapack import alone
 
 # The types of images that routines light.
@@ -34,12 +34,20 @@ class FiveCrop(ImageTransform):
     """
 
     in_python = True
+    keeps = True
     vectorised = False
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = parse_size(type(self).__name__, size)
 
     def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
+        height, width = self.size
+        if is_cut(array):
+            return tuple([cut(array, top, left, height, width) for top, left in self.places(array, lead)])
+        return tuple([crop(array, top, left, height, width, 0) for top, left in self.places(array, lead)])
+
+    def places(self, array: Array, lead: int) -> list[tuple[int, int]]:
+        """Return the (top, left) of each crop; raise ValueError where they do not fit."""
         self.check_image(array, lead)
         height, width = self.size
         bottom, right = array.shape[0] - height, array.shape[1] - width
@@ -47,9 +55,7 @@ class FiveCrop(ImageTransform):
             raise ValueError(
                 f"{type(self).__name__}: size {self.size} is larger than the image, of shape {array.shape}"
             )
-        middle = bottom // 2, right // 2
-        places = ((0, 0), (0, right), (bottom, 0), (bottom, right), middle)
-        return tuple([crop(array, top, left, height, width, 0) for top, left in places])
+        return [(0, 0), (0, right), (bottom, 0), (bottom, right), (bottom // 2, right // 2)]
 
 
 class TenCrop(FiveCrop):
@@ -66,15 +72,17 @@ class TenCrop(FiveCrop):
 
     def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
         first = super().compute(array, lead)
+        height, width = self.size
+        if self.use_vertical_flip and is_cut(array):
+            # Where the parts of the flipped image lie in the image.
+            found = [(array.shape[0] - height - top, left) for top, left in self.places(array, lead)]
+            return (*first, *[cut(array, top, left, height, width, upwards=True) for top, left in found])
         if self.use_vertical_flip or not mirrors(array):
             return (*first, *super().compute(np.flip(array, 0 if self.use_vertical_flip else 1), lead))
         source = np.ascontiguousarray(array)
-        bottom, right = array.shape[0] - self.size[0], array.shape[1] - self.size[1]
-        # Where the parts of the flipped image lie in the image.
-        places = ((0, right), (0, 0), (bottom, right), (bottom, 0), (bottom // 2, right - right // 2))
         flipped = [np.empty(part.shape, part.dtype) for part in first]
-        for result, (top, left) in zip(flipped, places):
-            mirror(source, result, top, left)
+        for result, (top, left) in zip(flipped, self.places(array, lead)):
+            mirror(source, result, top, array.shape[1] - width - left)
         return (*first, *flipped)
 
 
@@ -182,6 +190,7 @@ class RandomLighting(ImageTransform):
 class RandomResize(Resize):
     """`Resize` with a random interpolation."""
 
+    keeps = False
     vectorised = False
     random = True
 
@@ -190,7 +199,9 @@ class RandomResize(Resize):
 
     def compute(self, array: Array, lead: int) -> Array:
         kind = current_stream().choice((Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA))
-        return Resize(self.size, kind).compute(array, lead)
+        resize: Resize = self.inner(kind, lambda: Resize(self.size, kind))
+        resized: Array = resize.compute(array, lead) if lead else resize.again(resize.compute, array)
+        return resized
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
@@ -217,6 +228,7 @@ class SlicePatches(ImageTransform):
     * `fill_value`: the value of the padding.
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(
@@ -239,11 +251,11 @@ class SlicePatches(ImageTransform):
         height, width = (length // count for length, count in zip(array.shape, counts))
         if not height or not width:
             raise ValueError(f"SlicePatches: an image of shape {array.shape} cannot be cut into {counts} images")
-        parts = tuple(
-            crop(array, row * height, column * width, height, width, 0)
-            for row in range(self.num_height)
-            for column in range(self.num_width)
-        )
+        places = [(row * height, column * width) for row in range(counts[0]) for column in range(counts[1])]
+        if is_cut(array):
+            parts = tuple([cut(array, top, left, height, width) for top, left in places])
+        else:
+            parts = tuple([crop(array, top, left, height, width, 0) for top, left in places])
         return parts if len(parts) > 1 else parts[0]
 
 

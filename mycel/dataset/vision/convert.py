@@ -49,6 +49,8 @@ class ConvertColor(ImageTransform):
     }
     _GREYS = {6: (2, 1, 0), 7: (0, 1, 2), 10: (2, 1, 0), 11: (0, 1, 2)}
 
+    keeps = True
+
     def __init__(self, convert_mode: ConvertMode) -> None:
         if not isinstance(convert_mode, ConvertMode):
             raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")

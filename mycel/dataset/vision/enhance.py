@@ -27,11 +27,15 @@ from mycel.dataset.vision.color import (
     check_factor,
     check_uint8,
     looked_up,
-    posterised,
-    solarised,
+    sometimes,
     to_uint8,
 )
 from mycel.dataset.vision.hsv import hsv_to_rgb
+from mycel.dataset.vision.levels import (
+    UPPER,
+    posterised,
+    solarised,
+)
 from mycel.dataset.vision.nests import colouring, exact, filtering
 from mycel.dataset.vision.warp import interval
 from mycel.engines.routines import Routine
@@ -98,6 +102,7 @@ class AdjustGamma(ImageTransform):
     [[0, 64, 255]]
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
@@ -137,14 +142,24 @@ class AdjustHue(ImageTransform):
         self.check_image(array, lead, (3,))
         check_colours(self, array)
         turn = int(self.hue_factor * 255)
-        if by_routine(array):
-            result: Array = np.empty(array.shape, np.uint8)
-            colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, result)
-            return result
-        hue, saturation = _byte_hsv(array)
-        turned = (hue + turn) % 256
-        back = hsv_to_rgb(np.stack([turned / 255, saturation / 255, array.max(-1) / 255], -1))
-        return to_uint8(np.rint(back * 255))
+        turned: Array = _turned_hue(array, lead, turn) if lead else _HUES.again(_turned_hue, array, turn)
+        return turned
+
+
+def _turned_hue(array: Array, lead: int, turn: int) -> Array:
+    """Return an image of three channels with its hue turned, 256 of which are a whole turn."""
+    if by_routine(array):
+        result: Array = np.empty(array.shape, np.uint8)
+        colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, result)
+        return result
+    hue, saturation = _byte_hsv(array)
+    turned = (hue + turn) % 256
+    back = hsv_to_rgb(np.stack([turned / 255, saturation / 255, array.max(-1) / 255], -1))
+    return to_uint8(np.rint(back * 255))
+
+
+# What keeps the calls, whatever is the turn.
+_HUES = ImageTransform()
 
 
 @functools.cache
@@ -194,15 +209,17 @@ class AdjustSharpness(ImageTransform):
     A factor of 0 gives the blurred image, 1 the image itself, 2 one that is twice as sharp.
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(self, sharpness_factor: float) -> None:
         self.factor = check_factor(type(self).__name__, sharpness_factor)
 
-    def _factor(self) -> float:
-        return self.factor
-
     def compute(self, array: Array, lead: int) -> Array:
+        return self.changed(array, lead, self.factor)
+
+    def changed(self, array: Array, lead: int, factor: float) -> Array:
+        """Return an image blended by a factor."""
         self.check_image(array, lead)
         if array.dtype.kind not in "biuf":
             raise TypeError(f"{type(self).__name__}: the image must be of real numbers, not {array.dtype}")
@@ -211,15 +228,15 @@ class AdjustSharpness(ImageTransform):
         if by_routine(array) and min(array.shape[:2]) > 2:
             sharp: Array = array.copy()
             source = np.ascontiguousarray(array)
-            filtering.sharpen(source, *array.shape[:2], channels_of(array), self._factor(), sharp)
+            filtering.sharpen(source, *array.shape[:2], channels_of(array), factor, sharp)
             return sharp
         if by_routine(array, _WIDE) and min(array.shape[:2]) > 2:
             result: Array = np.empty(array.shape, array.dtype)
             source, element = np.ascontiguousarray(array), name_of(array)
-            exact.sharpen(source, element, *array.shape[:2], channels_of(array), self._factor(), result)
+            exact.sharpen(source, element, *array.shape[:2], channels_of(array), factor, result)
             return result
         soft = blurred(array)
-        result = soft + (array - soft) * self._factor()
+        result = soft + (array - soft) * factor
         if array.dtype.kind == "f":
             return result.astype(array.dtype)
         limits = np.iinfo(array.dtype)
@@ -230,6 +247,7 @@ class AdjustSharpness(ImageTransform):
 class RandomSharpness(AdjustSharpness):
     """`AdjustSharpness` by a random factor from the range `degrees`."""
 
+    keeps = False
     random = True
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
@@ -237,13 +255,16 @@ class RandomSharpness(AdjustSharpness):
         if self.degrees[0] < 0:
             raise ValueError(f"RandomSharpness: degrees must not be negative, got {degrees!r}")
 
-    def _factor(self) -> float:
-        return current_stream().uniform(*self.degrees)
+    def compute(self, array: Array, lead: int) -> Array:
+        factor = current_stream().uniform(*self.degrees)
+        sharp: Array = self.changed(array, lead, factor) if lead else self.again(self.changed, array, factor)
+        return sharp
 
 
 class RandomAdjustSharpness(AdjustSharpness):
     """`AdjustSharpness` by the factor `degree`, with probability `prob`."""
 
+    keeps = False
     random = True
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
@@ -251,7 +272,9 @@ class RandomAdjustSharpness(AdjustSharpness):
         self.prob = check_probability("RandomAdjustSharpness", prob)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+        return sometimes(self, self._sharpened, array, lead)
+
+    _sharpened = AdjustSharpness.compute
 
 
 class AutoContrast(_OfBytes):
@@ -311,6 +334,8 @@ class RandomAutoContrast(AutoContrast):
 class Equalize(_OfBytes):
     """Histogram equalisation: values as evenly distributed in each channel as a table allows."""
 
+    keeps = True
+
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
         if by_routine(array):
@@ -331,13 +356,16 @@ class Equalize(_OfBytes):
 class RandomEqualize(Equalize):
     """`Equalize` with probability `prob`."""
 
+    keeps = False
     random = True
 
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = check_probability("RandomEqualize", prob)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+        return sometimes(self, self._equalised, array, lead)
+
+    _equalised = Equalize.compute
 
 
 def _range(operation: str, argument: str, value: Any) -> tuple[float, float]:
@@ -363,7 +391,23 @@ class RandomColor(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         factor = current_stream().uniform(*self.degrees)
-        return array if factor == 1 else AdjustSaturation(factor).compute(array, lead)
+        if factor == 1:
+            return array
+        changed: Array = _changed(_SATURATION, array, lead, factor)
+        return changed
+
+
+def _changed(transform: Any, array: Array, lead: int, factor: float) -> Any:
+    """Return an image that a transform changes by a factor, by a call that was kept if there is
+    one.
+    """
+    if lead:
+        return transform.changed(array, lead, factor)
+    return transform.again(transform.changed, array, factor)
+
+
+# What random changes are made by, whatever their factors.
+_BRIGHTNESS, _SATURATION = AdjustBrightness(1.0), AdjustSaturation(1.0)
 
 
 class RandomColorAdjust(ImageTransform):
@@ -405,7 +449,12 @@ class RandomColorAdjust(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         for step in self.draw():
-            array = step.compute(array, lead)
+            if isinstance(step, AdjustBrightness):
+                array = _changed(_BRIGHTNESS, array, lead, step.factor)
+            elif isinstance(step, AdjustSaturation):
+                array = _changed(_SATURATION, array, lead, step.factor)
+            else:
+                array = step.compute(array, lead)
         return array
 
     def draw(self, all_four: bool = False) -> list[ImageTransform]:
@@ -448,7 +497,13 @@ class RandomSolarize(ImageTransform):
         ends = [stream.integer(*self.threshold) for _ in range(2)]
         low, high = min(ends), max(ends)
         self.check_image(array, lead)
-        return solarised(array, low, 255 if low == high else high)
+        high = 255 if low == high else high
+        made: Array = solarised(array, low, high) if lead else self.again(_solarised, array, low, high)
+        return made
+
+
+def _solarised(array: Array, lead: int, low: int, high: int) -> Array:
+    return solarised(array, low, high)
 
 
 class RandomPosterize(ImageTransform):
@@ -478,4 +533,9 @@ class RandomPosterize(ImageTransform):
         bits = current_stream().integer(*self.bits)
         self.check_image(array, lead)
         check_uint8(self, array)
-        return posterised(array, bits)
+        made: Array = posterised(array, UPPER[bits]) if lead else self.again(_posterised, array, UPPER[bits])
+        return made
+
+
+def _posterised(array: Array, lead: int, upper: int) -> Array:
+    return posterised(array, upper)

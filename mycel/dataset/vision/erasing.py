@@ -12,9 +12,10 @@ from mycel.base import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.base import ImageTransform, dtypes_of
+from mycel.dataset.vision.base import ImageTransform, channels_of, dtypes_of
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
-from mycel.dataset.vision.nests import exact
+from mycel.dataset.vision.nests import exact, plain
+from mycel.dataset.vision.taking import WORDS, is_cut
 from mycel.engines.routines import are_on
 
 # Integers that hold all values that rectangles are set to.
@@ -34,6 +35,7 @@ class Erase(ImageTransform):
     [[0, 9, 9], [0, 0, 0]]
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(
@@ -61,8 +63,36 @@ class Erase(ImageTransform):
                     f"Erase: value {self.value!r:.80} is not between {low} and {high}, as elements of {array.dtype} are"
                 )
         result = array if self.inplace else array.copy()
+        each = channels_of(array)
+        if not self.inplace and is_cut(array) and (not isinstance(self.value, tuple) or len(self.value) == each):
+            filled = np.empty(each, array.dtype)
+            filled[...] = self.value
+            erase(result, (1, *array.shape[:2], each), self.top, self.left, 0, self.height, self.width, filled, False)
+            return result
         result[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
         return result
+
+
+def erase(
+    result: Array,
+    shape: tuple[int, int, int, int],
+    top: int,
+    left: int,
+    back: int,
+    height: int,
+    width: int,
+    filled: Array,
+    planes: bool,
+) -> None:
+    """Set as much of a rectangle as lies within an image in C order to values.
+
+    * `result`, `shape`: the image, and its shape as [planes, height, width, values of a pixel].
+    * `top`, `left`, `back`, `height`, `width`: the rectangle, which begins `back` before the place.
+    * `filled`: one value, or one for each plane or, without `planes`, value of a pixel.
+    """
+    word, steps = WORDS[result.itemsize], int(filled.size > 1)
+    by = (steps, 0) if planes else (0, steps)
+    plain.erase(result.view(word), *shape, top, left, back, height, width, filled.reshape(-1).view(word), *by)
 
 
 def normals(count: int) -> Array:
@@ -128,8 +158,18 @@ class RandomErasing(ImageTransform):
         found = draw_rectangle(array.shape[1], array.shape[2], self.scale, self.ratio, self.max_attempts)
         if found is None:
             return array
-        top, left, height, width = found
+        if not self.inplace and not isinstance(self.value, str):
+            erased: Array = self.again(self._erased, array, *found)
+            return erased
+        return self._erased(array, lead, *found)
+
+    def _erased(self, array: Array, lead: int, top: int, left: int, height: int, width: int) -> Array:
         result = array if self.inplace else array.copy()
+        if not self.inplace and not isinstance(self.value, str) and is_cut(array):
+            filled = self._values.astype(array.dtype)
+            if filled.size in (1, len(array)):
+                erase(result, (*array.shape, 1), top, left, 0, height, width, filled, True)
+                return result
         target = result[:, top : top + height, left : left + width]
         if isinstance(self.value, str):
             target[...] = np.reshape(normals(target.size), target.shape)
@@ -137,6 +177,10 @@ class RandomErasing(ImageTransform):
             # Elements of the type are spread several times as fast as they are converted.
             target[...] = self._values.astype(target.dtype)
         return result
+
+
+# How many patches are given to a call that is kept.
+_FEW_PATCHES = 4
 
 
 class CutOut(ImageTransform):
@@ -161,11 +205,27 @@ class CutOut(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         stream = current_stream()
+        height, width = array.shape[:2] if self.is_hwc else array.shape[1:]
+        if self.num_patches <= _FEW_PATCHES:
+            places = [stream.integer(0, side - 1) for _ in range(self.num_patches) for side in (height, width)]
+            cut: Array = self.again(self._cut, array, *places)
+            return cut
+        return self._cut(
+            array, lead, *(stream.integer(0, side - 1) for _ in range(self.num_patches) for side in (height, width))
+        )
+
+    def _cut(self, array: Array, lead: int, *places: int) -> Array:
         result: Array = array.copy()
+        pairs = zip(places[::2], places[1::2])
+        if is_cut(array):
+            planes, each = (1, array.shape[2]) if self.is_hwc else (array.shape[0], 1)
+            height, width = array.shape[:2] if self.is_hwc else array.shape[1:]
+            nothing, back = np.zeros(1, array.dtype), self.length // 2
+            for top, left in pairs:
+                erase(result, (planes, height, width, each), top, left, back, self.length, self.length, nothing, False)
+            return result
         view = result if self.is_hwc else np.moveaxis(result, 0, -1)
-        height, width = view.shape[:2]
-        for _ in range(self.num_patches):
-            top = stream.integer(0, height - 1) - self.length // 2
-            left = stream.integer(0, width - 1) - self.length // 2
+        for middle, centre in pairs:
+            top, left = middle - self.length // 2, centre - self.length // 2
             view[max(0, top) : max(0, top + self.length), max(0, left) : max(0, left + self.length)] = 0
         return result

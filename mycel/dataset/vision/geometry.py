@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mycel.base import arguments
-from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
@@ -21,21 +20,17 @@ from mycel.dataset.vision.base import (
     BYTE,
     ImageTransform,
     by_routine,
+    channels_of,
     check_border,
     parse_fill,
     parse_padding,
     parse_size,
 )
+from mycel.dataset.vision.bordering import PADDED, fill_of, pad_image, pixel_of
 from mycel.dataset.vision.enums import Border, Inter
-from mycel.dataset.vision.nests import padding
+from mycel.dataset.vision.nests import plain
 from mycel.dataset.vision.resize import resize_part
-from mycel.dataset.vision.taking import Part, mirror, mirrors, write
-
-_NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
-    Border.EDGE: "edge",
-    Border.REFLECT: "reflect",
-    Border.SYMMETRIC: "symmetric",
-}
+from mycel.dataset.vision.taking import Part, cut, is_cut, mirror, mirrors, write
 
 
 class HWC2CHW(ImageTransform):
@@ -46,6 +41,8 @@ class HWC2CHW(ImageTransform):
     >>> vision.HWC2CHW()(np.zeros((4, 5, 3))).shape
     (3, 4, 5)
     """
+
+    keeps = True
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
@@ -70,6 +67,7 @@ class HorizontalFlip(ImageTransform):
     """
 
     _axis = 1
+    keeps = True
 
     def compute(self, array: Array, lead: int) -> Array:
         if lead or array.ndim not in (2, 3):
@@ -77,9 +75,9 @@ class HorizontalFlip(ImageTransform):
             self.check_image(array, lead)
         if lead == 0:
             if self._axis == 0:
-                upside_down: Array = array[::-1].copy()
-                return upside_down
-            if mirrors(array):
+                if is_cut(array):
+                    return cut(array, 0, 0, array.shape[0], array.shape[1], upwards=True)
+            elif mirrors(array):
                 mirrored: Array = np.empty(array.shape, array.dtype)
                 mirror(np.ascontiguousarray(array), mirrored)
                 return mirrored
@@ -109,13 +107,19 @@ class RandomHorizontalFlip(HorizontalFlip):
     [[3, 2, 1]]
     """
 
+    keeps = False
     random = True
 
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = check_probability(type(self).__name__, prob)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+        if current_stream().uniform() >= self.prob:
+            return array
+        flipped: Array = super().compute(array, lead) if lead else self.again(self._flip, array)
+        return flipped
+
+    _flip = HorizontalFlip.compute
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
         if keys is None:
@@ -138,106 +142,6 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     _axis = 0
 
 
-@Remembered("places beyond edges", FEW).calls
-def beyond(count: int, before: int, after: int, mode: Border) -> Array:
-    """Return which places of an axis stand at `before` places before it, at it and `after` it.
-
-    * `count`: the length of the axis, at least 1.
-    * `mode`: EDGE, REFLECT or SYMMETRIC.
-    """
-    places = np.arange(-before, count + after)
-    if mode is Border.EDGE or count == 1:
-        return np.minimum(np.maximum(places, 0), count - 1)
-    period = 2 * count - (2 if mode is Border.REFLECT else 0)
-    places %= period
-    last = period - (0 if mode is Border.REFLECT else 1)
-    return np.where(places < count, places, last - places)
-
-
-_MODES = {
-    Border.CONSTANT: padding.FILL,
-    Border.EDGE: padding.EDGE,
-    Border.REFLECT: padding.REFLECT,
-    Border.SYMMETRIC: padding.SYMMETRIC,
-}
-
-
-def _padded(array: Array, sides: tuple[int, int, int, int], fill: Any, mode: Border) -> Array:
-    """Return an image with (left, top, right, bottom) more pixels, by a routine."""
-    left, top, right, bottom = sides
-    shape, dtype = array.shape, array.dtype
-    height, width = shape[:2]
-    columns = left + width + right
-    result: Array = np.empty((top + height + bottom, columns, *shape[2:]), dtype)
-    # Elements are moved as bytes.
-    source, into = np.ascontiguousarray(array), result
-    if dtype != BYTE:
-        source, into = source.view(BYTE), result.view(BYTE)
-    pixel, even, fixed = _pixel(dtype, shape[2] if len(shape) == 3 else 1, fill)
-    places, each = _NOWHERE if mode is Border.CONSTANT else np.empty(columns, np.int64), len(pixel)
-    kind = _MODES[mode]
-    padding.pad(source, height, width, each, fixed, left, top, right, bottom, kind, pixel, even, places, into)
-    return result
-
-
-_NOWHERE = np.empty(1, np.int64)
-
-
-@Remembered("pixels of padding", FEW).calls
-def _pixel(dtype: np.dtype[Any], channels: int, fill: Any) -> tuple[Array, bool, int]:
-    """Return the bytes of a pixel, whether all are the same, and how many, or 0 for many."""
-    pixel = np.empty(channels, dtype)
-    pixel[:] = fill
-    content = pixel.tobytes()
-    each = len(content)
-    return np.frombuffer(content, np.uint8), len(set(content)) == 1, each if each in (1, 2, 3, 4, 8, 12) else 0
-
-
-def pad_image(
-    array: Array,
-    sides: tuple[int, int, int, int],
-    fill_value: int | tuple[int, int, int],
-    mode: Border,
-    lead: int,
-) -> Array:
-    """Return an image with (left, top, right, bottom) more pixels at its sides.
-
-    * `array`: the image, whose first `lead` axes number rows.
-    * `sides`: the numbers of pixels.
-    * `fill_value`: their value for the border CONSTANT.
-    * `mode`: the border.
-    """
-    left, top, right, bottom = sides
-    moved = not lead and array.dtype.kind in "biufc" and by_routine(array, (array.dtype,))
-    if mode is not Border.CONSTANT:
-        if moved:
-            return _padded(array, sides, 0, mode)
-        around = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
-        padded: Array = np.pad(array, around, mode=_NUMPY_MODES[mode])
-        return padded
-    if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
-        if array.ndim - lead == 3 and array.shape[-1] != 1:
-            raise ValueError(
-                f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
-            )
-        fill_value = fill_value[0]
-    # Booleans and bytes with signs do not have all values that fill.
-    if moved and array.dtype.char not in "?b":
-        return _padded(array, sides, fill_value, mode)
-    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
-    shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
-    result = np.empty(shape, array.dtype)
-    before, rows = (slice(None),) * lead, slice(top, shape[lead] - bottom)
-    # The bands at the sides; the rest is the image.
-    bands: list[tuple[slice, ...]] = [(slice(0, top),), (slice(rows.stop, None),)]
-    bands += [(rows, slice(0, left)), (rows, slice(shape[lead + 1] - right, None))]
-    for band in bands:
-        result[before + band] = fill_value
-    inner = tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, widths))
-    result[inner] = array
-    return result
-
-
 class Pad(ImageTransform):
     """An image with more pixels at its sides.
 
@@ -248,6 +152,8 @@ class Pad(ImageTransform):
     >>> vision.Pad(1, fill_value=9)(np.array([[5]], np.uint8)).tolist()
     [[9, 9, 9], [9, 5, 9], [9, 9, 9]]
     """
+
+    keeps = True
 
     def __init__(
         self, padding: int | Sequence[int], fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
@@ -274,6 +180,8 @@ class PadToSize(ImageTransform):
     >>> vision.PadToSize((1, 4))(np.array([[1, 2]])).tolist()
     [[0, 1, 2, 0]]
     """
+
+    keeps = True
 
     def __init__(
         self,
@@ -316,6 +224,8 @@ class CenterCrop(ImageTransform):
     [[4]]
     """
 
+    keeps = True
+
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = parse_size("CenterCrop", size)
 
@@ -332,7 +242,10 @@ class CenterCrop(ImageTransform):
             height, width = array.shape[lead : lead + 2]
             if (height, width) == self.size:
                 return array
-        return crop(array, (height - self.size[0]) // 2, (width - self.size[1]) // 2, *self.size, lead)
+        top, left = (height - self.size[0]) // 2, (width - self.size[1]) // 2
+        if not lead and is_cut(array):
+            return cut(array, top, left, *self.size)
+        return crop(array, top, left, *self.size, lead)
 
 
 def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) -> Array:
@@ -355,6 +268,8 @@ class Crop(ImageTransform):
     [[2, 3]]
     """
 
+    keeps = True
+
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         if len(coordinates) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in coordinates):
             raise TypeError(f"Crop: coordinates must be two integers (top, left), got {coordinates!r}")
@@ -368,6 +283,8 @@ class Crop(ImageTransform):
         (top, left), (height, width) = self.coordinates, self.size
         if top + height > array.shape[lead] or left + width > array.shape[lead + 1]:
             check_inside("Crop", array.shape[lead:], top, left, height, width)
+        if not lead and is_cut(array):
+            return cut(array, top, left, height, width)
         return crop(array, top, left, height, width, lead)
 
 
@@ -396,6 +313,8 @@ class ResizedCrop(ImageTransform):
     >>> vision.ResizedCrop(0, 0, 2, 2, 4)(np.full((3, 3, 1), 5, np.uint8)).shape
     (4, 4, 1)
     """
+
+    keeps = True
 
     def __init__(
         self,
@@ -457,6 +376,11 @@ class RandomCrop(ImageTransform):
         if lead or array.ndim not in (2, 3):
             lead = self.leading(array, lead)
             self.check_image(array, lead)
+        elif self.padding_mode is Border.CONSTANT and not self.pad_if_needed and array.shape[-1]:
+            left, top, right, bottom = self.padding or _NO_SIDES
+            place = draw_place(array.shape[0] + top + bottom, array.shape[1] + left + right, self.size)
+            part: Array = self.again(self.part, array, *place)
+            return part
         if self.padding is not None:
             array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
         height, width = array.shape[lead : lead + 2]
@@ -466,6 +390,24 @@ class RandomCrop(ImageTransform):
                 array = pad_image(array, (across, down, across, down), self.fill_value, self.padding_mode, lead)
                 height, width = array.shape[lead : lead + 2]
         return crop(array, *draw_place(height, width, self.size), *self.size, lead)
+
+    def part(self, array: Array, lead: int, top: int, left: int) -> Array:
+        """Return the part of the padded image from (`top`, `left`) on."""
+        before, above = (self.padding or _NO_SIDES)[:2]
+        fill = self.fill_value if self.padding is None else fill_of(array, self.fill_value, lead)
+        if by_routine(array, PADDED) and (self.padding is not None or is_cut(array)):
+            height, width, *channels = array.shape
+            result: Array = np.empty((*self.size, *channels), array.dtype)
+            pixel, even, _ = pixel_of(array.dtype, channels_of(array), fill if self.padding is not None else 0)
+            source, into = np.ascontiguousarray(array).view(BYTE), result.view(BYTE)
+            plain.window(source, height, width, len(pixel), top, left, above, before, *self.size, pixel, even, into)
+            return result
+        if self.padding is not None:
+            array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
+        return crop(array, top, left, *self.size, lead)
+
+
+_NO_SIDES = (0, 0, 0, 0)
 
 
 def draw_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int]:

@@ -21,13 +21,15 @@ from mycel.dataset.vision.color import (
     AdjustContrast,
     AdjustSaturation,
     Invert,
-    Posterize,
-    Solarize,
     check_colours,
     check_uint8,
 )
 from mycel.dataset.vision.enhance import AdjustSharpness, AutoContrast, Equalize
 from mycel.dataset.vision.enums import Inter
+from mycel.dataset.vision.levels import (
+    Posterize,
+    Solarize,
+)
 from mycel.dataset.vision.warp import Affine, Rotate, check_resample
 
 

@@ -23,7 +23,7 @@ from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, d
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import filtering, resizing
 from mycel.dataset.vision.nests.places import PIXELS
-from mycel.dataset.vision.taking import places
+from mycel.dataset.vision.taking import cut, is_cut, places
 from mycel.engines.routines import are_on
 
 _BITS = 11
@@ -147,7 +147,7 @@ def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array
     """
     height, width = array.shape[axis : axis + 2]
     if (height, width) == size:
-        return np.array(array)
+        return cut(array, 0, 0, *size) if not axis and is_cut(array) else np.array(array)
     if not height or not width:
         raise ValueError(f"Resize: the image is empty, its shape is {array.shape}")
     if kind is Inter.BILINEAR and (height, width) == (2 * size[0], 2 * size[1]):
@@ -499,6 +499,8 @@ class Resize(ImageTransform):
     >>> vision.Resize((2, 4))(np.array([[0, 100], [200, 255]], np.uint8)).tolist()
     [[0, 25, 75, 100], [200, 214, 241, 255]]
     """
+
+    keeps = True
 
     def __init__(self, size: int | tuple[int, int] | list[int], interpolation: Inter = Inter.BILINEAR) -> None:
         parse_size("Resize", size)

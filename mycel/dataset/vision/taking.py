@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine
+from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine, channels_of, flat_by_routine
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.jpeg import Encoded
 from mycel.dataset.vision.nests import resizing
@@ -183,6 +183,26 @@ def mirror(source: Array, result: Array, top: int = 0, left: int = 0) -> None:
         word = WORDS[source.itemsize]
         source, result = source.view(word), result.view(word)
     resizing.pick(source, start, pitch, -channels, height, width, channels, _NO_TABLE, PIXELS, result, 0)
+
+
+def is_cut(array: Array) -> bool:
+    """Return whether `cut` takes images such as this one."""
+    return array.dtype.kind in "biuf" and array.itemsize in WORDS and flat_by_routine(array, (array.dtype,))
+
+
+def cut(array: Array, top: int, left: int, height: int, width: int, upwards: bool = False) -> Array:
+    """Return a copy of a part of an image [H, W] or [H, W, C], with its rows in reverse order if
+    they go `upwards`.
+    """
+    source = np.ascontiguousarray(array)
+    result: Array = np.empty((height, width, *array.shape[2:]), array.dtype)
+    channels = channels_of(array)
+    pitch, count = source.shape[1] * channels, width * channels
+    start, step = (top + height - 1, -pitch) if upwards else (top, pitch)
+    word = WORDS[array.itemsize]
+    source, into = source.view(word), result.view(word)
+    resizing.pick(source, start * pitch + left * channels, step, 1, height, count, 1, _NO_TABLE, PIXELS, into, 0)
+    return result
 
 
 def _taken(array: Array, first: int, count: int, backwards: bool) -> Array:

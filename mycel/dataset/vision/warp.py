@@ -77,12 +77,27 @@ def warp_affine(image: Array, matrix: Six, size: tuple[int, int], kind: Inter, f
     * `fill`: the value of what lies outside.
     """
     inverse = _inverse(matrix)
-    if by_routine(image, READ) and min(size) > 0:
-        # How far positions are from the first one at most, which is the last one in some direction.
-        a, b, c, d, e, f = map(abs, inverse)
-        far = max(a * size[1] + b * size[0] + c, d * size[1] + e * size[0] + f)
-        if far < _FAR:
-            return _warped(image, inverse, size, reading_of(image, kind, fill), far)
+    return warp_back(image, inverse, size, kind, fill, _farthest(inverse, size))
+
+
+def _farthest(inverse: Six, size: tuple[int, int]) -> float:
+    """Return how far positions are from the first one at most, which is the last one in some
+    direction.
+    """
+    a, b, c, d, e, f = inverse
+    across = abs(a) * size[1] + abs(b) * size[0] + abs(c)
+    return max(across, abs(d) * size[1] + abs(e) * size[0] + abs(f))
+
+
+def warp_back(image: Array, inverse: Six, size: tuple[int, int], kind: Inter, fill: Any, far: float) -> Array:
+    """Return what `warp_affine` does.
+
+    * `image`, `size`, `kind`, `fill`: as there.
+    * `inverse`: the matrix from positions of the output to those of the input.
+    * `far`: no position is farther from the first one.
+    """
+    if by_routine(image, READ) and min(size) > 0 and far < _FAR:
+        return _warped(image, inverse, size, reading_of(image, kind, fill), far)
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
     columns, rows = np.arange(size[1]), np.arange(size[0])
@@ -199,16 +214,23 @@ def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any,
     """
     height, width = image.shape[:2]
     x, y = ((width - 1) / 2, (height - 1) / 2) if center is None else center
-    turn = math.radians(degrees)
-    cosine, sine = math.cos(turn), math.sin(turn)
-    right, down = (1 - cosine) * x - sine * y, sine * x + (1 - cosine) * y
+    matrix, cosine, sine = _turn(degrees, x, y)
     if not expand:
-        return warp_affine(image, (cosine, sine, right, -sine, cosine, down), (height, width), kind, fill)
+        return warp_affine(image, matrix, (height, width), kind, fill)
+    right, down = matrix[2], matrix[5]
     box_width = height * abs(sine) + width * abs(cosine)
     box_height = height * abs(cosine) + width * abs(sine)
     right, down = right + (box_width - width) / 2, down + (box_height - height) / 2
     matrix = cosine, sine, right, -sine, cosine, down
     return warp_affine(image, matrix, (round(box_height), round(box_width)), kind, fill)
+
+
+def _turn(degrees: float, x: float, y: float) -> tuple[Six, float, float]:
+    """Return the matrix of a rotation about a point, and the cosine and sine of its angle."""
+    turn = math.radians(degrees)
+    cosine, sine = math.cos(turn), math.sin(turn)
+    right, down = (1 - cosine) * x - sine * y, sine * x + (1 - cosine) * y
+    return (cosine, sine, right, -sine, cosine, down), cosine, sine
 
 
 def affine_matrix(
@@ -284,6 +306,7 @@ class Rotate(ImageTransform):
     [[3, 6, 9], [2, 5, 8], [1, 4, 7]]
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(
@@ -335,13 +358,37 @@ def usable_fill(array: Array, fill: Any) -> Any:
     return fill[0] if channels == 1 else (*fill, *(0,) * channels)[:channels]
 
 
-class RandomRotation(Rotate):
+class _Moving(ImageTransform):
+    """The base class of transforms that draw an affine matrix."""
+
+    vectorised = False
+    random = True
+    resample: Inter
+    fill_value: Any
+
+    def moved(self, image: Array, matrix: Six) -> Array:
+        """Return an image moved by a matrix, in its size."""
+        inverse, size = _inverse(matrix), image.shape[:2]
+        far = _farthest(inverse, size)
+        if far < _NEAR and image.size < _FAR:
+            moved: Array = self.again(self._near, image, *inverse)
+            return moved
+        return warp_back(image, inverse, size, self.resample, usable_fill(image, self.fill_value), far)
+
+    def _near(self, image: Array, lead: int, *inverse: float) -> Array:
+        a, b, c, d, e, f = inverse
+        fill = usable_fill(image, self.fill_value)
+        return warp_back(image, (a, b, c, d, e, f), image.shape[:2], self.resample, fill, 0.0)
+
+
+class RandomRotation(_Moving, Rotate):
     """An image, rotated by a random angle.
 
     `degrees` is the range of the angle, or one number n for -n to n. `resample`, `expand`, `center`
     and `fill_value` are those of `Rotate`.
     """
 
+    keeps = False
     random = True
 
     def __init__(
@@ -358,6 +405,13 @@ class RandomRotation(Rotate):
     def _angle(self) -> float:
         return current_stream().uniform(*self.degrees)
 
+    def _turned(self, image: Array, angle: float) -> Array:
+        if self.expand:
+            return super()._turned(image, angle)
+        height, width = image.shape[:2]
+        x, y = ((width - 1) / 2, (height - 1) / 2) if self.center is None else self.center
+        return self.moved(image, _turn(angle, x, y)[0])
+
 
 class Affine(ImageTransform):
     """An image, transformed affinely about its middle.
@@ -369,6 +423,7 @@ class Affine(ImageTransform):
     * `resample`, `fill_value`: as in `Rotate`.
     """
 
+    keeps = True
     vectorised = False
 
     def __init__(
@@ -401,7 +456,7 @@ class Affine(ImageTransform):
         return warp_affine(array, matrix, array.shape[:2], self.resample, usable_fill(array, self.fill_value))
 
 
-class RandomAffine(ImageTransform):
+class RandomAffine(_Moving):
     """An image, rotated, translated, scaled and sheared at random about its middle.
 
     * `degrees`: the range of the angle, or one number n for -n to n.
@@ -447,8 +502,7 @@ class RandomAffine(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        matrix = self.draw(*array.shape[:2])
-        return warp_affine(array, matrix, array.shape[:2], self.resample, usable_fill(array, self.fill_value))
+        return self.moved(array, self.draw(*array.shape[:2]))
 
     def draw(self, height: int, width: int) -> Six:
         """Draw the matrix that moves the pixels of an image of this size."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +23,15 @@ from mycel.engines.routines.addresses import address
 from mycel.engines.routines.door import ARRAY, CONSTANT, DOUBLE, INTEGER, MOST, door
 from mycel.engines.routines.elements import ARRAYS, ELEMENTS
 
-__all__ = ["Routine", "are_on", "routine"]
+if TYPE_CHECKING:
+    from mycel.engines.routines.translate import Translated
+
+__all__ = ["Code", "Routine", "are_on", "observers", "routine"]
 
 _NUMBERS = {"Int": ("i64", ctypes.c_int64), "Double": ("double", ctypes.c_double)}
 # Element types; those in another order of bytes are equal to none of them.
 _TYPES = {np.dtype(name): name for name in ELEMENTS}
-_table = Remembered[tuple[Any, ...], "_Code"]("routines", 2048)
+_table = Remembered[tuple[Any, ...], "Code"]("routines", 2048)
 _compiling = locks.lock()
 _KINDS = {"Int": INTEGER, "Double": DOUBLE}
 # How many doors a routine has at most: trying one costs a twentieth of finding code without any.
@@ -58,11 +62,20 @@ class _Plan(NamedTuple):
     kinds: list[int]
 
 
-class _Code(NamedTuple):
-    """Code of a routine: what calls it, and the address of what takes words in place of that."""
+class Code(NamedTuple):
+    """Code of a routine.
+
+    * `call`, `words`: what calls it, and the address of what takes words in place of that.
+    * `writes`: the numbers of the arguments that it writes.
+    """
 
     call: Callable[..., None]
     words: int
+    writes: frozenset[int]
+
+
+# Who is told of the calls of routines by a thread, in place of their being done; see `keeping`.
+observers: dict[int, Callable[[Routine, tuple[Any, ...]], None]] = {}
 
 
 def _those(numbers: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
@@ -96,6 +109,10 @@ class Routine:
             self._parameters = [(a.arg, getattr(a.annotation, "id", "")) for a in arguments]
         return self._parameters
 
+    def kinds(self) -> list[int]:
+        """Return what each argument is to a door."""
+        return (self._plan or self._planned()).kinds
+
     def _planned(self) -> _Plan:
         words = [word for _, word in self.parameters()]
         count = len(words)
@@ -108,12 +125,17 @@ class Routine:
         return plan
 
     def __call__(self, *arguments: Any) -> None:
+        if observers:
+            observer = observers.get(threading.get_ident())
+            if observer is not None:
+                observer(self, arguments)
+                return
         for opened in self._doors:
             if opened(*arguments):
                 return
-        self._call(arguments)
+        self.call(arguments)
 
-    def _call(self, arguments: tuple[Any, ...]) -> None:
+    def call(self, arguments: tuple[Any, ...]) -> Code:
         """Find the code for arguments or make it, call it, and make a door for others like them."""
         plan = self._plan or self._planned()
         if len(arguments) != plan.arity:
@@ -139,8 +161,9 @@ class Routine:
             code = _table.recall(found, lambda: self._made(list(found[:-1])))
         code.call(*plan.given(given))
         self._open(plan, code, arguments)
+        return code
 
-    def _open(self, plan: _Plan, code: _Code, arguments: tuple[Any, ...]) -> None:
+    def _open(self, plan: _Plan, code: Code, arguments: tuple[Any, ...]) -> None:
         """Make a door for arguments like these; the one that was made first may make room."""
         entry = door() if plan.arity <= MOST else None
         if entry is not None and all(type(arguments[number]) is np.ndarray for number, _ in plan.arrays):
@@ -149,10 +172,10 @@ class Routine:
 
     def text(self, *known: Any) -> str:
         """Return the LLVM IR for element types and values of constants, in their order."""
-        return self._written(list(known))[0]
+        return self._written(list(known))[0].text
 
-    def _written(self, known: list[Any]) -> tuple[str, str, list[Any]]:
-        """Return the text of the module, the function's name, and the types of its arguments."""
+    def _written(self, known: list[Any]) -> tuple[Translated, str, list[Any]]:
+        """Return the module, the function's name, and the types of its arguments."""
         arrays: dict[str, str] = {}
         numbers: dict[str, str] = {}
         constants: dict[str, Any] = {}
@@ -168,17 +191,18 @@ class Routine:
                 constants[name] = known.pop(0)
         from mycel.engines.routines.translate import translate
 
-        text = translate(self.function, "NAME", arrays, numbers, constants)
-        name = f"mycel_{self.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        return text.replace("@NAME(", f"@{name}(").replace("@NAME_words(", f"@{name}_words("), name, types
+        made = translate(self.function, "NAME", arrays, numbers, constants)
+        name = f"mycel_{self.__name__}_{hashlib.sha256(made.text.encode()).hexdigest()[:16]}"
+        text = made.text.replace("@NAME(", f"@{name}(").replace("@NAME_words(", f"@{name}_words(")
+        return made._replace(text=text), name, types
 
-    def _made(self, known: list[Any]) -> _Code:
+    def _made(self, known: list[Any]) -> Code:
         from mycel.engines.native.llvm.jit import compile_objects, machine
 
-        text, name, types = self._written(known)
+        made, name, types = self._written(known)
         with _compiling:
-            address, words = machine().link(compile_objects([text])[0], [name, f"{name}_words"], {})
-        return _Code(ctypes.CFUNCTYPE(None, *types)(address), words)
+            address, words = machine().link(compile_objects([made.text])[0], [name, f"{name}_words"], {})
+        return Code(ctypes.CFUNCTYPE(None, *types)(address), words, made.writes)
 
 
 def routine(function: Callable[..., Any]) -> Routine:

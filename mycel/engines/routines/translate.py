@@ -26,7 +26,7 @@ from mycel.engines.native.llvm.target import host
 from mycel.engines.routines import lanes
 from mycel.engines.routines.elements import ELEMENTS
 
-__all__ = ["Value", "definition", "translate"]
+__all__ = ["Translated", "Value", "definition", "translate"]
 
 _SIZES = {"i1": 1, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 _FLOATS = ("float", "double")
@@ -62,6 +62,13 @@ class Value(NamedTuple):
     kind: str
 
 
+class Translated(NamedTuple):
+    """The text of a module, and the numbers of the parameters whose arrays it writes."""
+
+    text: str
+    writes: frozenset[int]
+
+
 class _Place(NamedTuple):
     """A variable, at an address on the stack."""
 
@@ -93,14 +100,16 @@ def translate(
     arrays: Mapping[str, str],
     numbers: Mapping[str, str],
     known: Mapping[str, Any],
-) -> str:
+) -> Translated:
     """Return a module with the function `name`.
 
     * `function`, `name`: the routine, and its name in the module.
     * `arrays`, `numbers`: the element types and types of its parameters, in order.
     * `known`: the values of the others.
     """
-    return _Writer(function, arrays, numbers, known).module(name)
+    writer = _Writer(function, arrays, numbers, known)
+    text = writer.module(name)
+    return Translated(text, frozenset(int(given.removeprefix("%p")) for given in writer.written))
 
 
 class _Writer:
@@ -123,6 +132,7 @@ class _Writer:
         self.lines: list[str] = []
         self.count = 0
         self.outside: set[str] = set()
+        self.written: set[str] = set()
 
     def module(self, name: str) -> str:
         """Return the text of the module."""
@@ -246,6 +256,7 @@ class _Writer:
             self.lines.append(f"  store {place.kind} {found.text}, ptr {place.address}")
         elif isinstance(target, ast.Subscript):
             address, element = self.address(target, target.value, target.slice)
+            self.written.add(self.value(target.value).text)
             memory, kind, _ = ELEMENTS[element]
             if isinstance(value, Value) and value.kind == "i64" and kind == "i32":
                 value = self.say(f"trunc i64 {value.text} to i32", "i32")
