@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import user_random
+from mycel.engines.routines import are_on, draws
 
 _MASK = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
@@ -82,6 +83,11 @@ def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any,
     return result
 
 
+# The first draws of a process, each as a None: code for more of them takes as long as thousands.
+_first: list[None] = []
+_FIRST = 256
+
+
 class Stream:
     """A sequence of random numbers that starts from a key.
 
@@ -93,10 +99,11 @@ class Stream:
     True
     """
 
-    __slots__ = ("state", "key", "seeded", "drawn", "numpy", "_python", "_python_key")
+    __slots__ = ("words", "seeded", "drawn", "numpy", "_python", "_python_key")
 
     def __init__(self, key: int = 0, seeded: bool = False) -> None:
-        self.state = self.key = key & _MASK
+        # The state and the key; see `draws.given_to`.
+        self.words = np.array([key & _MASK] * 2, np.uint64)
         self.seeded = seeded
         # What the program's generators have given so far, and for which key: see `user_random`.
         self.drawn: int | None = None
@@ -104,9 +111,23 @@ class Stream:
         self._python: random.Random | None = None
         self._python_key: int | None = None
 
+    @property
+    def state(self) -> int:
+        """The state of the generator."""
+        return int(self.words[0])
+
+    @state.setter
+    def state(self, state: int) -> None:
+        self.words[0] = state & _MASK
+
+    @property
+    def key(self) -> int:
+        """The key from which the stream began."""
+        return int(self.words[1])
+
     def begin(self, key: int) -> Stream:
         """Start again from another key, and return the stream itself."""
-        self.state = self.key = key & _MASK
+        self.words[:] = key & _MASK
         return self
 
     def python(self) -> random.Random:
@@ -118,19 +139,17 @@ class Stream:
 
     def bits(self) -> int:
         """Draw 64 random bits."""
-        # `mix`, written out: every draw of every random transform is one of these.
+        if len(_first) < _FIRST:
+            _first.append(None)
+            if len(_first) == _FIRST and are_on():
+                # From now on native code draws the same numbers in a tenth of the time.
+                draws.given_to(Stream, self, _GAMMA, (_MULTIPLY_1, _MULTIPLY_2))
         self.state = state = (self.state + _GAMMA) & _MASK
-        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
-        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
-        return state ^ (state >> 31)
+        return mix(state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         """Draw a number uniformly from [low, high)."""
-        # `bits`, written out, as calls take as long as drawing.
-        self.state = state = (self.state + _GAMMA) & _MASK
-        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
-        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
-        return low + (high - low) * (((state ^ (state >> 31)) >> 11) * 2.0**-53)
+        return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
 
     def integer(self, low: int, high: int) -> int:
         """Draw an integer uniformly from low .. high, both included.
@@ -139,11 +158,7 @@ class Stream:
         """
         if high < low:
             raise ValueError(f"integer: the range {low} .. {high} is empty")
-        # `bits`, written out.
-        self.state = state = (self.state + _GAMMA) & _MASK
-        state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
-        state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
-        return low + ((state ^ (state >> 31)) * (high - low + 1) >> 64)
+        return low + (self.bits() * (high - low + 1) >> 64)
 
     def normal(self) -> float:
         """Draw a standard normal number (Box and Muller, 1958)."""
@@ -192,8 +207,7 @@ def current_stream() -> Stream:
 
     The process's own stream serves transforms that are called outside of pipelines.
     """
-    stream: Stream | None = getattr(_local, "stream", None)
-    return _eager if stream is None else stream
+    return _local.stream or _eager
 
 
 class using:
@@ -210,7 +224,7 @@ class using:
 
     def __enter__(self) -> Stream | None:
         stream = self.stream
-        self.before = (getattr(_local, "stream", None), getattr(_local, "rows", None))
+        self.before = _local.stream, _local.rows
         seeded = stream is not None and stream.seeded
         if seeded:
             user_random.install()
