@@ -25,7 +25,7 @@ from mycel.dataset.flow import Broken
 from mycel.dataset.owning import owned
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
 from mycel.dataset.transforms.base import Joined, Transform
-from mycel.dataset.vision.chains import Chain, steps
+from mycel.dataset.vision.chains import steps
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 _NOTHING = "the function returned None; it must return the new value"
@@ -42,10 +42,6 @@ def as_values(result: Any) -> tuple[Any, ...]:
     if any(value is None for value in result):
         raise TypeError(_NOTHING)
     return (*result,)
-
-
-# Bytes of a row for which calling a routine takes as long as the work of an operation on blocks.
-_SMALL = 1 << 13
 
 
 class Applied:
@@ -90,7 +86,7 @@ class Applied:
         while left:
             number, operation = left.pop()
             if isinstance(operation, Joined):
-                found = None if _better_stacked(operation, columns) else operation.apply(columns, block.count, keys)
+                found = operation.apply(columns, block.count, keys)
                 if found is None:
                     left += reversed(list(enumerate(operation.operations, number)))
                 else:
@@ -194,16 +190,6 @@ def _with_chains(found: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
         result.append((number, first if joined is None else joined))
         place += 1 if joined is None else len(joined.operations)
     return result
-
-
-def _better_stacked(chain: Joined, columns: Sequence[Column]) -> bool:
-    """Return whether operations on whole blocks take less time than a routine for each row."""
-    if not isinstance(chain, Chain) or len(columns) != 1 or not isinstance(columns[0], np.ndarray):
-        return False
-    if len(columns[0]) < 8:
-        return False
-    small = columns[0].nbytes <= _SMALL * len(columns[0])
-    return small and all(getattr(operation, "vectorised", False) for operation in chain.operations)
 
 
 def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:

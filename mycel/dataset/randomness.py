@@ -83,6 +83,24 @@ def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any,
     return result
 
 
+def drawn_integers(
+    keys: np.ndarray[Any, np.dtype[np.uint64]], most: Sequence[int]
+) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    """Return what `Stream(key).integer(0, m)` draws, for every key, for one m of `most` after the
+    other.
+
+    Each is less than 2**32.
+    """
+    found = []
+    for number, last in enumerate(most, 1):
+        bits = mix_array(keys + np.uint64((number * _GAMMA) & _MASK))
+        # The upper half of a product of 128 bits.
+        count, half = np.uint64(last + 1), np.uint64(32)
+        upper = (bits >> half) * count + (((bits & np.uint64(0xFFFFFFFF)) * count) >> half)
+        found.append((upper >> half).astype(np.int64))
+    return found
+
+
 # The first draws of a process, each as a None: code for more of them takes as long as thousands.
 _first: list[None] = []
 _FIRST = 256

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, Column, column_rows
+from mycel.dataset.blocks import Array, Column, column_rows, try_stack
 from mycel.dataset.randomness import Stream, current_stream, operation_keys, using
 from mycel.dataset.transforms.base import Joined, Keys, Transform
 from mycel.dataset.transforms.generic import TypeCast
@@ -27,6 +27,8 @@ from mycel.dataset.vision import color, composition, geometry, jpeg
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.taking import Part, can_resize, write, writes
+from mycel.dataset.vision.windows import MOVES as WINDOWS
+from mycel.dataset.vision.windows import Unlike, Windows
 from mycel.engines.routines import are_on
 
 Operation = Callable[..., Any]
@@ -135,6 +137,11 @@ _VALUES = (
 )
 
 
+# How many rows are computed at once at least, and the bytes of a row for which calling a routine
+# takes as long as its work.
+_SEVERAL, _SMALL = 8, 1 << 13
+
+
 class Chain(Joined):
     """Operations that are computed at once, of a `map` in which they are the ones from `first` on.
 
@@ -165,6 +172,11 @@ class Chain(Joined):
         """
         if len(columns) != 1 or not are_on():
             return None
+        together = self.at_once(columns[0], keys)
+        if together is not None:
+            return [together]
+        if self.is_better_apart(columns[0]):
+            return None
         rows = column_rows(columns[0], count)
         if not all(isinstance(row, np.ndarray) for row in rows):
             return None
@@ -179,6 +191,39 @@ class Chain(Joined):
             # The operations, called one by one, raise the error that names the row.
             return None
         return [made.column()]
+
+    def at_once(self, column: Column | None, keys: Keys | None) -> Array | None:
+        """Return what is made of a block of small images; None where they are not to be computed at
+        once.
+        """
+        if len(column) < _SEVERAL or self.decode is not None or getattr(column[0], "nbytes", _SMALL) >= _SMALL:
+            return None
+        if isinstance(column, list):
+            column = try_stack(column) if all(type(row) is np.ndarray for row in column) else None
+        if column is None or column.ndim != 4 or not writes(column[0], column.shape[3]):
+            return None
+        try:
+            parts = Windows(np.ascontiguousarray(column))
+            for n, operation in self.moves:
+                own = operation_keys(keys, self.first + n) if keys is not None and operation.random else None
+                if type(operation) is Resize:
+                    parts = Windows(
+                        operation.apply_block(parts.images if parts.is_whole else parts.taken(None, False), None)
+                    )
+                elif type(operation) in WINDOWS:
+                    parts = WINDOWS[type(operation)](operation, parts, own)
+                else:
+                    return None
+            return parts.taken(*self.known_table(parts.images.shape[3]))
+        except (Unlike, _Left, ValueError, TypeError, IndexError, RuntimeError, FloatingPointError):
+            # The operations, called one by one, raise the error that names the row.
+            return None
+
+    def is_better_apart(self, column: Column) -> bool:
+        """Return whether operations on whole blocks take less time than a routine for each row."""
+        if not isinstance(column, np.ndarray) or len(column) < _SEVERAL or column.nbytes > _SMALL * len(column):
+            return False
+        return all(getattr(operation, "vectorised", False) for operation in self.operations)
 
     def part(self, row: Array) -> Part:
         """Return the image of a row."""
