@@ -89,7 +89,7 @@ class _Keeper:
 # of them; and for how many types and shapes at most.
 _OFTEN, _MOST_KEPT, _MOST_REFUSED = 8, 4, 64
 # How many transforms one remembers at most that it was made into.
-_MOST_INNER = 256
+_MOST_INNER = 1024
 _MUTABLE = (list, dict, set, np.ndarray)
 
 

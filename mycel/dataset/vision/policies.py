@@ -103,31 +103,36 @@ class _Policy(ImageTransform):
 
     def _apply(self, array: Array, name: str, share: float, negative: bool) -> Array:
         """Apply an operation at this share of its largest magnitude."""
-        shear, part, degrees, factor, bits = self._largest
         if name == "Identity":
             return array
-        if name in _PLAIN:
-            change = _PLAIN[name]()
-        elif name in _FACTORS:
-            change = _FACTORS[name](1 + (-factor if negative else factor) * share)
-        elif name == "Posterize":
-            change = Posterize(8 - round(bits * share))
-        elif name == "Solarize":
-            change = Solarize((255 * (1 - share), 255.0))
-        else:
-            size = (-share if negative else share) * {"S": shear, "T": part, "R": degrees}[name[0]]
-            if name == "Rotate":
-                change = Rotate(size, self.interpolation, fill_value=self.fill_value)
-            else:
-                if self._in_pixels and name[0] == "T":
-                    size = max(-1.0, min(1.0, size / array.shape[1 if name[-1] == "X" else 0]))
-                if name[0] == "S":
-                    size = math.degrees(math.atan(size))
-                along = (size, 0.0) if name[-1] == "X" else (0.0, size)
-                moved, slant = (along, (0.0, 0.0)) if name[0] == "T" else ((0.0, 0.0), along)
-                change = Affine(0.0, moved, 1.0, slant, self.interpolation, self.fill_value)
-        changed: Array = change.compute(array, 0)
+        sides = array.shape[:2] if self._in_pixels and name[0] == "T" else ()
+        change = self.inner((name, share, negative, sides), lambda: self._change(name, share, negative, sides))
+        changed: Array = change.again(change.compute, array) if change.keeps else change.compute(array, 0)
         return changed
+
+    def _change(self, name: str, share: float, negative: bool, sides: tuple[int, ...]) -> Any:
+        """Return an operation at this share of its largest magnitude, for images of these `sides` if
+        it depends on them.
+        """
+        shear, part, degrees, factor, bits = self._largest
+        if name in _PLAIN:
+            return _PLAIN[name]()
+        if name in _FACTORS:
+            return _FACTORS[name](1 + (-factor if negative else factor) * share)
+        if name == "Posterize":
+            return Posterize(8 - round(bits * share))
+        if name == "Solarize":
+            return Solarize((255 * (1 - share), 255.0))
+        size = (-share if negative else share) * {"S": shear, "T": part, "R": degrees}[name[0]]
+        if name == "Rotate":
+            return Rotate(size, self.interpolation, fill_value=self.fill_value)
+        if sides:
+            size = max(-1.0, min(1.0, size / sides[1 if name[-1] == "X" else 0]))
+        if name[0] == "S":
+            size = math.degrees(math.atan(size))
+        along = (size, 0.0) if name[-1] == "X" else (0.0, size)
+        moved, slant = (along, (0.0, 0.0)) if name[0] == "T" else ((0.0, 0.0), along)
+        return Affine(0.0, moved, 1.0, slant, self.interpolation, self.fill_value)
 
     def _check(self, array: Array) -> None:
         self.check_image(array, 0, (3,))
