@@ -192,11 +192,17 @@ class Stream:
 
     def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Draw what `count` calls of `uniform` draw."""
+        found = np.empty(count)
+        self.fill(found, count)
+        return found
+
+    def fill(self, numbers: np.ndarray[Any, np.dtype[np.float64]], count: int) -> Stream:
+        """Write what `count` calls of `uniform` draw to an array in C order of as many numbers."""
         steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA)
         drawn = mix_array(np.uint64(self.state) + steps)
         self.passed(count)
-        found: np.ndarray[Any, np.dtype[np.float64]] = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return found
+        numbers[:] = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return self
 
     def permutation(self, count: int) -> list[int]:
         """Draw a permutation of 0 .. count - 1 uniformly (Fisher and Yates)."""

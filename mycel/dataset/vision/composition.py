@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mycel.base import arguments
+from mycel.dataset.betas import betas
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
-from mycel.dataset.randomness import Stream, current_stream
+from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
 from mycel.dataset.vision.base import ImageTransform, by_routine, dtypes_of, is_read, name_of, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
@@ -322,11 +323,6 @@ class ImageBatchFormat(Enum):
     NCHW = 1
 
 
-def _beta(stream: Stream, alpha: float) -> float:
-    """Draw a number from the distribution Beta(alpha, alpha)."""
-    return float(np.random.Generator(np.random.PCG64(stream.bits())).beta(alpha, alpha))
-
-
 def _batches(operation: str, inputs: Sequence[Any]) -> list[Array]:
     found = [arguments.instance(operation, "each input", value, np.ndarray) for value in inputs]
     if len(found) != 2:
@@ -365,7 +361,7 @@ class MixUpBatch(Transform):
         images, labels = _batches("MixUpBatch", inputs)
         _check_labels("MixUpBatch", images, labels)
         stream = current_stream()
-        share = _beta(stream, self.alpha)
+        (share,) = betas([stream.bits()], self.alpha)
         others = np.array(stream.permutation(len(images)), np.int64)
         shares, marks = np.full(len(images), share), labels.astype(np.float32)
         return mixed(images, others, shares, images.dtype), mixed(marks, others, shares, marks.dtype)
@@ -398,24 +394,27 @@ class CutMixBatch(Transform):
         result, marks = images.copy(), labels.astype(np.float32)
         last = self.image_batch_format is ImageBatchFormat.NHWC
         height, width = images.shape[1:3] if last else images.shape[2:4]
-        areas: dict[int, float] = {}
-        for number, other in enumerate(others):
-            if stream.uniform() >= self.prob:
-                continue
-            side = (1 - _beta(stream, self.alpha)) ** 0.5
-            rows = _span(stream, height, side)
-            columns = _span(stream, width, side)
+        cut, seeds, middles = [], [], []
+        for number in range(len(images)):
+            if stream.uniform() < self.prob:
+                cut.append(number)
+                seeds.append(stream.bits())
+                middles.append((stream.integer(0, height - 1), stream.integer(0, width - 1)))
+        areas = []
+        for number, found, (down, across) in zip(cut, betas(seeds, self.alpha), middles):
+            side = (1 - found) ** 0.5
+            rows, columns = _span(down, height, side), _span(across, width, side)
             place = (rows, columns) if last else (slice(None), rows, columns)
-            result[number][place] = images[other][place]
-            areas[number] = (rows.stop - rows.start) * (columns.stop - columns.start) / (height * width)
+            result[number][place] = images[others[number]][place]
+            areas.append((rows.stop - rows.start) * (columns.stop - columns.start) / (height * width))
         if areas:
-            cut, share = list(areas), np.array(list(areas.values())).reshape(-1, *[1] * (marks.ndim - 1))
+            share = np.array(areas).reshape(-1, *[1] * (marks.ndim - 1))
             whole = (1 - share).astype(np.float32) * marks[cut]
             marks[cut] = whole + share.astype(np.float32) * marks[[others[number] for number in cut]]
         return result, marks
 
 
-def _span(stream: Stream, length: int, share: float) -> slice:
-    """Return a range of this share of a length around a random place, cut at the ends."""
-    middle, half = stream.integer(0, length - 1), int(length * share) // 2
+def _span(middle: int, length: int, share: float) -> slice:
+    """Return a range of this share of a length around a place, cut at the ends."""
+    half = int(length * share) // 2
     return slice(max(0, middle - half), min(length, middle + half))

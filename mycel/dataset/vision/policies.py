@@ -111,7 +111,7 @@ class _Policy(ImageTransform):
         return changed
 
     def _change(self, name: str, share: float, negative: bool, sides: tuple[int, ...]) -> Any:
-        """Return an operation at this share of its largest magnitude, for images of these `sides` if
+        """Return an operation at this share of its largest magnitude, for images of `sides` if
         it depends on them.
         """
         shear, part, degrees, factor, bits = self._largest
