@@ -52,6 +52,7 @@ KEPT = [
     vision.Affine(15, (0.1, -0.1), 1.2, (5, 3), INTER.BICUBIC),
     vision.Erase(2, 3, 5, 6, 7.0),
     vision.Erase(2, 3, 5, 6, (1, 2, 3)),
+    vision.Perspective([(0, 0), (19, 0), (19, 20), (0, 20)], [(1, 2), (18, 1), (19, 19), (2, 20)]),
     vision.FiveCrop((7, 8)),
     vision.TenCrop(9),
     vision.TenCrop(9, True),
@@ -88,7 +89,9 @@ RANDOM = [
     vision.TrivialAugmentWide(),
     vision.AdjustContrast(1.4),
     vision.AdjustHue(0.2),
-    vision.Perspective([(0, 0), (19, 0), (19, 20), (0, 20)], [(1, 2), (18, 1), (19, 19), (2, 20)]),
+    vision.AdjustContrast(0.4),
+    vision.RgbToHsv(True),
+    vision.HsvToRgb(True),
 ]
 FORMS = [("uint8", (20, 21, 3)), ("uint8", (20, 21, 1)), ("uint8", (20, 21)), ("float32", (20, 21, 3))]
 FORMS += [("uint16", (20, 21, 3)), ("float64", (20, 21)), ("int16", (20, 21, 4)), ("bool", (20, 21, 3))]

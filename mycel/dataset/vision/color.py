@@ -327,12 +327,17 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
     if array.shape[-1] != 3:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
     if flat_by_routine(array, FLOATS):
-        greys: Array = np.empty(array.shape[:-1])
-        exact.greys(np.ascontiguousarray(array), greys.size, greys)
+        greys: Array = _EXACT_GREYS.again(_exact_greys, array)
         return greys
     red, green, blue = (array[..., c].astype(np.float64) for c in range(3))
     sums: Array = (red * 0.299 + green * 0.587) + blue * 0.114
     return sums
+
+
+def _exact_greys(array: Array, lead: int) -> Array:
+    greys: Array = np.empty(array.shape[:-1])
+    exact.greys(np.ascontiguousarray(array), greys.size, greys)
+    return greys
 
 
 def mean_of(values: Array) -> Any:
@@ -506,9 +511,7 @@ class AdjustContrast(ImageTransform):
             mean = mean_of(grey_of_floats(self, array))
             if not by_routine(array, FLOATS):
                 return blended(array, mean, factor)
-            made: Array = np.empty(array.shape, array.dtype)
-            source = np.ascontiguousarray(array)
-            exact.blend(source, name_of(array), array.size, float(mean), factor, made)
+            made: Array = _CONTRASTS.again(_contrast, array, float(mean), factor)
             return made
         check_colours(self, array)
         if by_routine(array):
@@ -526,13 +529,17 @@ def _sum_of_greys(array: Array, lead: int) -> Array:
 
 
 def _contrast(array: Array, lead: int, mean: float, factor: float) -> Array:
-    result: Array = np.empty(array.shape, np.uint8)
-    colouring.contrast(np.ascontiguousarray(array), array.size, mean, factor, np.empty(256, np.uint8), result)
+    result: Array = np.empty(array.shape, array.dtype)
+    source = np.ascontiguousarray(array)
+    if array.dtype == np.uint8:
+        colouring.contrast(source, array.size, mean, factor, np.empty(256, np.uint8), result)
+    else:
+        exact.blend(source, name_of(array), array.size, mean, factor, result)
     return result
 
 
 # What keeps the calls of parts of transforms.
-_GREYS, _CONTRASTS = Transform(), Transform()
+_GREYS, _EXACT_GREYS, _CONTRASTS = Transform(), Transform(), Transform()
 
 
 class AdjustSaturation(ImageTransform):

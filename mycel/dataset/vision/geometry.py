@@ -498,8 +498,9 @@ class RandomResizedCrop(ImageTransform):
         self.max_attempts = max_attempts
 
     def compute(self, array: Array, lead: int) -> Array:
-        lead = self.leading(array, lead)
-        self.check_image(array, lead)
+        if lead or array.ndim not in (2, 3):
+            lead = self.leading(array, lead)
+            self.check_image(array, lead)
         place = self.draw(*array.shape[lead : lead + 2])
         return resize_part(array, place, self.size, self.interpolation, lead)
 

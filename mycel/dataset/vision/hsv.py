@@ -61,11 +61,22 @@ class _ColourSpace(ImageTransform):
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
             raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
         if array.dtype in _READ and array.size and are_on():
+            if array.ndim == 3 and not lead:
+                image, large = self.again(self._tried, array)
+                if not large[0]:
+                    alone: Array = image
+                    return alone
             made: Array = np.empty(array.shape)
             if self._computed(np.ascontiguousarray(array), made):
                 return made
         result = self._apply(np.moveaxis(array.astype(np.float64), axis, -1))
         return np.ascontiguousarray(np.moveaxis(result, -1, axis))
+
+    def _tried(self, array: Array, lead: int) -> tuple[Array, Array]:
+        """Return the result for one image, and whether numbers are too large, or none, for it."""
+        image, large = np.empty(array.shape), np.empty(1, np.int64)
+        self._loop(np.ascontiguousarray(array), array.size // 3, image, large)
+        return image, large
 
     def _computed(self, source: Array, result: Array) -> bool:
         """Write the result; return False where numbers are too large, or none, for a routine."""

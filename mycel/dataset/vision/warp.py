@@ -517,15 +517,16 @@ class RandomAffine(_Moving):
         return affine_matrix((height, width), degrees, moved, scale, shear)
 
 
-def _check_points(operation: str, argument: str, points: Any) -> list[tuple[float, float]]:
+def _check_points(operation: str, argument: str, points: Any) -> tuple[tuple[float, float], ...]:
     if not isinstance(points, (list, tuple)) or len(points) != 4 or any(len(point) != 2 for point in points):
         raise TypeError(f"{operation}: {argument} must be four points (x, y), got {points!r}")
-    return [(float(x), float(y)) for x, y in points]
+    return tuple([(float(x), float(y)) for x, y in points])
 
 
 class Perspective(ImageTransform):
     """An image, warped so that four points (x, y), `start_points`, move to `end_points`."""
 
+    keeps = True
     vectorised = False
 
     def __init__(
