@@ -160,6 +160,7 @@ class Chain(Joined):
         while end < len(kinds) and (end == 0 or _moves(operations[end])) and kinds[end] in _MOVES:
             end += 1
         self.moves = list(enumerate(operations))[begin:end]
+        self._by_windows = self.decode is None and all(kind is Resize or kind in WINDOWS for kind in kinds[begin:end])
         # By the number of channels, which is at most `MOST_CHANNELS`.
         self._known: dict[int, tuple[str, tuple[Array | None, bool]]] = {}
         self.values = [operation for operation in operations[end:] if isinstance(operation, Transform)]
@@ -192,28 +193,30 @@ class Chain(Joined):
             return None
         return [made.column()]
 
-    def at_once(self, column: Column | None, keys: Keys | None) -> Array | None:
+    def at_once(self, column: Column, keys: Keys | None) -> Array | None:
         """Return what is made of a block of small images; None where they are not to be computed at
         once.
         """
-        if len(column) < _SEVERAL or self.decode is not None or getattr(column[0], "nbytes", _SMALL) >= _SMALL:
+        if len(column) < _SEVERAL or not self._by_windows or getattr(column[0], "nbytes", _SMALL) >= _SMALL:
             return None
-        if isinstance(column, list):
-            column = try_stack(column) if all(type(row) is np.ndarray for row in column) else None
-        if column is None or column.ndim != 4 or not writes(column[0], column.shape[3]):
+        if isinstance(column, list) and not all(type(row) is np.ndarray for row in column):
+            return None
+        block = try_stack(column)
+        if block is None or block.ndim != 4 or not writes(block[0], block.shape[3]):
             return None
         try:
-            parts = Windows(np.ascontiguousarray(column))
+            parts = Windows(np.ascontiguousarray(block))
             for n, operation in self.moves:
-                own = operation_keys(keys, self.first + n) if keys is not None and operation.random else None
+                own = (
+                    operation_keys(keys, self.first + n)
+                    if keys is not None and getattr(operation, "random", False)
+                    else None
+                )
                 if type(operation) is Resize:
-                    parts = Windows(
-                        operation.apply_block(parts.images if parts.is_whole else parts.taken(None, False), None)
-                    )
-                elif type(operation) in WINDOWS:
-                    parts = WINDOWS[type(operation)](operation, parts, own)
+                    images = parts.images if parts.is_whole else parts.taken(None, False)
+                    parts = Windows(operation.apply_block(images, None))
                 else:
-                    return None
+                    parts = WINDOWS[type(operation)](operation, parts, own)
             return parts.taken(*self.known_table(parts.images.shape[3]))
         except (Unlike, _Left, ValueError, TypeError, IndexError, RuntimeError, FloatingPointError):
             # The operations, called one by one, raise the error that names the row.
