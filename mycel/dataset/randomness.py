@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import user_random
-from mycel.engines.routines import are_on, draws
+from mycel.engines.routines import are_on, draws, routine
+from mycel.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
 
 _MASK = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
@@ -99,6 +100,24 @@ def drawn_integers(
         upper = (bits >> half) * count + (((bits & np.uint64(0xFFFFFFFF)) * count) >> half)
         found.append((upper >> half).astype(np.int64))
     return found
+
+
+# The numbers of the generator with their signs, for routines.
+_SIGNED_GAMMA, _SIGNED_1, _SIGNED_2 = (n - (n >> 63 << 64) for n in (_GAMMA, _MULTIPLY_1, _MULTIPLY_2))
+
+
+def _mixed(state: Int) -> Int:
+    first = low_product(state ^ shifted_down(state, 30), _SIGNED_1)
+    second = low_product(first ^ shifted_down(first, 27), _SIGNED_2)
+    return second ^ shifted_down(second, 31)
+
+
+@routine
+def _uniforms(state: Int, count: Int, result: Doubles) -> None:
+    """Write what a stream draws from `state` on, `count` numbers from 0 to 1, to `result`."""
+    for i in range(count):
+        drawn = _mixed(low_sum(state, low_product(i + 1, _SIGNED_GAMMA)))
+        result[i] = f64(shifted_down(drawn, 11)) * 1.1102230246251565e-16
 
 
 # The first draws of a process, each as a None: code for more of them takes as long as thousands.
@@ -184,25 +203,17 @@ class Stream:
         radius = math.sqrt(-2.0 * math.log(1.0 - (self.bits() >> 11) * 2.0**-53))
         return radius * math.cos(2.0 * math.pi * ((self.bits() >> 11) * 2.0**-53))
 
-    def passed(self, count: int) -> int:
-        """Pass `count` draws over; return the state before them, as an integer with a sign."""
-        before = self.state
-        self.state = (before + count * _GAMMA) & _MASK
-        return before - (before >> 63 << 64)
-
     def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Draw what `count` calls of `uniform` draw."""
-        found = np.empty(count)
-        self.fill(found, count)
+        before = self.state
+        self.state = before + count * _GAMMA
+        if are_on():
+            found: np.ndarray[Any, np.dtype[np.float64]] = np.empty(count)
+            _uniforms(before - (before >> 63 << 64), count, found)
+            return found
+        drawn = mix_array(np.uint64(before) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA))
+        found = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return found
-
-    def fill(self, numbers: np.ndarray[Any, np.dtype[np.float64]], count: int) -> Stream:
-        """Write what `count` calls of `uniform` draw to an array in C order of as many numbers."""
-        steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA)
-        drawn = mix_array(np.uint64(self.state) + steps)
-        self.passed(count)
-        numbers[:] = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return self
 
     def permutation(self, count: int) -> list[int]:
         """Draw a permutation of 0 .. count - 1 uniformly (Fisher and Yates)."""

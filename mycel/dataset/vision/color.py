@@ -7,7 +7,6 @@ own greys (saturation). A factor of 0 gives the simpler image and 1 the image it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -97,13 +97,12 @@ def erase(
 
 def normals(count: int) -> Array:
     """Draw `count` numbers as `Stream.normal` draws them one by one."""
-    stream = current_stream()
+    uniform = current_stream().uniforms(2 * count)
     if are_on():
-        uniform, result = np.empty(2 * count), np.empty(count)
-        exact.uniforms(stream.passed(2 * count), 2 * count, uniform)
+        result = np.empty(count)
         exact.normals(uniform, count, 2.0 * math.pi, result)
         return result
-    pairs = stream.uniforms(2 * count).reshape(-1, 2).tolist()
+    pairs = uniform.reshape(-1, 2).tolist()
     return np.array([math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v) for u, v in pairs])
 
 

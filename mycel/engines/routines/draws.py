@@ -1,9 +1,9 @@
 """Draws of random numbers as methods of native code.
 
 `given_to` gives a class with a slot `words`, an array of NumPy with two 64-bit words, the methods
-`bits`, `uniform`, `integer`, `fill` and `begin`. The first word is the state of Steele, Lea and
-Flood's SplitMix64 generator, the second one the key from which it began. In Python a draw is ten
-operations on integers of any length, and takes ten times as long.
+`bits`, `uniform`, `integer` and `begin`. The first word is the state of Steele, Lea and Flood's
+SplitMix64 generator, the second one the key from which it began. In Python a draw is ten operations
+on integers of any length, and takes ten times as long.
 """
 
 from __future__ import annotations
@@ -151,38 +151,6 @@ draw:
   ret ptr %made
 }
 
-HEAD_fill
-  %array.given = load ptr, ptr %arguments
-  %p.second = getelementptr ptr, ptr %arguments, i64 1
-  %second = load ptr, ptr %p.second
-  %p.given = getelementptr i8, ptr %array.given, i64 DATA
-  %numbers = load ptr, ptr %p.given
-  %type = load ptr, ptr @PyExc_OverflowError
-  %wanted = call i64 @PyNumber_AsSsize_t(ptr %second, ptr %type)
-  %fails = icmp eq i64 %wanted, -1
-  br i1 %fails, label %perhaps, label %again
-perhaps:
-  %error = call ptr @PyErr_Occurred()
-  %none = icmp eq ptr %error, null
-  br i1 %none, label %again, label %failed
-again:
-  %i = phi i64 [ 0, %draws ], [ 0, %perhaps ], [ %i.next, %one ]
-  %more = icmp slt i64 %i, %wanted
-  br i1 %more, label %one, label %done
-one:
-  %drawn = call i64 @mycel_draw_next(ptr %words)
-  %upper = lshr i64 %drawn, 11
-  %whole = uitofp i64 %upper to double
-  %share = fmul double %whole, 0x3CA0000000000000
-  %p.number = getelementptr double, ptr %numbers, i64 %i
-  store double %share, ptr %p.number
-  %i.next = add i64 %i, 1
-  br label %again
-done:
-  call void @Py_IncRef(ptr %self)
-  ret ptr %self
-}
-
 HEAD_begin
   %given = load ptr, ptr %arguments
   %key = call i64 @PyLong_AsUnsignedLongLongMask(ptr %given)
@@ -201,7 +169,7 @@ set:
 }
 """
 # The methods, with how many arguments they take at least and at most.
-_METHODS = {"bits": (0, 0), "uniform": (0, 2), "integer": (2, 2), "begin": (1, 1), "fill": (2, 2)}
+_METHODS = {"bits": (0, 0), "uniform": (0, 2), "integer": (2, 2), "begin": (1, 1)}
 # Where a descriptor of a slot has its definition, and that the offset of the slot.
 _DEFINITION, _OFFSET = 40, 16
 _word = ctypes.c_uint64.from_address
@@ -229,7 +197,7 @@ def given_to(kind: type, sample: Any, gamma: int, multiply: tuple[int, int]) -> 
         return False
     from mycel.engines.native.llvm.jit import compile_objects, machine, python_symbols
 
-    text = _TEXT.replace("GAMMA", str(gamma)).replace("DATA", str(DATA))
+    text = _TEXT.replace("GAMMA", str(gamma))
     for number, factor in enumerate(multiply, 1):
         text = text.replace(f"MULTIPLY_{number}", str(factor))
     for name, (least, most) in _METHODS.items():

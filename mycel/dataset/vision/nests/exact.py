@@ -21,11 +21,8 @@ from mycel.engines.routines.words import (
     i32,
     least,
     log,
-    low_product,
-    low_sum,
     most,
     rint,
-    shifted_down,
     sqrt,
     within,
 )
@@ -314,24 +311,6 @@ def weigh(source: Elements, element: Const, count: Int, channels: Const, red: Co
         else:
             one, two, three = f64(0.299), f64(0.587), f64(0.114)
         result[i] = one * source[at + red] + two * source[at + 1] + three * source[at + blue]
-
-
-# Those of SplitMix64, with their signs.
-_GAMMA, _MULTIPLY_1, _MULTIPLY_2 = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
-
-
-def _mixed(state: Int) -> Int:
-    first = low_product(state ^ shifted_down(state, 30), _MULTIPLY_1)
-    second = low_product(first ^ shifted_down(first, 27), _MULTIPLY_2)
-    return second ^ shifted_down(second, 31)
-
-
-@routine
-def uniforms(state: Int, count: Int, result: Doubles) -> None:
-    """Write what a stream draws from `state` on, `count` numbers from 0 to 1, to `result`."""
-    for i in range(count):
-        drawn = _mixed(low_sum(state, low_product(i + 1, _GAMMA)))
-        result[i] = f64(shifted_down(drawn, 11)) * 1.1102230246251565e-16
 
 
 @routine
