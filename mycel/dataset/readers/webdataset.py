@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mycel.base import remote
+from mycel.base.notices import no_effect
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row, as_array
 from mycel.dataset.readers import shards, tar_index
@@ -173,15 +174,19 @@ class WebDataset(MappableDataset):
         return first
 
     def _check_endings(self, decode: Mapping[str, Any]) -> None:
-        """Raise ValueError where there is a function for what no name ends in."""
+        """Raise ValueError where no name ends in what there is a function for, and say it where
+        that holds for some.
+        """
         there = {ending for index in self._files for ending in index.endings}
         known = there | {ending.rpartition(".")[2] for ending in there}
         unknown = [name for name in decode if _ending(name) not in known]
-        if unknown:
+        if unknown and len(unknown) == len(decode):
             raise ValueError(
                 f"{_OWN}: decode has functions for {unknown}, but no file in the archives is named so; there are "
                 f"{sorted(there)}"
             )
+        if unknown:
+            no_effect(_OWN, "decode", unknown, f"files in the archives are named {sorted(there)}", True)
 
     def _columns(self) -> list[str]:
         return list(self.columns_list)
