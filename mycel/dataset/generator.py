@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from mycel.base import arguments, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
@@ -21,6 +23,7 @@ from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
 from mycel.dataset.owning import owned
+from mycel.dataset.places import LARGE, Places
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
@@ -71,16 +74,25 @@ class _Reading:
         """The lock under which the source is read."""
         return self._turn.lock
 
-    def convert(self, value: Any) -> Row:
-        """Return a row of what the source gave."""
+    def convert(self, value: Any, places: Places) -> Row:
+        """Return a row of what the source gave, at its places in a block."""
         several = isinstance(value, tuple) or (isinstance(value, list) and len(self.names) > 1)
         values = [*value] if several else [value]
         del value
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
-        row = tuple([as_array(v) for v in owned(values, ())])
+        placed = {}
+        for column, value in enumerate(values):
+            if isinstance(value, np.ndarray) and value.nbytes >= LARGE:
+                made = places.copied(column, as_array(value))
+                if made is not None:
+                    placed[column], values[column] = made, None
+        # What the source keeps is referred to from elsewhere than the list.
+        value = None
+        row = tuple([placed[c] if c in placed else as_array(v) for c, v in enumerate(owned(values, ()))])
         if self.types is not None:
             self._check(row, self.types)
+        places.count += 1
         return row
 
     def _check(self, row: Row, types: Sequence[Any]) -> None:
@@ -96,32 +108,32 @@ class _Reading:
 
     def some(
         self, numbers: Sequence[int], start: int, key: int, seeded: bool, seconds: float
-    ) -> tuple[list[Row], BaseException | None]:
+    ) -> tuple[Block | None, BaseException | None]:
         """Read rows until they are all read, one fails, or a time is over.
 
         * `numbers`, `start`: the numbers of the rows, and the place of the first in the pass.
         * `key`, `seeded`: the key of the pass and node, and whether a seed was set.
         * `seconds`: the time, after which at least one is read.
 
-        Returns the rows, and the error of the one behind them.
+        Returns the rows, if any, and the error of the one behind them.
         """
         stream, rows, end = Stream(0, seeded), list[Row](), time.perf_counter() + seconds
-        source, convert = self.source, self.convert
+        source, convert, places = self.source, self.convert, Places(len(numbers))
+        failure: BaseException | None = None
         try:
             with self.turn, using(stream):
                 for number, row in zip(numbers, row_keys(key, start, len(numbers)).tolist()):
                     stream.begin(row)
-                    rows.append(convert(source[number]))
+                    rows.append(convert(source[number], places))
                     if time.perf_counter() > end:
                         break
         except Exception as error:
             failure = self.failed(numbers[len(rows)], error)
             failure.__cause__ = error
-            return rows, failure
         except BaseException as error:
             # `SystemExit` and its like reach the consumer as they are.
-            return rows, error
-        return rows, None
+            failure = error
+        return places.block(rows) if rows else None, failure
 
     def read(self, numbers: Sequence[Any], start: int, key: int, seeded: bool) -> Block:
         """Read the rows of these `numbers`, of which the first has the place `start`.
@@ -129,10 +141,11 @@ class _Reading:
         `key` and `seeded` are the key of the pass and node, and whether a seed was set. Raises
         Broken where a row fails.
         """
-        rows, failure = self.some(numbers, start, key, seeded, math.inf)
+        block, failure = self.some(numbers, start, key, seeded, math.inf)
         if failure is not None:
-            raise Broken(Block.from_rows(rows) if rows else None, failure)
-        return Block.from_rows(rows)
+            raise Broken(block, failure)
+        assert block is not None
+        return block
 
     def of(self, source: Any) -> _Reading:
         """Return the same of another source."""
@@ -174,8 +187,9 @@ class _Collating(_Reading):
 
     def _together(self, items: list[Any]) -> Row:
         if self.collate is not None:
-            return self.convert(self.collate(items))
-        columns = zip(*map(self.convert, items))
+            return self.convert(self.collate(items), Places(1))
+        alone = Places(1)
+        columns = zip(*(self.convert(item, alone) for item in items))
         return tuple([stack(each, f"column {name!r}") for name, each in zip(self.names, columns)])
 
 
@@ -446,17 +460,18 @@ class GeneratorDataset(MappableDataset):
         self._alone(run)
         while skip < len(order):
             # Small blocks where rows are slow.
-            rows, failure = self._reading.some(order[skip : skip + run.block], skip, key, run.seeded, TARGET)
-            if rows:
-                yield Block.from_rows(rows)
+            block, failure = self._reading.some(order[skip : skip + run.block], skip, key, run.seeded, TARGET)
+            if block is not None:
+                yield block
+                skip += block.count
             if failure is not None:
                 raise failure
-            skip += len(rows)
 
     def _streamed(self, run: Run) -> Iterator[Block]:
-        return _in_blocks(itertools.islice(self._stream(run), self._num_samples), run.block)
+        places = Places(run.block)
+        return _in_blocks(itertools.islice(self._stream(run, places), self._num_samples), places)
 
-    def _stream(self, run: Run) -> Iterator[Row]:
+    def _stream(self, run: Run, places: Places) -> Iterator[Row]:
         number = 0
         key, stream = run.key(self._height, 9), run.stream()
         try:
@@ -469,7 +484,7 @@ class GeneratorDataset(MappableDataset):
                     value = next(items, _END)
                 if value is _END:
                     break
-                row = self._reading.convert(value)
+                row = self._reading.convert(value, places)
                 self._gave_rows = True
                 yield row
                 number += 1
@@ -525,7 +540,7 @@ def _until_stop(source: Any) -> Iterator[Any]:
         yield value
 
 
-def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
+def _in_blocks(rows: Iterable[Row], places: Places) -> Iterator[Block]:
     """Yield rows in blocks, small where rows are slow; those before one that fails come out."""
     waiting: list[Row] = []
     left = iter(rows)
@@ -539,11 +554,11 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
             break
         except BaseException:
             if waiting:
-                yield Block.from_rows(waiting)
+                yield places.block(waiting)
             raise
         waiting.append(row)
-        if len(waiting) == size or time.perf_counter() - first > TARGET:
+        if len(waiting) == places.most or time.perf_counter() - first > TARGET:
             full, waiting = waiting, []
-            yield Block.from_rows(full)
+            yield places.block(full)
     if waiting:
-        yield Block.from_rows(waiting)
+        yield places.block(waiting)

@@ -168,3 +168,52 @@ def test_batches_begin_at_a_line_of_the_cache() -> None:
     assert made.__array_interface__["data"][0] % 64 == 0 and np.array_equal(made, np.stack(rows))
     for x, _ in slices(True).batch(16).create_tuple_iterator(num_epochs=1, output_numpy=True):
         assert x.__array_interface__["data"][0] % 64 == 0
+
+
+class _Varying:
+    """Large arrays, of which some have another shape or type or are lists."""
+
+    def __len__(self) -> int:
+        return 50
+
+    def __getitem__(self, number: int) -> Any:
+        others: dict[int, Any] = {
+            3: np.full(3, number, np.float32),
+            5: [float(number)] * 2,
+            6: np.full((100, 101), number, np.float64),
+        }
+        return others.get(number % 7, np.full((100, 100), number, np.float32)), number
+
+
+class _Reused(_Varying):
+    """The same array in every row."""
+
+    def __init__(self) -> None:
+        self.held = np.zeros((100, 100), np.float32)
+
+    def __getitem__(self, number: int) -> Any:
+        self.held[...] = number
+        return self.held, number
+
+
+@pytest.mark.parametrize("options", [{}, {"num_parallel_workers": 2, "python_multiprocessing": False}])
+def test_large_rows_of_a_generator_have_their_own_places(options: dict[str, Any]) -> None:
+    rows = ds.GeneratorDataset(_Varying(), ["x", "n"], shuffle=False, **options)
+    for number, (row, n) in enumerate(rows.create_tuple_iterator(num_epochs=1, output_numpy=True)):
+        expected = np.asarray(_Varying()[number][0])
+        assert n == number and row.dtype == expected.dtype and np.array_equal(row, expected)
+
+    def stream() -> Any:
+        source = _Reused()
+        return (source[number] for number in range(50))
+
+    for data in (
+        ds.GeneratorDataset(_Reused(), ["x", "n"], shuffle=False, **options),
+        ds.GeneratorDataset(stream, ["x", "n"]),
+    ):
+        held = [row[0] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        assert [np.unique(row).tolist() for row in held] == [[number] for number in range(50)]
+        held[0][...] = -1
+        assert np.unique(held[1]).tolist() == [1]
+        batches = [row[0] for row in data.batch(8).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        assert [np.unique(row).tolist() for batch in batches for row in batch] == [[number] for number in range(50)]
