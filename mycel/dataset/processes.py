@@ -115,6 +115,16 @@ class _Busy(Exception):
     """This very thread is asking the server, and garbage is collected meanwhile."""
 
 
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    content = b""
+    while len(content) < count:
+        part = connection.recv(count - len(content))
+        if not part:
+            raise Ended
+        content += part
+    return content
+
+
 class _Server:
     """The fork server of this process, which starts when it is first needed.
 
@@ -175,18 +185,9 @@ class _Server:
         content = json.dumps(request).encode()
         socket.send_fds(control, [worker.LENGTH.pack(len(content))], list(descriptors))
         control.sendall(content)
-        length = worker.LENGTH.unpack(self._exactly(worker.LENGTH.size))[0]
-        return json.loads(self._exactly(length))
-
-    def _exactly(self, count: int) -> bytes:
-        assert self.control is not None
-        content = b""
-        while len(content) < count:
-            part = self.control.recv(count - len(content))
-            if not part:
-                raise Ended
-            content += part
-        return content
+        # Another thread may forget the server meanwhile, at the program's end.
+        length = worker.LENGTH.unpack(_exactly(control, worker.LENGTH.size))[0]
+        return json.loads(_exactly(control, length))
 
     def forget(self) -> None:
         """Close the connection, by which the server ends."""
