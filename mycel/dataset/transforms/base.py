@@ -128,7 +128,7 @@ class Transform(MadeOf):
         keeper: _Keeper = self.__dict__.setdefault("_keeper", _Keeper(self))
         return keeper
 
-    def inner(self, key: Any, make: Callable[[], Any]) -> Any:
+    def made_for(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return a transform that this one uses for what it drew, its `key`, as made before."""
         keeper = self._keeper or self._kept()
         found = keeper.inner.get(key)

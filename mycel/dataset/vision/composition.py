@@ -200,7 +200,7 @@ class RandomResize(Resize):
 
     def compute(self, array: Array, lead: int) -> Array:
         kind = current_stream().choice((Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA))
-        resize: Resize = self.inner(kind, lambda: Resize(self.size, kind))
+        resize: Resize = self.made_for(kind, lambda: Resize(self.size, kind))
         resized: Array = resize.compute(array, lead) if lead else resize.again(resize.compute, array)
         return resized
 

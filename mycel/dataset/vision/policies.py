@@ -106,7 +106,7 @@ class _Policy(ImageTransform):
         if name == "Identity":
             return array
         sides = array.shape[:2] if self._in_pixels and name[0] == "T" else ()
-        change = self.inner((name, share, negative, sides), lambda: self._change(name, share, negative, sides))
+        change = self.made_for((name, share, negative, sides), lambda: self._change(name, share, negative, sides))
         changed: Array = change.again(change.compute, array) if change.keeps else change.compute(array, 0)
         return changed
 
