@@ -14,10 +14,12 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from mycel.base.references import ONE_OWNER
 from mycel.dataset import debug
 from mycel.dataset.blocks import Block, Column, as_array, is_picture, plain, try_stack, user_rows
 from mycel.dataset.failure import operation_failed, operation_name
@@ -39,7 +41,7 @@ def as_values(result: Any) -> tuple[Any, ...]:
         if result is None:
             raise TypeError(_NOTHING)
         return (result,)
-    if any(value is None for value in result):
+    if any([value is None for value in result]):
         raise TypeError(_NOTHING)
     return (*result,)
 
@@ -141,8 +143,20 @@ class Applied:
                 for index in range(count):
                     if stream is not None and seeds is not None:
                         stream.begin(seeds[index])
-                    values = owned(as_values(operation(*rows[index])), rows[index])
-                    results.append([as_array(value) for value in values] if is_last else values)
+                    given = rows[index]
+                    result = operation(*given)
+                    # An array that nothing else refers to, or the only one given: most functions.
+                    if type(result) is np.ndarray and result.dtype.char != "O":
+                        if result.base is None and result.flags.writeable and getrefcount(result) < ONE_OWNER:
+                            results.append((result,))
+                            continue
+                        if result is given[0] and len(given) == 1:
+                            results.append(given)
+                            continue
+                    values = as_values(result)
+                    result = None
+                    kept = owned(values, given)
+                    results.append([as_array(value) for value in kept] if is_last else kept)
         except Exception as error:
             failure = operation_failed("map", operation, self.inputs, start + len(results), error)
             failure.__cause__ = error

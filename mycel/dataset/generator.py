@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
-
 from mycel.base import arguments, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
-from mycel.dataset.blocks import Block, Row, as_array, drop, stack
+from mycel.dataset.blocks import Array, Block, Row, as_array, drop, stack
 from mycel.dataset.failure import InputTypeError, InputValueError, operation_failed, said
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
 from mycel.dataset.owning import owned
-from mycel.dataset.places import LARGE, Places
+from mycel.dataset.places import Places
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
 from mycel.dataset.run import Run
@@ -32,6 +30,11 @@ from mycel.dataset.scope import TARGET, Pace, Scope
 from mycel.dataset.sharing import copies, held, is_safe
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.transforms.base import numpy_type
+
+
+def _with(placed: dict[int, Array], values: list[Any]) -> Row:
+    """Return the arrays of a row, of which some were copied."""
+    return tuple([placed[c] if c in placed else as_array(v) for c, v in enumerate(owned(values, ()))])
 
 
 class _Turn:
@@ -81,15 +84,8 @@ class _Reading:
         del value
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
-        placed = {}
-        for column, value in enumerate(values):
-            if isinstance(value, np.ndarray) and value.nbytes >= LARGE:
-                made = places.copied(column, as_array(value))
-                if made is not None:
-                    placed[column], values[column] = made, None
-        # What the source keeps is referred to from elsewhere than the list.
-        value = None
-        row = tuple([placed[c] if c in placed else as_array(v) for c, v in enumerate(owned(values, ()))])
+        placed = places.take(values) if places.stacks or not places.count else None
+        row = tuple([as_array(v) for v in owned(values, ())]) if not placed else _with(placed, values)
         if self.types is not None:
             self._check(row, self.types)
         places.count += 1

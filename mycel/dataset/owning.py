@@ -12,8 +12,8 @@ what it returned. A count that is too high costs a copy.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from mycel.base.references import ONE_OWNER
 from mycel.core.tensor import Tensor
 
 _CONTAINERS = {dict, list, tuple}
+# Types of values that nobody can write into: those of most rows, which need not be asked more.
+_SCALARS = {int, float, bool, str, bytes, *(np.dtype(char).type for char in "?bhilqBHILQefd")}
 
 
 def _may_be_shared(value: Any) -> bool:
@@ -34,13 +36,19 @@ def owned(values: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
     * `values`: a new tuple or list of them.
     * `inputs`: what it was given, which belongs to its row.
     """
+    left: list[int] | None = None
     for value in values:
-        if type(value) is np.ndarray and value.base is None and sys.getrefcount(value) <= ONE_OWNER:
-            if value.flags.writeable:
+        if type(value) is np.ndarray:
+            if value.base is None and getrefcount(value) <= ONE_OWNER and value.flags.writeable:
                 continue
-        elif len(values) == len(inputs) == 1 and value is inputs[0]:
+            if left is None:
+                left = [*map(id, inputs)]
+            if id(value) in left:
+                left.remove(id(value))
+                continue
+        elif type(value) in _SCALARS or not _may_be_shared(value):
             continue
-        if _may_be_shared(value) and not _is_alone(sys.getrefcount(value), value):
+        if not _is_alone(getrefcount(value), value):
             return Given(inputs).owned(values)
     return values
 
@@ -57,9 +65,9 @@ def _is_alone(references: int, value: Any) -> bool:
         if not value.flags.writeable:
             return False
         base = value.base
-        return base is None or (type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= ONE_OWNER)
+        return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) <= ONE_OWNER)
     for part in value.values() if isinstance(value, dict) else value:
-        if _may_be_shared(part) and not _is_alone(sys.getrefcount(part), part):
+        if _may_be_shared(part) and not _is_alone(getrefcount(part), part):
             return False
     return True
 
@@ -96,7 +104,7 @@ class Given:
             return values
         found = []
         for value in values:
-            if not _may_be_shared(value) or _is_alone(sys.getrefcount(value), value) or self._has(value):
+            if not _may_be_shared(value) or _is_alone(getrefcount(value), value) or self._has(value):
                 found.append(value)
             else:
                 found.append(_copy(value))

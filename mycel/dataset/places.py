@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from mycel.dataset.blocks import Array, Block, Row, aligned
+import numpy as np
+
+from mycel.dataset.blocks import Array, Block, Row, aligned, as_array
 
 __all__ = ["LARGE", "Places"]
 
@@ -25,8 +28,23 @@ class Places:
         # By columns, and how many rows have their place there.
         self.stacks: dict[int, tuple[Array, int]] = {}
 
-    def copied(self, column: int, array: Array) -> Array | None:
-        """Return a copy of a large array of the next row at its place; None if there is none."""
+    def take(self, values: list[Any]) -> dict[int, Array]:
+        """Return copies of large arrays of the next row at their places, by columns.
+
+        `values` are those of the row; those that were copied are None afterwards.
+        """
+        placed: dict[int, Array] = {}
+        # The first row says which columns have places.
+        for column in [*self.stacks] if self.count else range(len(values)):
+            value = values[column]
+            if isinstance(value, np.ndarray) and value.nbytes >= LARGE:
+                made = self._copied(column, as_array(value))
+                if made is not None:
+                    placed[column], values[column] = made, None
+        return placed
+
+    def _copied(self, column: int, array: Array) -> Array | None:
+        """Return a copy of an array at its place; None if there is none."""
         found = self.stacks.pop(column, None)
         if not self.count and 1 < self.most <= _TOGETHER // array.nbytes and array.dtype.kind in "biufc":
             found = aligned((self.most, *array.shape), array.dtype), 0
