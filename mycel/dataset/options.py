@@ -75,7 +75,7 @@ _options: dict[str, Any] = {
 
 
 def check_integer(setting: str, value: Any, low: int, high: int) -> int:
-    """Return a value between two bounds; raise TypeError for no integer, else ValueError.
+    """Return a value from `low` to `high`; raise TypeError for no integer, else ValueError.
 
     `setting` is named in messages.
     """

@@ -266,7 +266,8 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Keep the rows for which `predicate` returns true.
 
-        * `predicate`: a function of the columns that returns True or False, not None or text.
+        * `predicate`: a function of the columns whose answer is taken as true or false; None is
+          false, as everywhere in Python.
         * `input_columns`: the columns that it receives; all of them by default.
         * `num_parallel_workers`: the number of threads that call the function; one by default.
 

@@ -255,7 +255,7 @@ class Chosen:
                 assert stream is not None
                 for index, row in enumerate(block.pick(self.places).rows()):
                     stream.begin(row_key(key, start + index))
-                    if self._decided(self.predicate(*plain(row))):
+                    if self.predicate(*plain(row)):
                         keep.append(index)
         except Exception as error:
             failure = operation_failed("filter", self.predicate, self.wanted, start + index, error)
@@ -268,12 +268,6 @@ class Chosen:
             raise Broken(kept, failure)
         self.refused(block.count - len(keep))
         return kept
-
-    def _decided(self, answer: Any) -> bool:
-        # A forgotten `return`, and the word "False", would be taken for an answer.
-        if answer is None or isinstance(answer, (str, bytes)):
-            raise TypeError(f"the function returned {answer!r}; it must return True or False")
-        return bool(answer)
 
 
 class FilterNode(Node):

@@ -66,22 +66,22 @@ def test_an_error_whose_message_cannot_be_shown_is_named(apart: bool) -> None:
 
 def test_an_iterator_that_is_collected_while_the_fork_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As garbage may be anywhere; it waited for itself."""
-    exactly, left = processes._Server._exactly, []
+    exactly, left = processes._exactly, []
 
-    def collects(self: Any, count: int) -> Any:
+    def collects(connection: Any, count: int) -> Any:
         if left:
             cycle = [left.pop()]
             cycle.append(cycle)
             del cycle
             gc.collect()
-        return exactly(self, count)
+        return exactly(connection, count)
 
     first = opened()
     next(first)
     pids = [pid for crew in processes._crews if not crew.closed for pid in crew.pids()]
     left.append(first)
     del first
-    monkeypatch.setattr(processes._Server, "_exactly", collects)
+    monkeypatch.setattr(processes, "_exactly", collects)
     # Without a worker that rests, one is started.
     monkeypatch.setattr(processes._resting, "take", lambda kind: None)
     monkeypatch.setattr(processes._resting, "add", lambda worker: False)
@@ -95,10 +95,10 @@ def test_an_iterator_that_is_collected_while_the_fork_server_is_asked(monkeypatc
 
 
 def test_half_an_answer_of_the_fork_server_is_no_other_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    exactly, times = processes._Server._exactly, [3]
+    exactly, times = processes._exactly, [3]
 
-    def interrupted(self: Any, count: int) -> Any:
-        found = exactly(self, count)
+    def interrupted(connection: Any, count: int) -> Any:
+        found = exactly(connection, count)
         times[0] -= 1
         if not times[0]:
             raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def test_half_an_answer_of_the_fork_server_is_no_other_answer(monkeypatch: pytes
     iterator = opened()
     next(iterator)
     monkeypatch.setattr(processes._resting, "add", lambda worker: False)
-    monkeypatch.setattr(processes._Server, "_exactly", interrupted)
+    monkeypatch.setattr(processes, "_exactly", interrupted)
     with pytest.raises(KeyboardInterrupt):
         iterator.stop()
     monkeypatch.undo()

@@ -411,7 +411,10 @@ class RandomGrayscale(Grayscale):
 
 
 def sometimes(transform: Any, function: Callable[[Array, int], Array], array: Array, lead: int) -> Array:
-    """Return what a function of a transform gives with its probability, else the array."""
+    """Return what a `function` of a `transform` gives with its probability, else the `array`.
+
+    `lead` is that of `ImageTransform.compute`.
+    """
     if current_stream().uniform() >= transform.prob:
         return array
     changed: Array = function(array, lead) if lead else transform.again(function, array)

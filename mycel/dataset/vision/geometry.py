@@ -392,7 +392,10 @@ class RandomCrop(ImageTransform):
         return crop(array, *draw_place(height, width, self.size), *self.size, lead)
 
     def part(self, array: Array, lead: int, top: int, left: int) -> Array:
-        """Return the part of the padded image from (`top`, `left`) on."""
+        """Return the part of the padded image from (`top`, `left`) on.
+
+        `array` and `lead` are those of `compute`.
+        """
         before, above = (self.padding or _NO_SIDES)[:2]
         fill = self.fill_value if self.padding is None else fill_of(array, self.fill_value, lead)
         if by_routine(array, PADDED) and (self.padding is not None or is_cut(array)):

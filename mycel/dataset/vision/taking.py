@@ -191,8 +191,10 @@ def is_cut(array: Array) -> bool:
 
 
 def cut(array: Array, top: int, left: int, height: int, width: int, upwards: bool = False) -> Array:
-    """Return a copy of a part of an image [H, W] or [H, W, C], with its rows in reverse order if
-    they go `upwards`.
+    """Return a copy of a part of an image, with its rows in reverse order if they go `upwards`.
+
+    * `array`: the image, [H, W] or [H, W, C].
+    * `top`, `left`, `height`, `width`: the part, which lies inside.
     """
     source = np.ascontiguousarray(array)
     result: Array = np.empty((height, width, *array.shape[2:]), array.dtype)

@@ -46,7 +46,10 @@ class Windows:
         self.is_whole = False
 
     def inside(self, top: int, left: int, rows: int, columns: int) -> None:
-        """Take the same part of each part; raise Unlike unless it lies inside."""
+        """Take the same part of each part, as in `crop`; raise Unlike unless it lies inside.
+
+        It has `rows` and `columns` from (`top`, `left`) on.
+        """
         if min(top, left) < 0 or top + rows > self.rows or left + columns > self.columns:
             raise Unlike
         self.crop(top, left, rows, columns)

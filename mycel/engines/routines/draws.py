@@ -188,7 +188,7 @@ def _slot_of(kind: type, sample: Any) -> int | None:
 def given_to(kind: type, sample: Any, gamma: int, multiply: tuple[int, int]) -> bool:
     """Give a class its methods; return whether that can be done here.
 
-    * `sample`: an object of the class. All others have the array in their slot when a method is
+    * `kind`, `sample`: the class, and an object of it. All others have the array in their slot when a method is
       called.
     * `gamma`, `multiply`: the numbers of the generator.
     """

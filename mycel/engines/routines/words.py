@@ -154,6 +154,12 @@ def looked_up_at_once() -> int:
 def looked_up(
     source: Any, place: Any, table: Any, channels: int, first: int, result: Any, into: Any, count: int = 64
 ) -> None:
-    """Look 64 bytes up in tables of 256 bytes, one for each channel; the first one has `first`."""
+    """Look 64 bytes up in tables of 256 bytes, one for each channel.
+
+    * `source`, `place`: the bytes begin there.
+    * `table`, `channels`, `first`: the tables, how many there are, and that of the first byte.
+    * `result`, `into`: where the bytes found go.
+    * `count`: how many there are; routines know 64.
+    """
     for i in range(count):
         result[into + i] = table[(first + i) % channels * 256 + int(source[place + i])]
