@@ -20,7 +20,7 @@ from mycel.dataset.failure import InputTypeError, InputValueError, operation_fai
 from mycel.dataset.flow import Broken, Piece, Plan
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.node import Node
-from mycel.dataset.owning import owned
+from mycel.dataset.owning import apart
 from mycel.dataset.places import Places
 from mycel.dataset.processes import Crew, crew_of, expected, has_processes
 from mycel.dataset.randomness import Stream, row_key, row_keys, using
@@ -34,7 +34,7 @@ from mycel.dataset.transforms.base import numpy_type
 
 def _with(placed: dict[int, Array], values: list[Any]) -> Row:
     """Return the arrays of a row, of which some were copied."""
-    return tuple([placed[c] if c in placed else as_array(v) for c, v in enumerate(owned(values, ()))])
+    return tuple([placed[c] if c in placed else as_array(v) for c, v in enumerate(apart(values))])
 
 
 class _Turn:
@@ -85,7 +85,7 @@ class _Reading:
         if len(values) != len(self.names):
             raise ValueError(f"the source gave {len(values)} values for {len(self.names)} columns")
         placed = places.take(values) if places.stacks or not places.count else None
-        row = tuple([as_array(v) for v in owned(values, ())]) if not placed else _with(placed, values)
+        row = tuple([as_array(v) for v in apart(values)]) if not placed else _with(placed, values)
         if self.types is not None:
             self._check(row, self.types)
         places.count += 1
@@ -477,10 +477,11 @@ class GeneratorDataset(MappableDataset):
                 items = iter(items) if hasattr(items, "__iter__") else _until_stop(items)
             while True:
                 with using(stream):
-                    value = next(items, _END)
-                if value is _END:
+                    came = [next(items, _END)]
+                if came[0] is _END:
                     break
-                row = self._reading.convert(value, places)
+                # Not held here meanwhile: what nothing else refers to is not copied.
+                row = self._reading.convert(came.pop(), places)
                 self._gave_rows = True
                 yield row
                 number += 1

@@ -53,6 +53,24 @@ def owned(values: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
+def apart(values: list[Any]) -> list[Any]:
+    """Return the values of a list, as a source gave them, with copies of what it still has."""
+    for value in values:
+        if type(value) is np.ndarray:
+            if value.base is None and getrefcount(value) <= ONE_OWNER and value.flags.writeable:
+                continue
+        elif type(value) in _SCALARS or not _may_be_shared(value):
+            continue
+        # This would be one more that has it.
+        value = None
+        for place in range(len(values)):
+            value = values[place]
+            if _may_be_shared(value) and not _is_alone(getrefcount(value), value):
+                values[place] = _copy(value)
+        break
+    return values
+
+
 def _is_alone(references: int, value: Any) -> bool:
     """Return whether nothing else has a value, to which there are so many references.
 

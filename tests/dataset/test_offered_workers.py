@@ -83,9 +83,11 @@ def test_cheap_rows_stay_where_they_are(folder: str, monkeypatch: pytest.MonkeyP
     assert _kinds(_images(folder))["map"] == ("inline", 1)
 
 
-def test_sound_has_threads_and_text_has_not() -> None:
+def test_images_in_memory_have_threads_and_sound_and_text_have_not() -> None:
+    images = ds.NumpySlicesDataset({"x": np.zeros((40, 8, 8, 3), np.uint8)}, shuffle=False)
+    assert _kinds(images.map(vision.Resize(16), "x").batch(4))["map"] == ("threads", 2)
     sound = ds.NumpySlicesDataset({"x": np.zeros((40, 800), np.float32)}, shuffle=False)
-    assert _kinds(sound.map(audio.Vol(0.5), "x").batch(4))["map"] == ("threads", 2)
+    assert _kinds(sound.map(audio.Vol(0.5), "x").batch(4))["map"] == ("inline", 1)
     words = ds.NumpySlicesDataset({"x": ["some words"] * 40}, shuffle=False)
     assert _kinds(words.map(text.WhitespaceTokenizer(), "x").batch(4))["map"] == ("inline", 1)
 

@@ -28,6 +28,8 @@ class AudioTransform(Transform):
     """The base class of audio transforms: callable on a NumPy array of the shape in `form`."""
 
     vectorised = True
+    # Much of it is done by NumPy, for which two threads take as long as one.
+    in_threads = False
     axes = 1
     form = "<..., time>"
     only_floats = False

@@ -188,8 +188,8 @@ def _slot_of(kind: type, sample: Any) -> int | None:
 def given_to(kind: type, sample: Any, gamma: int, multiply: tuple[int, int]) -> bool:
     """Give a class its methods; return whether that can be done here.
 
-    * `kind`, `sample`: the class, and an object of it. All others have the array in their slot when a method is
-      called.
+    * `kind`, `sample`: the class, and an object of it. All others have the array in their slot when
+      a method is called.
     * `gamma`, `multiply`: the numbers of the generator.
     """
     slot = _slot_of(kind, sample)
