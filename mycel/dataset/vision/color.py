@@ -37,6 +37,10 @@ _FLOATED = dtypes_of("uint8", "int8", "uint16", "int16", "int32", "float32", "fl
 _INVERTED = dtypes_of("uint8", "uint16", "int16", "int32", "int64", "float32", "float64")
 
 
+# Bytes of an array that stays in the cache of a core.
+_CACHED = 1 << 20
+
+
 def to_uint8(values: Array) -> Array:
     """Round values towards zero and limit them to 0 .. 255."""
     return np.clip(values, 0, 255).astype(np.uint8)
@@ -278,7 +282,9 @@ class ToType(Transform):
 
 def converted(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return a copy of an array in a type."""
-    if dtype in FLOATS and flat_by_routine(array, _FLOATED):
+    # The C library copies what is large past the cache.
+    only_copies = array.dtype == dtype and array.nbytes > _CACHED
+    if dtype in FLOATS and not only_copies and flat_by_routine(array, _FLOATED):
         made: Array = np.empty(array.shape, dtype)
         plain.convert(np.ascontiguousarray(array), array.size, name_of(made), made)
         return made
