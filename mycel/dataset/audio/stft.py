@@ -98,10 +98,21 @@ def stft(
     if waveform.shape[-1] < n_fft:
         raise RuntimeError(f"{operation}: a waveform of {waveform.shape[-1]} samples is shorter than n_fft, {n_fft}")
     frames = np.lib.stride_tricks.sliding_window_view(waveform, n_fft, axis=-1)[..., ::hop, :]
-    weighted = frames * centred(window, n_fft).astype(waveform.dtype)
-    spectrum = np.fft.rfft(weighted) if onesided else np.fft.fft(weighted)
+    weights = centred(window, n_fft).astype(waveform.dtype)
+    *lead, count, _ = frames.shape
     complex_type = np.complex128 if waveform.dtype == np.float64 else np.complex64
-    return np.swapaxes(spectrum, -1, -2).astype(complex_type)
+    result: Array = np.empty((*lead, count, n_fft // 2 + 1 if onesided else n_fft), complex_type)
+    transform, most = np.fft.rfft if onesided else np.fft.fft, max(1, _AT_ONCE // n_fft)
+    for place in np.ndindex(*lead):
+        for start in range(0, count, most):
+            weighted = frames[place][start : start + most] * weights
+            result[place][start : start + most] = transform(weighted.astype(np.float64))
+    return np.swapaxes(result, -1, -2)
+
+
+# Values of frames whose spectra are computed at once: new memory for all of them, which the system
+# would have to clear, takes more time than the transforms.
+_AT_ONCE = 1 << 15
 
 
 def istft(
