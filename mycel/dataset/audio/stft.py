@@ -112,7 +112,7 @@ def stft(
 
 # Values of frames whose spectra are computed at once: new memory for all of them, which the system
 # would have to clear, takes more time than the transforms.
-_AT_ONCE = 1 << 15
+_AT_ONCE = 1 << 13
 
 
 def istft(
