@@ -266,8 +266,7 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Keep the rows for which `predicate` returns true.
 
-        * `predicate`: a function of the columns whose answer is taken as true or false; None is
-          false, as everywhere in Python.
+        * `predicate`: a function of the columns; its answer is true or false as Python has it.
         * `input_columns`: the columns that it receives; all of them by default.
         * `num_parallel_workers`: the number of threads that call the function; one by default.
 

@@ -64,6 +64,7 @@ def quantise_weights(
 
     >>> import mycel as ms
     >>> from mycel.quantisation import quantise_weights
+    >>> ms.set_seed(0)
     >>> net = ms.nn.Dense(64, 32)
     >>> x = ms.ops.rand(4, 64)
     >>> small = quantise_weights(net, x, bits=4, group_size=32)
