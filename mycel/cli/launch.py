@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from mycel.base import starting
 from mycel.base.cores import usable_cores
 from mycel.cli import machines
 from mycel.cli.processes import guarded
@@ -24,7 +25,7 @@ from mycel.cli.supervisor import Job, Supervisor
 from mycel.transport.store import TCPStore
 from mycel.transport.world import PORT
 
-__all__ = ["add_options", "command", "run_job", "threads_of"]
+__all__ = ["add_options", "command", "ranked", "run_job", "threads_of"]
 
 NAME = "mycel launch"
 
@@ -169,7 +170,7 @@ def _on_machine(
     given += [f"--standstill={options.standstill}", *(["--plain"] if options.plain else [])]
     given += [f"--logs={options.logs.resolve()}"] if options.logs is not None else []
     script = [str(options.script.resolve()), *options.arguments]
-    return [sys.executable, "-m", "mycel", "launch", *given, *script]
+    return starting.python("from mycel.cli import main; sys.exit(main())", "launch", *given, *script)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -188,7 +189,7 @@ def _job(options: argparse.Namespace) -> Job:
     plain = ["--plain"] if options.plain else []
     return Job(
         NAME,
-        [sys.executable, "-m", "mycel.cli.ranked", *plain, str(options.script), *options.arguments],
+        ranked(*plain, str(options.script), *options.arguments),
         count,
         local,
         first,
@@ -201,6 +202,11 @@ def _job(options: argparse.Namespace) -> Job:
         threads_of(local),
         logs=logs,
     )
+
+
+def ranked(*arguments: str) -> list[str]:
+    """Return the command of a rank; `arguments` are those of `mycel.cli.ranked`."""
+    return starting.python("from mycel.cli.ranked import main; main(sys.argv[1:])", *arguments)
 
 
 def threads_of(ranks: int) -> dict[str, str]:

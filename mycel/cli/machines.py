@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mycel.base import starting
+
 __all__ = ["Machine", "by_agent", "by_ray"]
 
 _PATIENCE = 12.0  # seconds that launchers have to end, once one has failed
@@ -59,9 +61,7 @@ def by_agent(
             inner = command(count, len(machines), k, machine.local, machine.first, master)
             line = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join([*_settings(), *inner])}"
             # In a group of its own, so that an interrupt of the keyboard ends it through its leash.
-            started.append(
-                subprocess.Popen([*agent, machine.name, line], stdin=subprocess.PIPE, start_new_session=True)
-            )
+            started.append(starting.start([*agent, machine.name, line], stdin=subprocess.PIPE, start_new_session=True))
         failed = _first_failure(started)
         if failed is None:
             return 0
@@ -180,7 +180,7 @@ def _place_in_task() -> str:
 def _run_in_task(command: list[str], folder: str, settings: dict[str, str]) -> int:
     """Run a launcher in a task of Ray; its leash ends with the task's process."""
     variables = {**os.environ, **settings}
-    process = subprocess.Popen(
+    process = starting.start(
         command, cwd=folder, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     assert process.stdout is not None

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mycel.cli.launch import run_job, threads_of
+from mycel.base import starting
+from mycel.cli.launch import ranked, run_job, threads_of
 from mycel.cli.supervisor import Job
 
 __all__ = ["main"]
@@ -97,7 +98,7 @@ def _job(options: argparse.Namespace) -> Job:
         master = "127.0.0.1"
     return Job(
         NAME,
-        [sys.executable, "-m", "mycel.cli.ranked", options.task_script, *options.task_script_args],
+        ranked(options.task_script, *options.task_script_args),
         count,
         local,
         first,
@@ -138,7 +139,7 @@ def _cores(local: int, first: int) -> Callable[[int], dict[str, str]]:
 
 def _in_background(job: Job, options: argparse.Namespace) -> int:
     """Leave the ranks to a process of its own, and return at once."""
-    if os.fork():
+    if starting.fork():
         return 0
     os.setsid()
     log = os.open(str(Path(options.log_dir or ".").resolve() / "scheduler.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

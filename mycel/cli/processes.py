@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Optional
 
+from mycel.base import starting
 from mycel.transport.activity import activity as of_process
 from mycel.transport.activity import statistics
 
@@ -103,7 +104,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     own = os.getpid()
-    child = os.fork()
+    child = starting.fork()
     if child == 0:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,6 +1,6 @@
 """One rank of a launch: runs the script, and tells the launcher why it ends.
 
-``python -m mycel.cli.ranked [--plain] SCRIPT ARGUMENTS`` is started by `mycel launch`.
+`mycel launch` starts one for each rank, by `mycel.cli.launch.ranked`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,3 @@ def main(arguments: Sequence[str]) -> None:
         if end.code not in (None, 0):
             watch.failed(end)
         raise
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

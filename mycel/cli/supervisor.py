@@ -37,6 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, Optional
 
+from mycel.base import starting
 from mycel.cli.processes import activity, adopt, end_all
 from mycel.transport import watch
 from mycel.transport.store import TCPStore
@@ -202,7 +203,7 @@ class Supervisor:
         }
         output = None if job.logs is None else open(job.logs(number), "wb")
         try:
-            process = subprocess.Popen(
+            process = starting.start(
                 job.command,
                 env=variables,
                 pass_fds=(theirs,),

@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel.base import locks
+from mycel.base import locks, starting
 from mycel.base.log import logger
 from mycel.base.notices import no_effect
 from mycel.dataset import by_value, config, worker
@@ -37,7 +37,6 @@ from mycel.dataset.flow import Broken
 from mycel.dataset.resting import YOUNG, Resting
 from mycel.dataset.scope import Scope, members
 
-_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mycel.dataset import worker; worker.{}"
 _GRACE = 0.3
 # What `faulthandler` adds to stacks.
 _MODULES = "Extension modules: "
@@ -89,11 +88,6 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **one}
 
 
-def _path() -> list[str]:
-    """Return the folders to import from; Python passes over what is not text there."""
-    return [folder for folder in sys.path if isinstance(folder, str)]
-
-
 def _pair() -> tuple[socket.socket, socket.socket]:
     """Return the two ends of a new connection; a forked child has neither."""
     ends = socket.socketpair()
@@ -102,11 +96,11 @@ def _pair() -> tuple[socket.socket, socket.socket]:
 
 
 def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", _BOOT.format(function), json.dumps(_path())]
+    command = starting.python(f"from mycel.dataset import worker; worker.{function}", folders=starting.path())
     # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return subprocess.Popen(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
+        return starting.start(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -227,7 +221,7 @@ def _surroundings(modules: Sequence[str]) -> dict[str, Any]:
     # It may have been deleted.
     with contextlib.suppress(OSError):
         folder = os.getcwd()
-    return {"path": _path(), "folder": folder, "modules": list(modules)}
+    return {"path": starting.path(), "folder": folder, "modules": list(modules)}
 
 
 class Worker:
@@ -276,7 +270,7 @@ class Worker:
             # Not closed in the child, as the end itself is.
             number = os.dup(theirs.fileno())
             try:
-                self.pid = os.fork()
+                self.pid = starting.fork()
                 if not self.pid:
                     try:
                         worker.serve((number, *memories), job, shares)

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import starting
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, try_stack
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
@@ -202,7 +203,7 @@ def _fork_on_request(control: socket.socket, children: set[int]) -> None:
             answer = _reaped(given["status"], children)
         else:
             _prepare(given)
-            child = os.fork()
+            child = starting.fork()
             if not child:
                 control.close()
                 try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import starting
 from mycel.engines.aot.header import Argument
 from mycel.engines.aot.library import Library
 
@@ -190,14 +190,14 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]
-    built = subprocess.run(
+    built = starting.run(
         ["arm-none-eabi-gcc", *board.flags, *options, *files], cwd=folder, capture_output=True, text=True, check=False
     )
     if built.returncode:
         raise BoardError(f"{library.name} for {library.target}: {built.stderr}")
     command = ["qemu-system-arm", "-M", board.machine, "-nographic", "-monitor", "none", "-icount", "shift=0"]
     command += ["-semihosting-config", "enable=on,target=native", "-kernel", "program.elf"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = starting.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     said = done.stdout + done.stderr
     if done.returncode:
         raise BoardError(f"{library.name} on {library.target}: {said}")
@@ -214,7 +214,7 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
                 raise IndexError(status)
             instructions.append(count * TICK)
             results.append(parts(library, content, calls[len(results)]))
-    size = subprocess.run(["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True)
+    size = starting.run(["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True)
     return Run(results, instructions, stack, int(size.stdout.splitlines()[1].split()[0]))
 
 

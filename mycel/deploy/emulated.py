@@ -11,7 +11,6 @@ not count instructions.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import starting
 from mycel.deploy.boards import MEMORY, SECONDS, Arrays, BoardError, main_text, parts
 from mycel.engines.aot.library import Library
 
@@ -121,11 +121,11 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> list[list[np
     (folder / "main.c").write_text(text)
     files = ["main.c", f"{library.name}.o", "-o", "program", *machine.options]
     command = [machine.compiler, "-O1", *machine.flags, *files]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    built = starting.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if built.returncode:
         raise BoardError(f"{library.name} for {library.target}: {built.stderr}")
     command = [machine.emulator, *machine.arguments, "./program"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = starting.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         raise BoardError(f"{library.name} on {library.target}: {done.returncode}, {done.stdout}{done.stderr}")
     results: list[list[np.ndarray[Any, Any]]] = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
+from subprocess import DEVNULL
 from typing import Optional
 
+from mycel.base import starting
 from mycel.dataset.caching.client import CacheError, Client
 from mycel.dataset.caching.protocol import DEFAULT_PORT, Message, address
 from mycel.dataset.caching.server import STARTED
@@ -29,13 +29,14 @@ def start(port: int = DEFAULT_PORT, workers: int = 32, spilldir: Optional[str] =
         raise ValueError(f"dataset-cache: spilldir {spilldir!r} is not a folder that can be written")
     reading, writing = os.pipe()
     try:
-        words = [sys.executable, "-m", "mycel.dataset.caching.server", str(port), str(workers), spilldir or ""]
-        process = subprocess.Popen(
-            [*words, str(writing)],
+        given = (str(port), str(workers), spilldir or "", str(writing))
+        code = "from mycel.dataset.caching.server import detached; sys.exit(detached(sys.argv[1:]))"
+        process = starting.start(
+            starting.python(code, *given, folders=starting.path()),
             pass_fds=(writing,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
             start_new_session=True,
         )
     finally:

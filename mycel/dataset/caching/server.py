@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import locks, starting
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.store import Cache, NoRoom, Session, Store
 from mycel.dataset.caching.turns import Turns
@@ -196,8 +195,10 @@ def run(port: int, workers: int, spill: Optional[str], told: int) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    if os.fork():
-        # The server outlives whoever started it, and the system waits for its end.
+def detached(arguments: Sequence[str]) -> int:
+    """Run a server that outlives whoever started it; `arguments` are those of `run`, as text."""
+    if starting.fork():
+        # The system waits for the end of the server.
         os._exit(0)
-    sys.exit(run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] or None, int(sys.argv[4])))
+    port, workers, spill, told = arguments
+    return run(int(port), int(workers), spill or None, int(told))

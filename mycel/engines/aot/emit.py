@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import llvmlite.binding as llvm
 
+from mycel.base import starting
 from mycel.base.errors import CompileError
 from mycel.engines.aot.module import Module
 from mycel.engines.native.llvm.generation import LOOPS_MARK
@@ -108,7 +107,6 @@ def _compared(text: str) -> str:
 
 # A module of bitcode on the standard input becomes code on the standard output.
 _EMIT = """
-import sys
 import llvmlite.binding as llvm
 triple, cpu, features, reloc, model, assembly, option = sys.argv[1:]
 if option:
@@ -131,8 +129,10 @@ def _apart(module: bytes, target: Target, assembly: bool) -> bytes:
     """
     for option in ("", "-disable-arm-loloops"):
         words = (target.triple, target.cpu, target.features, target.reloc, target.model, str(assembly), option)
-        done = subprocess.run([sys.executable, "-c", _EMIT, *words], input=module, capture_output=True, check=False)
+        command = starting.python(_EMIT, *words, folders=starting.path())
+        done = starting.run(command, input=module, capture_output=True, check=False)
         if not done.returncode:
-            return done.stdout
+            code: bytes = done.stdout
+            return code
     said = done.stderr.decode(errors="replace").strip().splitlines()
     raise CompileError(f"build: LLVM made no code for {target.cpu}: {said[-1] if said else done.returncode}")

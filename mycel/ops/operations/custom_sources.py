@@ -12,7 +12,6 @@ import importlib.util
 import os
 import shlex
 import shutil
-import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Union
 
+from mycel.base import starting
 from mycel.base.errors import Unsupported
 from mycel.base.ownership import check_code
 from mycel.base.remembered import SOME, Remembered
@@ -73,7 +73,7 @@ def _built(
     standard = [] if plain else ["-std=c++17"]
     folders = [f"-I{d}" for d in dict.fromkeys(map(os.path.dirname, names))]
     command = [*compiler, *standard, "-O2", "-shared", "-fPIC", *folders, *options, *names, *last, "-o", where]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = starting.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{owner}: {' '.join(command)} failed:\n{done.stderr.strip()[-4000:]}")
     return where
