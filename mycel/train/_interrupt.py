@@ -1,27 +1,31 @@
-"""Ctrl-C during training: stop between steps, not within one."""
+"""Ctrl-C during training: stop between steps, not within one, and at once while nothing is done."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 from mycel.base.log import logger
 
 __all__ = ["DeferredInterrupt"]
 
+T = TypeVar("T")
+
 
 class DeferredInterrupt:
-    """A context that only notes the first Ctrl-C, in `requested`; the second raises
-    KeyboardInterrupt at once.
+    """A context that only notes the first Ctrl-C, for `check`.
+
+    The second raises KeyboardInterrupt at once, as does the first within `awaited`.
 
     Where Ctrl-C does not raise KeyboardInterrupt anyway (another handler, another thread) nothing
     changes.
     """
 
     def __init__(self) -> None:
-        self.requested = False
+        self.requested = self.waits = False
         self._former: Any = None
 
     def __enter__(self) -> DeferredInterrupt:
@@ -31,10 +35,19 @@ class DeferredInterrupt:
         return self
 
     def _receive(self, number: int, frame: Optional[FrameType]) -> None:
-        if self.requested:
+        if self.requested or self.waits:
+            self.requested = True
             raise KeyboardInterrupt
         self.requested = True
         logger.warning("Ctrl-C: training stops after this step; press it again to stop at once")
+
+    def awaited(self, call: Callable[[int], T], argument: int) -> T:
+        """Return what a call gives that may wait for long and may be interrupted anywhere."""
+        self.waits = True
+        self.check()
+        found = call(argument)
+        self.waits = False
+        return found
 
     def check(self) -> None:
         """Raise the KeyboardInterrupt that was noted."""

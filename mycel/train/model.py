@@ -12,9 +12,11 @@ mode. Callbacks see a sink as one step: step_begin runs before it and step_end a
 last step's outputs, the outputs of all steps in `sink_outputs`, and `cur_step_num` increased by the
 number of steps.
 
-A step is done completely or not at all: Ctrl-C takes effect between steps. The end hooks of the
-epoch and of the training then run, so that checkpoints are saved, and KeyboardInterrupt is raised
-after them. A second Ctrl-C stops at once; a step that it interrupts is not saved.
+A step is done completely or not at all: Ctrl-C takes effect between steps, and at once where the
+next batch is awaited. KeyboardInterrupt is raised there, and no end hook runs, as after any error:
+the epoch and the training have not ended. What callbacks do then they do in `__exit__`, where
+ModelCheckpoint saves the last step. A second Ctrl-C stops at once; a step that it interrupts is not
+saved.
 """
 
 from __future__ import annotations
@@ -206,7 +208,8 @@ class Model(ModelLayouts):
         step on them.
 
         Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after
-        Ctrl-C, with all end hooks run.
+        Ctrl-C, between two steps. Whatever is raised, end hooks of callbacks do not run then, but
+        their `__exit__` does.
         """
         if train_dataset is None:
             train_dataset = dataset
@@ -326,20 +329,15 @@ class Model(ModelLayouts):
         epochs = Epochs(read, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)
         with _closing(epochs, later), DeferredInterrupt() as interrupt, callback_list:
             callback_list.on_train_begin(context)
-            try:
-                for done in range(first_epoch, epoch):
-                    params["cur_epoch_num"] = done + 1
-                    callback_list.on_train_epoch_begin(context)
-                    train_epoch(epochs, params, callback_list, context, interrupt)
-                    if not interrupt.requested:
-                        validate(params, callback_list, interrupt)
-                    callback_list.on_train_epoch_end(context)
-                    if context.get_stop_requested() or interrupt.requested:
-                        break
-            except KeyboardInterrupt:
-                context.request_stop()
-                callback_list.on_train_end(context)
-                raise
+            for done in range(first_epoch, epoch):
+                params["cur_epoch_num"] = done + 1
+                callback_list.on_train_epoch_begin(context)
+                train_epoch(epochs, params, callback_list, context, interrupt)
+                validate(params, callback_list, interrupt)
+                callback_list.on_train_epoch_end(context)
+                interrupt.check()
+                if context.get_stop_requested():
+                    break
             callback_list.on_train_end(context)
             later.flush()
             interrupt.check()
@@ -358,7 +356,7 @@ class Model(ModelLayouts):
         steps = params.batch_num - begun % params.batch_num
         epochs.begin()
         try:
-            while batches := epochs.take(runner.stretch):
+            while batches := interrupt.awaited(epochs.take, runner.stretch):
                 for batch in batches:
                     _check_columns("train_dataset", batch, self._loss_fn)
                 if not len(results):
@@ -378,6 +376,7 @@ class Model(ModelLayouts):
         if len(results):
             params["net_outputs"], params["sink_outputs"] = results[-1], results
             callback_list.on_train_step_end(context)
+        interrupt.check()
 
     def _train_epoch(
         self,
@@ -388,16 +387,24 @@ class Model(ModelLayouts):
         context: RunContext,
         interrupt: DeferredInterrupt,
     ) -> None:
-        for batch in epochs.epoch():
+        epochs.begin()
+        while batches := interrupt.awaited(epochs.take, 1):
+            (batch,) = batches
             _check_columns("train_dataset", batch, self._loss_fn)
             params["train_dataset_element"] = batch
             params["cur_step_num"] += 1
-            callback_list.on_train_step_begin(context)
+            try:
+                callback_list.on_train_step_begin(context)
+            except BaseException:
+                # So many steps were done.
+                params["cur_step_num"] -= 1
+                raise
             params["step_running"] = True
             params["net_outputs"] = called(network, batch)
             params["step_running"] = False
             callback_list.on_train_step_end(context)
-            if context.get_stop_requested() or interrupt.requested:
+            interrupt.check()
+            if context.get_stop_requested():
                 break
 
     # Evaluating and predicting.
@@ -459,7 +466,8 @@ class Model(ModelLayouts):
         alone = any(not callback.writes_later for callback in watching)
         epochs = Epochs(read)
         with _closing(epochs, updates):
-            while batches := epochs.take(runner.stretch if runner is not None else 1):
+            most = runner.stretch if runner is not None else 1
+            while batches := epochs.take(most) if interrupt is None else interrupt.awaited(epochs.take, most):
                 for batch in batches:
                     _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
                 if runner is not None:

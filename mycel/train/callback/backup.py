@@ -53,7 +53,7 @@ class BackupAndRestore(Callback):
         save_checkpoint(run_context.original_args().train_network, self.backup_file)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Remove the backup, unless the run was stopped."""
+        """Remove the backup, unless the run was stopped: then it goes on later."""
         if self.delete_checkpoint and os.path.isfile(self.backup_file) and not run_context.get_stop_requested():
             with suppress(FileNotFoundError):  # another rank may have been here first
                 os.remove(self.backup_file)

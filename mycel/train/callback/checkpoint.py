@@ -183,6 +183,7 @@ class ModelCheckpoint(Callback):
         self._config = config or CheckpointConfig()
         self._latest = ""
         self._params: Any = None
+        self._epoch_step = -1
         self._reset("CKP", ".")
 
     def _reset(self, prefix: str, directory: str) -> None:
@@ -223,7 +224,9 @@ class ModelCheckpoint(Callback):
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Save the last step if it has not been saved."""
-        params = run_context.original_args()
+        self._save_last(run_context.original_args())
+
+    def _save_last(self, params: Any) -> None:
         if params.get("step_running"):
             logger.warning(
                 "ModelCheckpoint: the last step was interrupted halfway and is not saved; the newest is %s",
@@ -242,18 +245,24 @@ class ModelCheckpoint(Callback):
                 logger.warning("ModelCheckpoint: the step that failed may be half in the breakpoint that is saved")
             self._save(params, "_breakpoint")
             finish_async_saves()
+        elif error is not None and not isinstance(error, Exception) and params:
+            # Ctrl-C, or the end of the program: nothing is wrong with what was done.
+            self._save_last(params)
         return None
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
         """Remember the run, so that it can be saved if it fails."""
         self._params = run_context.original_args()
+        self._epoch_step = self._params.cur_step_num
 
     def _save(self, params: Any, ending: str = "") -> None:
         config = self._config
         step = (params.cur_step_num - 1) % params.batch_num + 1
-        path = os.path.join(self._directory, f"{self._prefix}-{params.cur_epoch_num}_{step}{ending}.{config.format}")
+        # An epoch that has only begun is not that of the last step.
+        epoch = params.cur_epoch_num - (params.cur_step_num == self._epoch_step)
+        path = os.path.join(self._directory, f"{self._prefix}-{epoch}_{step}{ending}.{config.format}")
         added = config.append_dict or {}
-        for name, value in zip(_COUNTERS, (params.cur_epoch_num, params.cur_step_num)):
+        for name, value in zip(_COUNTERS, (epoch, params.cur_step_num)):
             if name in added:
                 added[name] = value
         if _POSITION in added:

@@ -109,16 +109,25 @@ class SummaryCollector(Callback):
         if export_options:
             raise Unsupported("SummaryCollector: export_options is not supported; write arrays with numpy.save")
         self._record: Optional[SummaryRecord] = None
+        self._steps = 0
 
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> Optional[bool]:
+        if kind is not None:
+            self._finish_landscape()
         self._close()
         return None
+
+    def _finish_landscape(self) -> None:
+        """Write what has to be known of the parameters that were saved for landscapes."""
+        if self._landscape is not None and self._steps:
+            self._landscape.finish(self._steps)
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Open the file."""
         self._record = SummaryRecord(self._dir, max_file_size=self._limit)
+        self._steps = run_context.original_args().get("batch_num", 0)
         for name, value in self._custom.items():
             kind = "scalar" if not isinstance(value, str) else "tensor"
             self._record.add_value(kind, name, value if kind == "scalar" else np.frombuffer(value.encode(), np.uint8))
@@ -164,8 +173,7 @@ class SummaryCollector(Callback):
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Close the file after everything is written."""
-        if self._landscape is not None:
-            self._landscape.finish(run_context.original_args().batch_num)
+        self._finish_landscape()
         run_context.later(self._close)
 
     def _close(self) -> None:
