@@ -16,7 +16,8 @@ __all__ = ["is_certainly_empty", "is_exact"]
 
 def is_exact() -> bool:
     """Return whether the library is installed."""
-    return importlib.util.find_spec("islpy") is not None
+    found = importlib.util.find_spec("islpy")
+    return found is not None and found.origin is not None  # a folder of that name is no package
 
 
 def is_certainly_empty(system: System) -> bool:

@@ -14,9 +14,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Optional
+from types import ModuleType
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -26,48 +29,87 @@ __all__ = ["alone", "cholesky", "eigh", "singular_values", "solve_triangle"]
 
 Matrix = np.ndarray[Any, Any]
 LEAST = 48  # rows from which the way through Python is short against the work
+# What of NumPy and SciPy is linked with the library that they call.
+_CALLERS = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
-@functools.cache
-def _libraries() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
-    """Return the functions that tell and set the threads of each OpenBLAS that NumPy and SciPy
-    brought along.
+class _Threads(NamedTuple):
+    """The functions that tell and set how many threads an OpenBLAS has, and the second's place."""
+
+    place: Optional[int]
+    told: Callable[[], int]
+    set_to: Callable[[int], None]
+
+
+def _libraries() -> list[_Threads]:
+    """Return each OpenBLAS that NumPy calls, and SciPy once it has been imported.
+
+    Only what they are linked with is asked, never what else lies beside them: other packages bring
+    libraries of that name, which may need a loader of their own or be damaged.
     """
+    modules = [sys.modules[name] for name in _CALLERS if name in sys.modules]
+    found = (threads for module in modules for threads in _threads_of(module))
+    return list({threads.place: threads for threads in found}.values())
+
+
+@functools.cache
+def _threads_of(module: ModuleType) -> tuple[_Threads, ...]:
+    """Return the OpenBLAS that a module of machine code is linked with, if it is one."""
     found = []
-    for path in sorted(Path(np.__file__).parents[1].glob("*.libs/*openblas*")):
-        library = ctypes.CDLL(str(path))
+    for library in _linked(module):
         for end in ("", "64_"):
             for start in ("scipy_openblas", "openblas"):
                 told, set_to = (getattr(library, f"{start}_{verb}_num_threads{end}", None) for verb in ("get", "set"))
                 if told is not None and set_to is not None:
-                    found.append((told, set_to))
+                    found.append(_Threads(ctypes.cast(set_to, ctypes.c_void_p).value, told, set_to))
     return tuple(found)
 
 
+def _linked(module: ModuleType) -> Iterator[ctypes.CDLL]:
+    """Yield what answers for the libraries of a module that is loaded already."""
+    file = getattr(module, "__file__", None)
+    if file is None:  # part of the interpreter
+        return
+    if os.name != "nt":
+        # A name is looked up in the module and in the libraries that it was linked with.
+        yield ctypes.CDLL(file)
+        return
+    package = module.__name__.partition(".")[0]
+    folder = Path(sys.modules[package].__file__ or "").parents[1] / f"{package}.libs"
+    for path in sorted(folder.glob("*openblas*.dll")):
+        with contextlib.suppress(OSError):  # left from another version: what is in use was loaded
+            yield ctypes.CDLL(str(path))
+
+
 _lock = locks.lock()
-_inside: list[list[int]] = []
+_inside = 0
+_before: dict[Optional[int], tuple[_Threads, int]] = {}
 
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """Keep OpenBLAS on the thread that calls it.
 
-    The first to enter notes how many threads it had, and the last to leave gives them back.
+    The first to enter notes how many threads each had, and the last to leave gives them back. Those
+    that were loaded meanwhile are noted by the next to enter.
     """
+    global _inside
     with _lock:
-        _inside.append(_inside[0] if _inside else [told() for told, _ in _libraries()])
-        if len(_inside) == 1:
-            for _, set_to in _libraries():
-                set_to(1)
+        _inside += 1
+        for threads in _libraries():
+            if threads.place not in _before:
+                _before[threads.place] = threads, threads.told()
+                threads.set_to(1)
     try:
         yield
     finally:
         with _lock:
-            before = _inside.pop()
+            _inside -= 1
             if not _inside:
-                for (_, set_to), count in zip(_libraries(), before):
-                    set_to(count)
+                for threads, count in _before.values():
+                    threads.set_to(count)
+                _before.clear()
 
 
 def _routine(a: Matrix, name: str, package: str = "lapack") -> Optional[Callable[..., Any]]:

@@ -1,5 +1,10 @@
 """LAPACK called without detours, against NumPy and SciPy in float64."""
 
+import ctypes
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
@@ -66,10 +71,73 @@ def test_what_has_no_decomposition_is_nan():
 
 
 def test_threads_of_openblas_come_back():
-    before = [told() for told, _ in lapack._libraries()]
+    def counts():
+        return [threads.told() for threads in lapack._libraries()]
+
+    before = counts()
     with lapack.alone(), lapack.alone():
-        assert all(told() == 1 for told, _ in lapack._libraries())
-    assert [told() for told, _ in lapack._libraries()] == before
+        assert set(counts()) <= {1}
+    assert counts() == before
     with pytest.raises(KeyError), lapack.alone():
         raise KeyError
-    assert [told() for told, _ in lapack._libraries()] == before
+    assert counts() == before
+
+
+# What lies beside NumPy and SciPy: libraries that are none, folders called as packages that Mycel
+# asks for, and packages that cannot be imported.
+BESIDE = """
+import pathlib, sys
+folder = pathlib.Path(sys.path[1])
+for name in ("openblas-r0-1", "lapack", "dnnl", "gomp", "jpeg", "mpi"):
+    for place in ("neighbour.libs", "numpy.libs", "scipy.libs", "pillow.libs", "lib"):
+        (folder / place).mkdir(exist_ok=True)
+        (folder / place / f"lib{name}.so.3").write_bytes(b"no library")
+for name in ("jax", "islpy", "pybind11", "mpi4py", "av", "fsspec", "mindspore"):
+    (folder / name).mkdir()
+for name in ("cv2", "sentencepiece", "pyarrow", "matplotlib"):
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text("raise OSError('damaged')")
+"""
+USE = """
+import numpy as np
+import mycel as ms
+import mycel.dataset as ds
+from mycel import ops
+from mycel.dataset import vision
+from mycel.dataset.vision import jpeg
+from mycel.engines.select import engines
+from mycel.loops.exactness import is_exact
+from mycel.ops.operations.custom_sources import paths_for_modules
+
+x = np.eye(64, dtype=np.float32) * 2
+t = ms.Tensor(x)
+assert np.allclose(ops.eigvals(ms.Tensor(np.diag(np.float32([1, 2, 3])))).asnumpy(), [1, 2, 3])
+for name in ("svd", "cholesky", "matmul"):
+    given = (t, t) if name == "matmul" else (t,)
+    found = getattr(ops, name)(*given)
+assert np.allclose(ops.cholesky(t).asnumpy(), np.sqrt(x))
+rows = ds.GeneratorDataset(list(np.ones((8, 4, 4, 3), np.uint8)), "a", shuffle=False)
+rows = rows.map(lambda a: a @ np.eye(3), num_parallel_workers=2)
+assert len(list(rows.create_tuple_iterator(output_numpy=True))) == 8
+assert not is_exact() and paths_for_modules() and jpeg.decoder() is not None
+assert "jax" in engines()["xla"].describe()["uses"] and engines()["native"].describe()
+print("as it should be")
+"""
+
+
+def test_what_lies_beside_numpy_is_left_alone(tmp_path):
+    """Other packages of the environment may bring libraries and be damaged."""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", BESIDE + USE], cwd="/", env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ran.stdout == "as it should be\n", ran.stderr
+
+
+def test_only_what_numpy_and_scipy_call_is_touched(monkeypatch):
+    opened = []
+    monkeypatch.setattr(lapack.ctypes, "CDLL", lambda path, real=ctypes.CDLL: opened.append(path) or real(path))
+    lapack._threads_of.cache_clear()
+    with lapack.alone():
+        pass
+    assert opened and all(sys.modules[name].__file__ == path for name, path in zip(lapack._CALLERS, opened))

@@ -1,4 +1,4 @@
-"""JPEG files, decoded and encoded by the libjpeg-turbo that Pillow has brought.
+"""JPEG files, decoded and encoded by the libjpeg-turbo that Pillow uses.
 
 Files are decoded as far as they are needed. Pillow decodes whole images and copies them twice; here
 the size comes from the file's header, and pixels are computed when it is known which: `Encoded`
@@ -9,8 +9,6 @@ is another one, Pillow is asked. Files that are written are those of Pillow, too
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -35,12 +33,12 @@ _ALONE = (0x01, *range(0xD0, 0xD9))
 
 
 def decoder() -> Decoder | None:
-    """Return the decoder of Pillow's libjpeg-turbo, or None where Pillow has brought none."""
+    """Return the decoder of Pillow's libjpeg-turbo, or None where Pillow uses another."""
     return _decoders[0] if _decoders else _found(_decoders, Decoder)
 
 
 def encoder() -> Encoder | None:
-    """Return the encoder of Pillow's libjpeg-turbo, or None where Pillow has brought none."""
+    """Return the encoder of Pillow's libjpeg-turbo, or None where Pillow uses another."""
     return _encoders[0] if _encoders else _found(_encoders, Encoder)
 
 
@@ -60,15 +58,13 @@ def _path() -> str | None:
     if not Calls.fit():
         return None
     try:
-        import PIL
-        from PIL import features
+        from PIL import _imaging, features
     except ImportError:
         return None
     if not features.check_feature("libjpeg_turbo") or features.version("jpg") != "6.2":
         return None
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(PIL.__file__))), "pillow.libs")
-    paths = glob.glob(os.path.join(glob.escape(folder), "libjpeg*.so*"))
-    return paths[0] if len(paths) == 1 else None
+    # Functions are looked up in what this module was linked with, too.
+    return getattr(_imaging, "__file__", None)
 
 
 def size_of(content: bytes, greys: bool = True) -> tuple[int, int] | None:

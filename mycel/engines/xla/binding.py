@@ -30,9 +30,13 @@ _lock = locks.reentrant()
 def version() -> Optional[str]:
     """Return the version of jax that is installed, without importing it; None where there is
     none."""
-    if importlib.util.find_spec("jax") is None:
+    found = importlib.util.find_spec("jax")
+    if found is None or found.origin is None:  # a folder of that name, without a package in it
         return None
-    return importlib.metadata.version("jax")
+    try:
+        return importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
 
 
 def _load() -> Any:

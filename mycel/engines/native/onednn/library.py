@@ -239,16 +239,17 @@ def candidates() -> Iterator[str]:
     if chosen:
         yield chosen
         return
-    seen: set[Path] = set()
+    seen: set[str] = set()
     folders = [Path(sys.prefix) / "lib", Path(sys.base_prefix) / "lib"]
     if site.ENABLE_USER_SITE:
         folders.append(Path(site.getuserbase()) / "lib")
     places = [*_recorded_files(), *(folder / name for folder in folders for name in FILE_NAMES)]
     for place in places:
-        resolved = place.resolve()
-        if resolved not in seen and resolved.is_file():
+        # Not `Path.is_file`, which raises where a folder of another user may not be looked into.
+        resolved = os.path.realpath(place)
+        if resolved not in seen and os.path.isfile(resolved):
             seen.add(resolved)
-            yield str(resolved)
+            yield resolved
     system = ctypes.util.find_library("dnnl")
     if system:
         yield system
