@@ -31,6 +31,7 @@ __all__ = [
     "get_rng_state",
     "initial_seed",
     "manual_seed",
+    "repeated_generator",
     "seed",
     "seeded_generator",
     "set_rng_state",
@@ -126,6 +127,26 @@ def _step(count: DimLike) -> Tensor:
     return found
 
 
+class Repeated(Generator):
+    """The numbers of one seed from their beginning, where `Generator` would go on in compiled code.
+
+    What was drawn is no parameter, so a compiled function that makes one draws the same numbers in
+    every call.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = arguments.integer(operation_called(), "seed", seed, 0)
+        self._drawn: DimLike = 0
+
+    def take(self, count: DimLike) -> Tensor:
+        """Return the state for a draw of `count` elements, and advance behind them."""
+        drawn, self._drawn = self._drawn, self._drawn + count
+        start = Tensor.from_numpy(seed_state(self._seed))
+        now: Tensor = eager.apply(E.add, start, _step(drawn))
+        return now
+
+
 default_generator = Generator()
 _seeded: dict[int, Generator] = {}
 
@@ -148,6 +169,14 @@ def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
             with eager.use_context(None):
                 found = _seeded[int(seed)] = Generator().manual_seed(int(seed))
     return found
+
+
+def repeated_generator(seed: Union[None, int, Generator]) -> Generator:
+    """Return the generator for a `seed` that gives the same numbers in every call.
+
+    None stands for the default generator, which goes on.
+    """
+    return Repeated(seed) if seed is not None and not isinstance(seed, Generator) else seeded_generator(seed)
 
 
 def restart(seed: int) -> None:

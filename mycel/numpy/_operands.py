@@ -16,7 +16,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
 
-__all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags"]
+__all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags", "named_kind"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -28,7 +28,7 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     >>> mnp.asarray([1, 2]).dtype
     mindspore.int32
     """
-    kind = None if dtype is None else D.from_any(dtype)
+    kind = kind_of(dtype)
     if isinstance(a, Tensor):
         return a if kind is None else cast(a, kind)
     if isinstance(a, (list, tuple)) and any(isinstance(v, Tensor) for v in a):
@@ -79,9 +79,16 @@ def both(x: Any, y: Any) -> tuple[Any, Any]:
 
 def as_kind(x: Tensor, dtype: Any) -> Tensor:
     """Return `x` in a type, or unchanged for None."""
-    return x if dtype is None else cast(x, D.from_any(dtype))
+    return x if dtype is None else cast(x, named_kind(dtype))
 
 
 def kind_of(dtype: Any) -> Optional[DType]:
     """Return the data type for any spelling of it, or None for None."""
-    return None if dtype is None else D.from_any(dtype)
+    return None if dtype is None else named_kind(dtype)
+
+
+def named_kind(dtype: Any) -> DType:
+    """Return the data type for any spelling of it; Python's `int` is int32 here, as its numbers
+    are.
+    """
+    return D.int32 if dtype is int or isinstance(dtype, str) and dtype.lower() == "int" else D.from_any(dtype)

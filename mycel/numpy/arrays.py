@@ -11,7 +11,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_axis, asarray, check_flags
+from mycel.numpy._operands import as_axis, asarray, check_flags, named_kind
 from mycel.ops._operands import axis_of, shape_of, size_of
 
 __all__: list[str] = []
@@ -250,6 +250,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     >>> mnp.roll([1, 2, 3], 1).tolist()
     [3, 1, 2]
     """
+    if isinstance(shift, (tuple, list)) and not isinstance(axis, (tuple, list)):
+        # Several shifts along one axis, or of the flat array, are their sum.
+        return ops.roll(asarray(a), builtins.sum(size_of("roll", s) for s in shift), axis)
+    if isinstance(axis, (tuple, list)) and len(axis) == 1 and isinstance(shift, (tuple, list)):
+        axis = tuple(axis) * len(shift)
     return ops.roll(asarray(a), shift, axis)
 
 
@@ -547,7 +552,7 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
 def _named_type(kind: Any) -> D.DType:
     """Return the data type of one of our names or one of NumPy's ("i2")."""
     try:
-        return D.from_any(kind)
+        return named_kind(kind)
     except TypeError:
         try:
             return D.from_any(_numpy.dtype(kind).type)
@@ -571,7 +576,7 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
         raise ValueError("result_type: takes at least one array or type")
     result = kinds[0]
     for k in kinds[1:]:
-        result = D.promote(result, k)
+        result = _promoted(result, k)
     return result
 
 
@@ -579,8 +584,14 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
 def promote_types(type1: Any, type2: Any) -> D.DType:
     """Return the type that two types are promoted to.
 
+    It is that of operands, but float64 for uint64 and a signed type. Python's `int` is int32.
+
     >>> import mycel.numpy as mnp
     >>> mnp.promote_types("int32", "float16")
     mindspore.float16
     """
-    return D.promote(D.from_any(type1), D.from_any(type2))
+    return _promoted(named_kind(type1), named_kind(type2))
+
+
+def _promoted(a: D.DType, b: D.DType) -> D.DType:
+    return D.float64 if D.uint64 in (a, b) and "i" in (a.kind, b.kind) else D.promote(a, b)

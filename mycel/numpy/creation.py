@@ -9,8 +9,8 @@ import numpy as _numpy
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, kind_of
+from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, kind_of, named_kind
 from mycel.ops._operands import check_sizes, need_room, shape_of, size_of
 
 __all__: list[str] = ["asarray"]
@@ -50,7 +50,7 @@ def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.asfarray([1, 2]).tolist()
     [1.0, 2.0]
     """
-    kind = D.from_any(dtype)
+    kind = named_kind(dtype)
     return asarray(a, kind if kind.is_floating else D.float32)
 
 
@@ -73,7 +73,7 @@ def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.zeros(2).tolist()
     [0.0, 0.0]
     """
-    return ops.zeros(shape, D.from_any(dtype))
+    return ops.zeros(shape, named_kind(dtype))
 
 
 @export
@@ -84,7 +84,7 @@ def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
     >>> mnp.ones(2).tolist()
     [1.0, 1.0]
     """
-    return ops.ones(shape, D.from_any(dtype))
+    return ops.ones(shape, named_kind(dtype))
 
 
 @export
@@ -184,7 +184,7 @@ def linspace(
     step = (last - first) / parts if parts else float("nan")
     line = ops.linspace(first, last if endpoint else last - step, num)
     line = as_kind(ops.moveaxis(line, -1, as_axis(axis)), dtype)
-    return (line, step) if retstep else line
+    return (line, as_tensor(step, D.float32) if parts and isinstance(step, float) else step) if retstep else line
 
 
 @export
@@ -225,7 +225,7 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     [[0.0, 1.0], [0.0, 0.0]]
     """
     rows, columns, place = _matrix("eye", N, M, k)
-    return Tensor(_numpy.eye(rows, columns, place), D.from_any(dtype))
+    return Tensor(_numpy.eye(rows, columns, place), named_kind(dtype))
 
 
 @export
@@ -236,7 +236,7 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
     >>> mnp.identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return ops.eye(n, n, D.from_any(dtype))
+    return ops.eye(n, n, named_kind(dtype))
 
 
 @export
@@ -249,13 +249,13 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     [[1.0, 0.0], [1.0, 1.0]]
     """
     rows, columns, place = _matrix("tri", N, M, k)
-    return Tensor(_numpy.tri(rows, columns, place), D.from_any(dtype))
+    return Tensor(_numpy.tri(rows, columns, place), named_kind(dtype))
 
 
 def _drawn_type(name: str, dtype: Any, kinds: str) -> D.DType:
     """Read the type of random numbers, of one of `kinds`. Raises ValueError for anything else."""
     try:
-        kind = D.from_any(dtype)
+        kind = named_kind(dtype)
     except TypeError:
         kind = D.bool_
     if kind.kind not in kinds:

@@ -6,6 +6,7 @@ Values that depend on sizes only are computed once, in float64, and rounded.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -14,7 +15,7 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
+from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, named_kind
 from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 
 __all__ = [
@@ -116,7 +117,7 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     check_flags("indices", sparse=sparse)
-    kind = D.from_any(dtype)
+    kind = named_kind(dtype)
     shape = check_sizes("indices", shape_of("indices", dimensions))
     need_room("indices", (len(shape), *shape), D.int64)
     made: Any = _numpy.indices(shape, sparse=True) if sparse else _numpy.indices(shape)
@@ -203,34 +204,44 @@ def _pair(found: Any) -> tuple[Tensor, Tensor]:
     return Tensor(rows, D.int32), Tensor(columns, D.int32)
 
 
-def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
-    rows = size_of(name, n)
-    columns = rows if m is None else size_of(name, m)
-    check_sizes(name, (rows, columns))
+def _triangle(name: str, n: Any, k: Any, m: Any, toward: Callable[[float], int]) -> tuple[int, int, int]:
+    """Return sizes and diagonal of a triangle: fractions of sizes count as a whole row or column,
+    those of the diagonal go `toward` the triangle's inside, and negative sizes are empty.
+    """
+    rows = max(_counted(name, "n", n, math.ceil), 0)
+    columns = rows if m is None else max(_counted(name, "m", m, math.ceil), 0)
     need_room(name, (rows, columns), D.int64)
-    return rows, min(max(size_of(name, k), -rows), columns), columns
+    return rows, min(max(_counted(name, "k", k, toward), -rows), columns), columns
 
 
-def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
+def _counted(name: str, parameter: str, value: Any, toward: Callable[[float], int]) -> int:
+    if isinstance(value, (bool, float)):
+        if not math.isfinite(value):
+            raise arguments.wrong_value(name, parameter, "finite", value)
+        return toward(value)
+    return size_of(name, value)
+
+
+def tril_indices(n: float, k: float = 0, m: Optional[float] = None) -> tuple[Tensor, Tensor]:
     """Return the rows and columns of the elements on and below the k-th diagonal of an n x m
-    matrix.
+    matrix. Sizes that are no integers count as the next larger ones.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m)))
+    return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m, math.floor)))
 
 
-def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
+def triu_indices(n: float, k: float = 0, m: Optional[float] = None) -> tuple[Tensor, Tensor]:
     """Return the rows and columns of the elements on and above the k-th diagonal of an n x m
-    matrix.
+    matrix. Sizes that are no integers count as the next larger ones.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return _pair(_numpy.triu_indices(*_triangle("triu_indices", n, k, m)))
+    return _pair(_numpy.triu_indices(*_triangle("triu_indices", n, k, m, math.ceil)))
 
 
 def _sizes(name: str, arr: Any) -> Any:
@@ -240,7 +251,7 @@ def _sizes(name: str, arr: Any) -> Any:
     return x.shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
+def tril_indices_from(arr: Any, k: float = 0) -> tuple[Tensor, Tensor]:
     """Return the result of `tril_indices` for a matrix.
 
     >>> import mycel.numpy as mnp
@@ -251,7 +262,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
+def triu_indices_from(arr: Any, k: float = 0) -> tuple[Tensor, Tensor]:
     """Return the result of `triu_indices` for a matrix.
 
     >>> import mycel.numpy as mnp

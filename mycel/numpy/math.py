@@ -14,6 +14,8 @@ from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_flag, as_kind, asarray, axes_of, both, check_flags
 from mycel.ops._operands import axis_of, terms
+from mycel.ops.operations.control import while_loop
+from mycel.prims.base import broadcast_shapes
 
 _UNARY = """
     abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp
@@ -72,7 +74,38 @@ def _of_tensors(name: str) -> Callable[[Any, Any], Tensor]:
     return made
 
 
-_MADE = {name: _of_tensors(name) for name in ("gcd", "heaviside", "logaddexp", "logaddexp2")}
+def _gcd(x: Any, y: Any) -> Tensor:
+    a, b = terms("gcd", x, y)
+    return ops.gcd(a, b) if a.dtype.is_integer else _real_divisor(a, b)
+
+
+def _lcm(x: Any, y: Any) -> Tensor:
+    a, b = terms("lcm", x, y)
+    if a.dtype.is_integer:
+        return ops.lcm(a, b)
+    divisor = _real_divisor(a, b)
+    return ops.abs(a / ops.where(divisor == 0, ops.ones_like(divisor), divisor) * b)
+
+
+def _real_divisor(a: Tensor, b: Tensor) -> Tensor:
+    """Return the greatest common divisor of real numbers, by Euclid's algorithm."""
+    if not a.dtype.is_floating:
+        raise TypeError(f"gcd: takes integers and real numbers, not {a.dtype.name}")
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = ops.broadcast_to(ops.abs(a), shape), ops.broadcast_to(ops.abs(b), shape)
+
+    def step(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        a, b = pair
+        done = b == 0
+        return ops.where(done, a, b), ops.where(done, b, ops.fmod(a, ops.where(done, ops.ones_like(b), b)))
+
+    return while_loop(lambda pair: (pair[1] > 0).any(), step, (a, b))[0]
+
+
+_MADE = {name: _of_tensors(name) for name in ("heaviside", "logaddexp", "logaddexp2")}
+for _divisor in (_gcd, _lcm):
+    _divisor.__name__ = _divisor.__name__.lstrip("_")
+    _MADE[_divisor.__name__] = _divisor
 _MADE["copysign"] = _copysign
 for _row in _UNARY:
     _name, _, _target = _row.partition(":")

@@ -1,22 +1,24 @@
 """Random numbers.
 
 Every function draws from a generator's state and advances it, eagerly and in compiled code alike.
-Without `seed` the default generator (`mycel.common.generator`) is used; functions that are given
-the same seed continue one sequence. Shapes may be symbolic. Gradients flow through means, bounds
-and rates by ordinary arithmetic, and through `dropout` and the like as through a fixed mask.
+Without `seed` the default generator (`mycel.common.generator`) is used. Functions that are given
+the same seed continue one sequence; `bernoulli`, `randperm`, `random_categorical` and the samplers
+of candidates give the same numbers in every call with one seed. Shapes may be symbolic. Gradients
+flow through means, bounds and rates by ordinary arithmetic, and through `dropout` and the like as
+through a fixed mask.
 """
 
 from __future__ import annotations
 
 import builtins
 import operator
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
-from mycel.common.generator import Generator, seeded_generator
+from mycel.common.generator import Generator, repeated_generator, seeded_generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim, DimLike, product
 from mycel.ir.types import tensor_type
@@ -92,7 +94,10 @@ def _shape(name: str, size: Any, single: bool = False) -> Shape:
 
 
 def _size_arguments(name: str, size: tuple[Any, ...]) -> Shape:
-    return _shape(name, size[0] if len(size) == 1 and isinstance(size[0], (tuple, list, Tensor)) else size)
+    """Return the shape of separate sizes or of one sequence; no sizes at all mean one number."""
+    return _shape(
+        name, (1,) if not size else size[0] if len(size) == 1 and isinstance(size[0], (tuple, list, Tensor)) else size
+    )
 
 
 def _float(name: str, dtype: Any, default: DType = D.float32) -> DType:
@@ -280,11 +285,11 @@ def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
     >>> ms.ops.bernoulli(ms.ops.zeros((2, 3)), 1.0).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
-    x = operand("bernoulli", input)
+    x, generator = operand("bernoulli", input), repeated_generator(seed)
     if isinstance(p, Tensor):
         rate = wide(floating("bernoulli", p))
-        return cast(run(E.lt, draw(P.uniform, x.shape, seeded_generator(seed), dtype=rate.dtype), rate), x.dtype)
-    hit = draw(P.bernoulli, x.shape, seeded_generator(seed), probability=chance("bernoulli", p))
+        return cast(run(E.lt, draw(P.uniform, x.shape, generator, dtype=rate.dtype), rate), x.dtype)
+    hit = draw(P.bernoulli, x.shape, generator, probability=chance("bernoulli", p))
     return cast(hit, x.dtype)
 
 
@@ -300,7 +305,7 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
     arguments.integer("randperm", "seed", seed)
     arguments.integer("randperm", "offset", offset)
     count = size_of("randperm", n)
-    generator = seeded_generator(None if seed == 0 and offset == 0 else seed + offset)
+    generator = repeated_generator(None if seed == 0 and offset == 0 else seed + offset)
     return cast(draw(_permutation, check_sizes("randperm", (count,)), generator), D.from_any(dtype))
 
 
@@ -317,7 +322,7 @@ def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
     return run(I.take, value, draw(_permutation, (value.shape[0],), seeded_generator(seed)), axis=0)
 
 
-def _categories(weights: Tensor, count: DimLike, seed: Optional[int]) -> Tensor:
+def _categories(weights: Tensor, count: DimLike, seed: Union[None, int, Generator]) -> Tensor:
     """Return `count` int32 positions for each row of weights, which need not sum to 1."""
     running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
     total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
@@ -361,7 +366,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
     return take_slice(order, order.ndim - 1, 0, num_samples)
 
 
-def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any = D.int64) -> Tensor:
+def random_categorical(logits: Any, num_sample: int, seed: Any = 0, dtype: Any = D.int64) -> Tensor:
     """Return `num_sample` positions along the last axis of `logits` (N, C), drawn with the
     probabilities softmax(logits).
 
@@ -377,7 +382,7 @@ def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any =
     count = size_of("random_categorical", num_sample)
     if isinstance(count, int) and count < 0:
         raise arguments.wrong_value("random_categorical", "num_sample", "at least 0", count)
-    return cast(_categories(softmax(x), count, seed or None), D.from_any(dtype))
+    return cast(_categories(softmax(x), count, repeated_generator(seed or None)), D.from_any(dtype))
 
 
 def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.common.generator import _step, seeded_generator
+from mycel.common.generator import Generator, _step, repeated_generator
 from mycel.core import eager
 from mycel.core.fused import graph_of
 from mycel.core.tensor import Tensor, cast, scalar
@@ -85,7 +85,7 @@ def _candidates(
     num_sampled: int,
     unique: bool,
     range_max: int,
-    seed: int,
+    seed: Any,
     logarithmic: bool,
     remove: bool,
 ) -> Sampled:
@@ -98,7 +98,7 @@ def _candidates(
         raise ValueError(
             f"{name}: {num_sampled} {'different ' if unique else ''}samples of {range_max} classes cannot be drawn"
         )
-    generator = seeded_generator(seed or None)
+    generator = repeated_generator(seed or None)
     if unique:
         limit = 1000 + 64 * range_max * (4 + math.ceil(math.log(range_max + 1.0)))
         barred = cast(reshaped(true, (true.size,)), D.int64) if remove else zeros((1,), D.int64) - 1
@@ -119,7 +119,7 @@ def _candidates(
 
 
 def log_uniform_candidate_sampler(
-    true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: int = 0
+    true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: Any = 0
 ) -> Sampled:
     """Draw classes k with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for
     classes sorted from the most to the least frequent.
@@ -138,7 +138,8 @@ def log_uniform_candidate_sampler(
     arguments.integer("log_uniform_candidate_sampler", "num_true", num_true)
     arguments.integer("log_uniform_candidate_sampler", "num_sampled", num_sampled)
     arguments.integer("log_uniform_candidate_sampler", "range_max", range_max)
-    arguments.integer("log_uniform_candidate_sampler", "seed", seed)
+    if not isinstance(seed, Generator):
+        arguments.integer("log_uniform_candidate_sampler", "seed", seed)
     arguments.flag("log_uniform_candidate_sampler", "unique", unique)
     return _candidates(
         "log_uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, True, False
@@ -151,7 +152,7 @@ def uniform_candidate_sampler(
     num_sampled: int,
     unique: bool,
     range_max: int,
-    seed: int = 0,
+    seed: Any = 0,
     remove_accidental_hits: bool = False,
 ) -> Sampled:
     """Draw classes with equal probabilities from [0, `range_max`).
@@ -169,7 +170,8 @@ def uniform_candidate_sampler(
     arguments.integer("uniform_candidate_sampler", "num_true", num_true)
     arguments.integer("uniform_candidate_sampler", "num_sampled", num_sampled)
     arguments.integer("uniform_candidate_sampler", "range_max", range_max)
-    arguments.integer("uniform_candidate_sampler", "seed", seed)
+    if not isinstance(seed, Generator):
+        arguments.integer("uniform_candidate_sampler", "seed", seed)
     arguments.flag("uniform_candidate_sampler", "unique", unique)
     arguments.flag("uniform_candidate_sampler", "remove_accidental_hits", remove_accidental_hits)
     return _candidates(
@@ -197,5 +199,5 @@ def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int
     """
     arguments.integer("multinomial_with_replacement", "seed", seed, flags=True)
     arguments.flag("multinomial_with_replacement", "replacement", replacement)
-    given = None if seed < 0 else seed + offset
+    given = None if seed < 0 else repeated_generator(seed + offset)
     return cast(multinomial(floating("multinomial_with_replacement", x), numsamples, replacement, given), D.int64)

@@ -173,8 +173,7 @@ def distorted_box(
     image_size: Any,
     bounding_boxes: Any,
     min_object_covered: Any,
-    seed: int = 0,
-    seed2: int = 0,
+    seed: Any = None,
     aspect_ratio_range: Any = (0.75, 1.33),
     area_range: Any = (0.05, 1.0),
     max_attempts: int = 100,
@@ -187,8 +186,8 @@ def distorted_box(
     `area_range`, its width over its height is from `aspect_ratio_range`, and it covers at least
     `min_object_covered` of one of the `bounding_boxes` (batch, N, 4). Without boxes the image is
     one with `use_image_if_no_bounding_boxes`, else that is an error. All `max_attempts` are drawn
-    at once, from the seed `seed` + `seed2` unless that is 0, and the first that fits is taken, or
-    the whole image. Szegedy et al., 2015.
+    at once, from the generator or the seed `seed`, and the first that fits is taken, or the whole
+    image. Szegedy et al., 2015.
 
     >>> import mycel as ms
     >>> draw = ms.ops.SampleDistortedBoundingBoxV2(seed=1)
@@ -218,7 +217,7 @@ def distorted_box(
         boxes = as_tensor(np.array([[[0.0, 0.0, 1.0, 1.0]]], np.float32))
     full = cast(image, D.float64)
     high, wide = (reshaped(take_slice(full, 0, k, k + 1), (1,)) for k in range(2))
-    generator = seeded_generator(seed + seed2 or None)
+    generator = seeded_generator(seed)
     top, left, height, width, good = _drawn_parts(high, wide, ratios, areas, max_attempts, generator)
     good = run(E.logical_and, good, _covering(boxes, covered, high, wide, top, left, height, width))
     first = reduction.argmax(cast(good, D.int32), 0, True)

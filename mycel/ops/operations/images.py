@@ -14,6 +14,7 @@ from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
 from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
+from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import NUMBER, SIZES
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.prims import elementwise as E
@@ -262,13 +263,12 @@ class ScaleAndTranslate(
 
 
 class SampleDistortedBoundingBoxV2(
-    Primitive,
+    Drawing,
     compute=lambda p, size, boxes, covered: fractional.distorted_box(
         size,
         boxes,
         covered,
-        p.seed,
-        p.seed2,
+        numbers_of_object(p, p.seed + p.seed2),
         p.aspect_ratio_range,
         p.area_range,
         p.max_attempts,

@@ -1,7 +1,8 @@
 """Random numbers as objects: distributions, permutations, samples and masks.
 
-Seeds of 0 (of `Bernoulli` -1) mean the default generator; objects with the same seeds share one
-sequence of random numbers.
+Seeds of 0 (of `Bernoulli` -1) mean the default generator. With another seed each object has its own
+sequence of random numbers (`mycel.ops.operations.drawing`); `Bernoulli` and `RandpermV2` give the
+same numbers in every call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, Optional
 
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.common.generator import seeded_generator
+from mycel.common.generator import Generator, seeded_generator
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
@@ -30,6 +31,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.images import boxes
 from mycel.ops.operations.attributes import element_type, flag, integer, integers, real
+from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
@@ -52,9 +54,8 @@ def _shape(name: str, shape: Any) -> Any:
     return check_sizes(name, shape_of(name, shape))
 
 
-def _seed(p: Any) -> Optional[int]:
-    # Negative ones count from the end of the numbers that seeds can be.
-    return (p.seed + getattr(p, "seed2", 0)) % 2**63 or None
+def _seed(p: Any) -> Optional[Generator]:
+    return numbers_of_object(p, p.seed + getattr(p, "seed2", 0))
 
 
 def _whole(value: Any) -> int:
@@ -108,9 +109,7 @@ def _poisson(p: Any, shape: Any, mean: Any) -> Tensor:
     return cast(random_rejection.poisson(_shape(p.name, shape), mean, _seed(p)), D.int32)
 
 
-class Bernoulli(
-    Primitive, compute=_bernoulli, seed=integer(-1, at_least=-1), offset=0, inputs=(Tensor, (Tensor, float))
-):
+class Bernoulli(Drawing, compute=_bernoulli, seed=integer(-1, at_least=-1), offset=0, inputs=(Tensor, (Tensor, float))):
     """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with (x,
     p=0.5).
     """
@@ -121,7 +120,7 @@ class Cauchy(Primitive, compute=_cauchy, size=integers(alone=False, kinds=list, 
 
 
 class Gamma(
-    Primitive, compute=_gamma, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor, Tensor)
+    Drawing, compute=_gamma, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor, Tensor)
 ):
     """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
     beta).
@@ -136,12 +135,12 @@ class NonDeterministicInts(Primitive, compute=_any_integers, dtype=element_type(
     """Random integers of the whole range of their type."""
 
 
-class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0):
+class ParameterizedTruncatedNormal(Drawing, compute=_between, seed=0, seed2=0):
     """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
 
 class Poisson(
-    Primitive, compute=_poisson, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor)
+    Drawing, compute=_poisson, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor)
 ):
     """Random numbers (int32) of Poisson distributions with means that broadcast; called with
     (shape, mean).
@@ -149,7 +148,7 @@ class Poisson(
 
 
 class RandomGamma(
-    Primitive,
+    Drawing,
     compute=lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -157,7 +156,7 @@ class RandomGamma(
 
 
 class RandomPoisson(
-    Primitive,
+    Drawing,
     compute=lambda p, shape, rate: random_rejection.random_poisson(
         _shape(p.name, shape), floating(p.name, term(p.name, rate)), _seed(p), p.dtype
     ),
@@ -169,7 +168,7 @@ class RandomPoisson(
 
 
 class TruncatedNormal(
-    Primitive, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0
+    Drawing, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0
 ):
     """Random standard normal numbers within [-2, 2]."""
 
@@ -189,24 +188,25 @@ def _permuted_below(p: Any, n: Any) -> Tensor:
 
 def _with_replacement(p: Any, x: Any, seed: Any, offset: Any) -> Tensor:
     first, second = _whole(seed), _whole(offset)
-    given = (-1, 0) if first == 0 and second == 0 else (first, second)
-    return random_candidates.multinomial_with_replacement(x, *given, p.numsamples, p.replacement)
+    value = floating("MultinomialWithReplacement", x)
+    numbers = numbers_of_object(p, max(first, 0) and first + second)
+    return cast(random.multinomial(value, p.numsamples, p.replacement, numbers), D.int64)
 
 
 def _log_uniform(p: Any, true_classes: Any) -> Any:
     return random_candidates.log_uniform_candidate_sampler(
-        true_classes, p.num_true, p.num_sampled, p.unique, p.range_max, p.seed
+        true_classes, p.num_true, p.num_sampled, p.unique, p.range_max, _seed(p) or 0
     )
 
 
 def _uniform_candidates(p: Any, true_classes: Any) -> Any:
     return random_candidates.uniform_candidate_sampler(
-        true_classes, p.num_true, p.num_sampled, p.unique, p.range_max, p.seed, p.remove_accidental_hits
+        true_classes, p.num_true, p.num_sampled, p.unique, p.range_max, _seed(p) or 0, p.remove_accidental_hits
     )
 
 
 class LogUniformCandidateSampler(
-    Primitive,
+    Drawing,
     compute=_log_uniform,
     num_true=integer(1, at_least=1),
     num_sampled=integer(5, at_least=1),
@@ -217,7 +217,7 @@ class LogUniformCandidateSampler(
 
 
 class MultinomialWithReplacement(
-    Primitive,
+    Drawing,
     compute=_with_replacement,
     numsamples=integer(at_least=0),
     replacement=False,
@@ -228,7 +228,7 @@ class MultinomialWithReplacement(
 
 
 class RandomChoiceWithMask(
-    Primitive, compute=lambda p, x: boxes.choice_with_mask(x, p.count, _seed(p)), count=256, seed=0, seed2=0
+    Drawing, compute=lambda p, x: boxes.choice_with_mask(x, p.count, _seed(p)), count=256, seed=0, seed2=0
 ): ...
 
 
@@ -244,7 +244,7 @@ class Randperm(
 
 
 class RandpermV2(
-    Primitive,
+    Drawing,
     compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype),
     seed=integer(0, tensors=True),
     offset=integer(0, tensors=True),
@@ -254,7 +254,7 @@ class RandpermV2(
 
 
 class UniformCandidateSampler(
-    Primitive,
+    Drawing,
     compute=_uniform_candidates,
     num_true=integer(at_least=1),
     num_sampled=integer(at_least=1),
@@ -278,7 +278,10 @@ def _mask(p: Any, shape: Any, keep_prob: Any) -> Tensor:
     for size in full:
         count *= int(size)
     rate = broadcast(reshaped(term("DropoutGenMask", keep_prob, D.float32), ()), (_bits(count),))
-    kept = random.bernoulli(creation.zeros((_bits(count),), D.int32), rate, p.Seed0 + p.Seed1 or None)
+    unit = random.draw(
+        P.uniform, rate.shape, seeded_generator(numbers_of_object(p, p.Seed0 + p.Seed1)), dtype=D.float32
+    )
+    kept = cast(run(E.lt, unit, rate), D.int32)
     weights = as_tensor([1 << k for k in range(8)], D.int32)
     packed = run(R.reduce_sum, reshaped(kept, (_bits(count) // 8, 8)) * weights, axes=(1,), keepdims=False)
     return cast(packed, D.uint8)
@@ -299,7 +302,7 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
     return select(kept, value / select(run(E.gt, rate, constant_like(0, rate)), rate, 1.0), 0.0)
 
 
-class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0, inputs=(SIZES, (Tensor, float, int))):
+class DropoutGenMask(Drawing, compute=_mask, Seed0=0, Seed1=0, inputs=(SIZES, (Tensor, float, int))):
     """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
     padded to a multiple of 128; called with (shape, keep_prob).
     """
@@ -318,7 +321,7 @@ def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating("Dropout", x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
-    generator = seeded_generator((p.Seed0 + p.Seed1) % 2**63 or None)
+    generator = seeded_generator(numbers_of_object(p, p.Seed0 + p.Seed1))
     kept = random.draw(P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
     return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
 
@@ -334,7 +337,7 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
 
 
-class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
+class Dropout(Drawing, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
     """The elements, each kept with probability `keep_prob` and divided by it, else 0; and which
     were kept, as 1 and 0.
     """
@@ -353,7 +356,7 @@ class Dropout3D(Primitive, compute=_drop_channels, keep_prob=real(0.5, at_least=
 
 
 class StandardNormal(
-    Primitive,
+    Drawing,
     compute=lambda p, shape: random.standard_normal(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -362,7 +365,7 @@ class StandardNormal(
 
 
 class StandardLaplace(
-    Primitive,
+    Drawing,
     compute=lambda p, shape: random.standard_laplace(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -371,7 +374,7 @@ class StandardLaplace(
 
 
 class UniformReal(
-    Primitive,
+    Drawing,
     compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -380,7 +383,7 @@ class UniformReal(
 
 
 class UniformInt(
-    Primitive,
+    Drawing,
     compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -389,7 +392,7 @@ class UniformInt(
 
 
 class Multinomial(
-    Primitive,
+    Drawing,
     compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), p.dtype),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -399,7 +402,7 @@ class Multinomial(
 
 
 class RandomShuffle(
-    Primitive,
+    Drawing,
     compute=lambda p, x: random.shuffle(x, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
@@ -407,8 +410,8 @@ class RandomShuffle(
 
 
 class RandomCategorical(
-    Primitive,
-    compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype),
+    Drawing,
+    compute=lambda p, x, n, seed=0: random.random_categorical(x, n, numbers_of_object(p, seed), p.dtype),
     dtype=D.int64,
     inputs=(Tensor, WHOLE, WHOLE),
 ): ...

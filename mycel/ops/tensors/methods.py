@@ -459,12 +459,18 @@ def _new(name: str) -> Any:
     """
     function = getattr(creation, name)
 
-    def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
-        return function(_sizes(size), self.dtype if dtype is None else dtype)
+    def method(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tensor:
+        if size is not None:
+            if sizes:
+                raise TypeError(f"new_{name}: the size is given twice, as {size!r} and as {sizes!r}")
+            sizes = (size,)
+        if len(sizes) > 1 and dtype is None and isinstance(sizes[-1], D.DType):
+            *sizes, dtype = sizes
+        shape = check_sizes(f"new_{name}", shape_of(f"new_{name}", _sizes(tuple(sizes))))
+        return function(shape, self.dtype if dtype is None else dtype)
 
-    return _named(
-        method, f"new_{name}", f"Return `mycel.ops.{name}` in the type of the tensor unless `dtype` is given."
-    )
+    text = f"Return `mycel.ops.{name}` of the sizes, one by one or as `size`, in the type of the tensor unless"
+    return _named(method, f"new_{name}", f"{text}\n`dtype` is given.")
 
 
 def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
