@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 
 import numpy as np
@@ -132,6 +133,20 @@ def test_scalars_tensors_and_histograms(tmp_path) -> None:
     below = np.concatenate([[0], counts.cumsum()[:-1]])
     np.testing.assert_array_equal(below[1:], [(values < edge).sum() for edge in limits[:-1]])
     assert counts.sum() == 35
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"file_prefix": "px_"}, {"file_suffix": ""}, {"file_prefix": "run.1", "file_suffix": ".v2"}]
+)
+def test_files_have_names_that_boards_look_for(tmp_path, options: dict[str, str]) -> None:
+    # TensorBoard reads files with "tfevents" in their name, MindInsight those with ".summary." and digits.
+    with SummaryRecord(str(tmp_path), **options) as record:
+        record.add_value("scalar", "loss", 0.5)
+        record.record(1)
+    name = os.path.basename(only_file(str(tmp_path)))
+    assert "tfevents" in name and re.search(r"\.summary\.\d+", name), name
+    assert name.startswith(options.get("file_prefix", "events") + ".out.")
+    assert name.endswith(options.get("file_suffix", "_MS"))
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -31,9 +31,10 @@ class SummaryRecord:
 
     Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`,
     `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`. The
-    file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. At `max_file_size` bytes no
-    more is written, which is logged once, or with `raise_exception` raises RuntimeError. `network`
-    and `num_process` have no effect: graphs are not shown, and one process writes. A record is a
+    file is ``file_prefix.out.tfevents.summary.<time>.<host>file_suffix``: TensorBoard takes names
+    with "tfevents", MindInsight those with ".summary.<time>". At `max_file_size` bytes no more is
+    written, which is logged once, or with `raise_exception` raises RuntimeError. `network` and
+    `num_process` have no effect: graphs are not shown, and one process writes. A record is a
     context manager that closes the file. Raises TypeError and ValueError for other arguments,
     Unsupported for `export_options`.
 
@@ -43,7 +44,7 @@ class SummaryRecord:
     ...         record.add_value("scalar", "loss", 0.5)
     ...         written = record.record(1)
     ...     name, = os.listdir(folder)
-    >>> written, name.startswith("events.out.events.summary.")
+    >>> written, name.startswith("events.out.tfevents.summary.")
     (True, True)
     """
 
@@ -75,7 +76,7 @@ class SummaryRecord:
         self._dir = os.path.realpath(log_dir)
         os.makedirs(self._dir, exist_ok=True)
         second = f"{time.time():.6f}"
-        name = f"{file_prefix}.out.events.summary.{second}.{socket.gethostname()}{file_suffix}"
+        name = f"{file_prefix}.out.tfevents.summary.{second}.{socket.gethostname()}{file_suffix}"
         self._path = os.path.join(self._dir, name)
         self._limit, self._raises, self._full = max_file_size, raise_exception, False
         self._mode = "train"
