@@ -13,7 +13,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mycel.base.garbage import left_alone
+from mycel.base.tracebacks import install as _install
 from mycel.transport.early import show as _show
+
+_install()
 
 # Other ranks may wait for this one before it comes to `init`.
 _show()

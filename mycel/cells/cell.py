@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Optional, ParamSpec, Protocol, TypeVar
 from mycel.base import arguments, config
 from mycel.base.jit_config import JitConfig
 from mycel.base.log import logger
+from mycel.base.tracebacks import at_border
 from mycel.cells.conveniences import CellExtras
 from mycel.cells.hooks import CellHooks, WithKwargs
 from mycel.cells.hooks import state_epoch as state_epoch
+from mycel.cells.printing import CellText
 from mycel.cells.state import CellState
 from mycel.core import eager, precision
 from mycel.core.parameter import Parameter, ParameterTuple
@@ -50,7 +52,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(CellHooks, CellState, CellExtras):
+class Cell(CellHooks, CellState, CellExtras, CellText):
     """The base class of layers, networks, losses and optimizers; subclasses define `construct`.
 
     `auto_prefix` says whether parameters are named by the path of attributes that leads to them;
@@ -445,16 +447,20 @@ class Cell(CellHooks, CellState, CellExtras):
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            if "_names_checked" not in self.__dict__:
-                self._before_first_call()
-            if not eager.active or eager.local.context is None:
-                if config._context["mode"] == config.GRAPH_MODE:
-                    return self._call_compiled(args, kwargs)
-                if self.requires_grad and not kwargs:
-                    return self._call_recorded(args)
-            elif (staging := eager.local.staging) is not None:
-                return staging.following.call_cell(self, args, kwargs)
-            return self.run_with_hooks(self.construct, args, kwargs)
+            try:
+                if "_names_checked" not in self.__dict__:
+                    self._before_first_call()
+                if not eager.active or eager.local.context is None:
+                    if config._context["mode"] == config.GRAPH_MODE:
+                        return self._call_compiled(args, kwargs)
+                    if self.requires_grad and not kwargs:
+                        return self._call_recorded(args)
+                elif (staging := eager.local.staging) is not None:
+                    return staging.following.call_cell(self, args, kwargs)
+                return self.run_with_hooks(self.construct, args, kwargs)
+            except Exception as error:
+                at_border(error)
+                raise
 
     def _before_first_call(self) -> None:
         """Give parameters of equal names their paths as names, unless a function is compiled."""
@@ -534,23 +540,7 @@ class Cell(CellHooks, CellState, CellExtras):
         """Compile the cell for these arguments, run it, and return its outputs."""
         return self._call_compiled(args, kwargs)
 
-    # Printing and copying.
-
-    def extend_repr(self) -> str:
-        """Return the text that `repr` shows between parentheses; layers override it."""
-        return ""
-
-    def __repr__(self) -> str:
-        head = self.extend_repr()
-        children = [(name, repr(cell)) for name, cell in self._cells.items()]
-        if not children:
-            return f"{type(self).__name__}({head})"
-        lines = []
-        for name, text in children:
-            first, *rest = text.split("\n")
-            lines.append(f"  ({name}): {first}")
-            lines.extend("  " + line for line in rest)
-        return "\n".join([f"{type(self).__name__}(", *([f"  {head}"] if head else []), *lines, ")"])
+    # Copying.
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled_call": None, "_recorded_call": None, "_parameters_known": None}

@@ -23,6 +23,7 @@ from mycel.base.jit_config import check_options, is_strict
 from mycel.base.log import logger
 from mycel.base.parallel_settings import current
 from mycel.base.spans import timed
+from mycel.base.tracebacks import at_border
 from mycel.cells.cell import compiler
 from mycel.compiled.arguments import Arguments, describe, identities, key_of
 from mycel.compiled.deep_stack import deep_stack
@@ -94,19 +95,23 @@ class Jit:
         return f"<compiled {self.__qualname__}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        context = eager.local.context if eager.active else None
-        if context is not None and context.is_staging:
-            return context.invoke(self.__wrapped__, args, kwargs)
-        if config.jit_is_off:
-            return self._run_plain(args, kwargs)
-        if dividing.call is not None and context is None and current().dividing is not None:
-            return dividing.call(self, args, kwargs)
-        if context is not None and dividing.apart:
-            raise RuntimeError(
-                f"{self.__qualname__}: it is divided among ranks, and so is only a whole compiled step; compute "
-                "gradients inside of the compiled function, not around it"
-            )
-        return self.run_here(args, kwargs, context)
+        try:
+            context = eager.local.context if eager.active else None
+            if context is not None and context.is_staging:
+                return context.invoke(self.__wrapped__, args, kwargs)
+            if config.jit_is_off:
+                return self._run_plain(args, kwargs)
+            if dividing.call is not None and context is None and current().dividing is not None:
+                return dividing.call(self, args, kwargs)
+            if context is not None and dividing.apart:
+                raise RuntimeError(
+                    f"{self.__qualname__}: it is divided among ranks, and so is only a whole compiled step; compute "
+                    "gradients inside of the compiled function, not around it"
+                )
+            return self.run_here(args, kwargs, context)
+        except Exception as error:
+            at_border(error)
+            raise
 
     def run_here(self, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any = None) -> Any:
         """Call the function on this device, in the eager context that is in force or None."""

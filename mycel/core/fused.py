@@ -24,6 +24,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import named
 from mycel.base.log import logger
 from mycel.base.remembered import MANY, SOME, Remembered
+from mycel.base.tracebacks import at_border
 from mycel.core import eager, precision
 from mycel.core.context import Staging
 from mycel.core.parameter import Parameter
@@ -347,43 +348,47 @@ def fused(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        recorder: Optional[Recorder] = None
-        if eager.active:
-            context = eager.local.context
-            if type(context) is Recorder:
-                recorder = context
-            elif context is not None:
-                return plain(*args, **kwargs)
-            if precision.active:
-                return plain(*args, **kwargs)
-        key: list[Any] = []
-        tensors: list[Tensor] = []
-        for value in args:
-            kind = type(value)
-            if kind is Tensor:
-                key.append(value._type)
-                tensors.append(value)
-            elif not entry_of(key, tensors, value):
-                return plain(*args, **kwargs)
-        if kwargs:
-            for name, value in kwargs.items():
-                key.append(name)
-                if not entry_of(key, tensors, value):
-                    return plain(*args, **kwargs)
-        known = tuple(key)
-        found: Any = near.get(known)
-        if found is None:
-            found = recalled(known, args, kwargs)
-        if found is False:
-            return plain(*args, **kwargs)
         try:
-            if recorder is not None:
-                return found.recorded(recorder, tensors)
-            values = found.run(*[t._buf for t in tensors])
-        except (ValueError, MemoryError) as error:
-            made = found.through_views(tensors) if recorder is None and type(error) is ValueError else None
-            # A value has to be computed first, or memory is short: the function raises the error.
-            return plain(*args, **kwargs) if made is None else made
-        return make(found.result, values) if found.kind is None else found.results(values)
+            recorder: Optional[Recorder] = None
+            if eager.active:
+                context = eager.local.context
+                if type(context) is Recorder:
+                    recorder = context
+                elif context is not None:
+                    return plain(*args, **kwargs)
+                if precision.active:
+                    return plain(*args, **kwargs)
+            key: list[Any] = []
+            tensors: list[Tensor] = []
+            for value in args:
+                kind = type(value)
+                if kind is Tensor:
+                    key.append(value._type)
+                    tensors.append(value)
+                elif not entry_of(key, tensors, value):
+                    return plain(*args, **kwargs)
+            if kwargs:
+                for name, value in kwargs.items():
+                    key.append(name)
+                    if not entry_of(key, tensors, value):
+                        return plain(*args, **kwargs)
+            known = tuple(key)
+            found: Any = near.get(known)
+            if found is None:
+                found = recalled(known, args, kwargs)
+            if found is False:
+                return plain(*args, **kwargs)
+            try:
+                if recorder is not None:
+                    return found.recorded(recorder, tensors)
+                values = found.run(*[t._buf for t in tensors])
+            except (ValueError, MemoryError) as error:
+                made = found.through_views(tensors) if recorder is None and type(error) is ValueError else None
+                # A value has to be computed first, or memory is short: the function raises this.
+                return plain(*args, **kwargs) if made is None else made
+            return make(found.result, values) if found.kind is None else found.results(values)
+        except Exception as error:
+            at_border(error)
+            raise
 
     return cast(F, call)

@@ -28,6 +28,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.base.references import ONE_OWNER
 from mycel.base.remembered import MANY, SOME, Remembered
+from mycel.base.tracebacks import at_border
 from mycel.core import eager, routes, views
 from mycel.core.fused import fused
 from mycel.core.index_entries import Axes, Mask, entry_of, expanded, inside, limited
@@ -281,24 +282,28 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
     >>> x.tolist()
     [1, 0, 0]
     """
-    block = None
-    if type(index) is list:
-        index = _as_entries(index)
-    if not eager.active or eager.local.staging is None:
-        if type(value) is int or type(value) is float:
-            value = scalar(value, D.int64 if type(value) is int else D.float32)
-        key = routes.basic_key(index)
-        if key is not None:
-            known = tensor._type, key
-            block = _recent.get(known)
-            if block is None:
-                block = _blocks.recall(known, partial(_block, tensor, index))
-    new = cast(as_tensor(value), tensor.dtype)
-    if not eager.active or eager.local.context is None:
-        kind = tensor._type
-        if kind.is_static and kind.nbytes >= _LARGE and _written_in_place(tensor, index, new):
-            return
-    tensor._replace(_written(tensor, index, new) if not block else block[1](tensor, new, *block[0]))
+    try:
+        block = None
+        if type(index) is list:
+            index = _as_entries(index)
+        if not eager.active or eager.local.staging is None:
+            if type(value) is int or type(value) is float:
+                value = scalar(value, D.int64 if type(value) is int else D.float32)
+            key = routes.basic_key(index)
+            if key is not None:
+                known = tensor._type, key
+                block = _recent.get(known)
+                if block is None:
+                    block = _blocks.recall(known, partial(_block, tensor, index))
+        new = cast(as_tensor(value), tensor.dtype)
+        if not eager.active or eager.local.context is None:
+            kind = tensor._type
+            if kind.is_static and kind.nbytes >= _LARGE and _written_in_place(tensor, index, new):
+                return
+        tensor._replace(_written(tensor, index, new) if not block else block[1](tensor, new, *block[0]))
+    except Exception as error:
+        at_border(error)
+        raise
 
 
 _LARGE = 1 << 16

@@ -15,6 +15,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
+from mycel.base.tracebacks import at_border
 from mycel.base.tree import flatten
 from mycel.core import eager, precision
 from mycel.core.tensor import SCALARS, Tensor, as_tensor, cast, make, scalar, to_numpy_array
@@ -155,21 +156,25 @@ def _install(
     table = eager.pair_table(primitive)
 
     def forward(self: Any, other: Any) -> Any:
-        if eager.active:
-            made = _while_recorded(primitive, table, self, other)
-            return general(self, other) if made is None else made
-        kind = type(other)
         try:
-            if (kind is float or kind is int) and self._type.dtype.kind == "f":
-                other = SCALARS[other, self._type.dtype, kind]
-            run, result = table[self._type, other._type]
-            made = _new(Tensor)
-            made._buf = run(self._buf, other._buf)
-            made._type = result
-            made._node = None
-            return made
-        except (KeyError, AttributeError, ValueError, MemoryError):
-            return general(self, other)
+            if eager.active:
+                made = _while_recorded(primitive, table, self, other)
+                return general(self, other) if made is None else made
+            kind = type(other)
+            try:
+                if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                    other = SCALARS[other, self._type.dtype, kind]
+                run, result = table[self._type, other._type]
+                made = _new(Tensor)
+                made._buf = run(self._buf, other._buf)
+                made._type = result
+                made._node = None
+                return made
+            except (KeyError, AttributeError, ValueError, MemoryError):
+                return general(self, other)
+        except Exception as error:
+            at_border(error)
+            raise
 
     def general(x: Any, y: Any) -> Any:
         if arrange is not None:
@@ -182,18 +187,22 @@ def _install(
         return eager.apply(primitive, *operands)
 
     def backward(self: Any, other: Any) -> Any:
-        if eager.active:
-            made = _while_recorded(primitive, table, other, self)
-            return general(other, self) if made is None else made
-        kind = type(other)
-        if (kind is float or kind is int) and self._type.dtype.kind == "f":
-            try:
-                number = SCALARS[other, self._type.dtype, kind]
-                run, result = table[number._type, self._type]
-                return make(result, run(number._buf, self._buf))
-            except (KeyError, ValueError, MemoryError):
-                return general(other, self)
-        return general(other, self)
+        try:
+            if eager.active:
+                made = _while_recorded(primitive, table, other, self)
+                return general(other, self) if made is None else made
+            kind = type(other)
+            if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                try:
+                    number = SCALARS[other, self._type.dtype, kind]
+                    run, result = table[number._type, self._type]
+                    return make(result, run(number._buf, self._buf))
+                except (KeyError, ValueError, MemoryError):
+                    return general(other, self)
+            return general(other, self)
+        except Exception as error:
+            at_border(error)
+            raise
 
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
     setattr(Tensor, f"__{name}__", forward)
@@ -270,17 +279,21 @@ def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None
     table = eager.pair_table(primitive)
 
     def compare(self: Any, other: Any) -> Any:
-        if not eager.active:
-            kind = type(other)
-            try:
-                known = other
-                if (kind is float or kind is int) and self._type.dtype.kind == "f":
-                    known = SCALARS[other, self._type.dtype, kind]
-                run, result = table[self._type, known._type]
-                return make(result, run(self._buf, known._buf))
-            except (KeyError, AttributeError, ValueError, MemoryError):
-                return general(self, other)
-        return general(self, other)
+        try:
+            if not eager.active:
+                kind = type(other)
+                try:
+                    known = other
+                    if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                        known = SCALARS[other, self._type.dtype, kind]
+                    run, result = table[self._type, known._type]
+                    return make(result, run(self._buf, known._buf))
+                except (KeyError, AttributeError, ValueError, MemoryError):
+                    return general(self, other)
+            return general(self, other)
+        except Exception as error:
+            at_border(error)
+            raise
 
     def general(self: Any, other: Any) -> Any:
         try:

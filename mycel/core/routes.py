@@ -17,6 +17,7 @@ from weakref import ref
 
 from mycel.base import config
 from mycel.base.remembered import MANY, Remembered
+from mycel.base.tracebacks import at_border
 from mycel.core import eager, precision
 from mycel.core.fused import entry_of
 from mycel.core.parameter import Parameter
@@ -142,47 +143,51 @@ def viewing(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        reach: Callable[[Tensor, Route], Tensor] = follow
-        if eager.active:
-            context = eager.local.context
-            if context is not None and eager.local.recording is None or precision.active:
-                return function(*args, **kwargs)
-            reach = follow if context is None else _again
-        base = args[0] if args else None
-        if type(base) is not Tensor and type(base) is not Parameter:
-            return function(*args, **kwargs)
-        view = base._view
-        if view is None:
-            key: list[Any] = [function, base._type]
-        elif type(view) is not View or view.key is None:
-            return function(*args, **kwargs)
-        else:
-            key = [function, base._type, view.key]
-        others: list[Tensor] = []
-        for value in args[1:]:
-            if type(value) is int:
-                key.append(value)
-            elif not entry_of(key, others, value):
-                return function(*args, **kwargs)
-        for name in kwargs:
-            key.append(name)
-            if not entry_of(key, others, kwargs[name]):
-                return function(*args, **kwargs)
-        known = tuple(key)
-        found = _recent.get(known)
-        if found is None and (found := _table.get(known)) is None:
-            made = function(*args, **kwargs)
-            if not others:
-                _table.recall(known, partial(_routes, base, made))
-            return made
-        if found is False or others:
-            return function(*args, **kwargs)
         try:
-            if type(found) is Route:
-                return reach(base, found)
-            return found[0]([reach(base, route) for route in found[1]])
-        except (ValueError, MemoryError):
-            return function(*args, **kwargs)
+            reach: Callable[[Tensor, Route], Tensor] = follow
+            if eager.active:
+                context = eager.local.context
+                if context is not None and eager.local.recording is None or precision.active:
+                    return function(*args, **kwargs)
+                reach = follow if context is None else _again
+            base = args[0] if args else None
+            if type(base) is not Tensor and type(base) is not Parameter:
+                return function(*args, **kwargs)
+            view = base._view
+            if view is None:
+                key: list[Any] = [function, base._type]
+            elif type(view) is not View or view.key is None:
+                return function(*args, **kwargs)
+            else:
+                key = [function, base._type, view.key]
+            others: list[Tensor] = []
+            for value in args[1:]:
+                if type(value) is int:
+                    key.append(value)
+                elif not entry_of(key, others, value):
+                    return function(*args, **kwargs)
+            for name in kwargs:
+                key.append(name)
+                if not entry_of(key, others, kwargs[name]):
+                    return function(*args, **kwargs)
+            known = tuple(key)
+            found = _recent.get(known)
+            if found is None and (found := _table.get(known)) is None:
+                made = function(*args, **kwargs)
+                if not others:
+                    _table.recall(known, partial(_routes, base, made))
+                return made
+            if found is False or others:
+                return function(*args, **kwargs)
+            try:
+                if type(found) is Route:
+                    return reach(base, found)
+                return found[0]([reach(base, route) for route in found[1]])
+            except (ValueError, MemoryError):
+                return function(*args, **kwargs)
+        except Exception as error:
+            at_border(error)
+            raise
 
     return cast(F, call)
 
@@ -214,28 +219,32 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
     """Return `get`, a function of a tensor and an index, in a form that repeats known routes."""
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
-        reach: Callable[[Tensor, Route], Tensor] = follow
-        if eager.active and eager.local.context is not None:
-            if eager.local.recording is None:
-                return get(self, index)
-            reach = _again
-        part = index if type(index) is int else basic_key(index)
-        if part is None:
-            return get(self, index)
-        view = self._view
-        if view is not None and type(view) is not View:
-            return get(self, index)
-        key = (get, self._type, part)
-        found = _recent.get(key)
-        if found is None and (found := _table.get(key)) is None:
-            made = get(self, index)
-            _table.recall(key, partial(_routes, self, made))
-            return made
-        if found is False:
-            return get(self, index)
         try:
-            return reach(self, found)
-        except (ValueError, MemoryError):
-            return get(self, index)
+            reach: Callable[[Tensor, Route], Tensor] = follow
+            if eager.active and eager.local.context is not None:
+                if eager.local.recording is None:
+                    return get(self, index)
+                reach = _again
+            part = index if type(index) is int else basic_key(index)
+            if part is None:
+                return get(self, index)
+            view = self._view
+            if view is not None and type(view) is not View:
+                return get(self, index)
+            key = (get, self._type, part)
+            found = _recent.get(key)
+            if found is None and (found := _table.get(key)) is None:
+                made = get(self, index)
+                _table.recall(key, partial(_routes, self, made))
+                return made
+            if found is False:
+                return get(self, index)
+            try:
+                return reach(self, found)
+            except (ValueError, MemoryError):
+                return get(self, index)
+        except Exception as error:
+            at_border(error)
+            raise
 
     return __getitem__

@@ -25,6 +25,7 @@ from mycel.base import locks
 from mycel.base.dtype import from_any
 from mycel.base.heaps import share_heaps
 from mycel.base.spans import timed
+from mycel.base.tracebacks import at_border
 from mycel.core.tensor import Tensor, make
 from mycel.dataset import config, flow, positions
 from mycel.dataset.arguments import check_count, is_hidden, names
@@ -499,8 +500,12 @@ class TupleIterator(_Iterator):
         return super().get_col_names() if self._places is None else list(self._wanted)
 
     def __next__(self) -> list[Any]:
-        row = self._next_row()
-        return self._convert(row if self._places is None else tuple(row[p] for p in self._places))
+        try:
+            row = self._next_row()
+            return self._convert(row if self._places is None else tuple(row[p] for p in self._places))
+        except Exception as error:
+            at_border(error)
+            raise
 
 
 class DictIterator(_Iterator):
@@ -514,5 +519,9 @@ class DictIterator(_Iterator):
         self._names = dataset.get_col_names()
 
     def __next__(self) -> dict[str, Any]:
-        pairs = zip(self._names, self._convert(self._next_row()))
-        return {name: value for name, value in pairs if not is_hidden(name)}
+        try:
+            pairs = zip(self._names, self._convert(self._next_row()))
+            return {name: value for name, value in pairs if not is_hidden(name)}
+        except Exception as error:
+            at_border(error)
+            raise

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from mycel.base import config, garbage
 from mycel.base.errors import IndexRangeError
 from mycel.base.parallel_settings import current
+from mycel.base.tracebacks import at_border
 from mycel.base.tree import LEAF, flatten, unflatten
 from mycel.cells.cell import Cell
 from mycel.compiled.divided import dividing
@@ -122,19 +123,24 @@ class Transformed:
         self._compiled: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if config._context["mode"] == config.GRAPH_MODE and eager.current_context() is None:
-            if self._compiled is None:
-                from mycel.compiled.jit import jit
+        try:
+            if config._context["mode"] == config.GRAPH_MODE and eager.current_context() is None:
+                if self._compiled is None:
+                    from mycel.compiled.jit import jit
 
-                self._compiled = jit(self._derive)
-            return self._compiled(self._constants(args, kwargs), *args, **kwargs)
-        if dividing.apart and eager.current_context() is None:
-            raise RuntimeError(
-                f"{getattr(self.fn, '__name__', type(self.fn).__name__)}: in the mode {current().parallel_mode!r} the "
-                "ranks divide what is compiled, and this gradient would be of one rank's data alone; compile the "
-                "training step with jit, set mode=GRAPH_MODE, or train with Model"
-            )
-        return self._run(*args, **kwargs)
+                    self._compiled = jit(self._derive)
+                return self._compiled(self._constants(args, kwargs), *args, **kwargs)
+            if dividing.apart and eager.current_context() is None:
+                raise RuntimeError(
+                    f"{getattr(self.fn, '__name__', type(self.fn).__name__)}: in the mode "
+                    f"{current().parallel_mode!r} the ranks divide what is compiled, and this gradient would be of "
+                    "one rank's data alone; compile the training step with jit, set mode=GRAPH_MODE, or train with "
+                    "Model"
+                )
+            return self._run(*args, **kwargs)
+        except Exception as error:
+            at_border(error)
+            raise
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return self._derive(self._constants(args, kwargs), *args, **kwargs)

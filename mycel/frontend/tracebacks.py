@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import ast
 import keyword
-import os
 import sys
 import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from mycel.base.errors import CompileError
+from mycel.base.tracebacks import is_library, shows_all
 from mycel.frontend.source import line_of
 from mycel.ir.graph import Where, current_where
-from mycel.ir.places import annotate, excerpt, is_library
+from mycel.ir.places import annotate, excerpt
 
 __all__ = [
     "Caught",
@@ -215,7 +215,7 @@ def _innermost(error: BaseException) -> str:
 def show_user_lines(error: Exception) -> Exception:
     """Return the error itself, with a traceback of the user's lines."""
     places = error.__dict__.pop("_mycel_trace", [])
-    full = os.environ.get("MYCEL_TRACEBACK") == "full"
+    full = shows_all()
     if not places and (full or _innermost(error) not in _CALLING):
         return note_origin(error)
     tail: list[types.TracebackType] = []

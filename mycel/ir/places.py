@@ -11,24 +11,16 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-import os
 import sys
 import types
 import unicodedata
 from collections.abc import Iterator
 from typing import Optional
 
+from mycel.base.tracebacks import is_library
 from mycel.ir.graph import Where
 
-__all__ = ["PACKAGE", "annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in", "spelled"]
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_DEMO = os.path.join(PACKAGE, "demo") + os.sep
-
-
-def is_library(file: str) -> bool:
-    """Return whether a file belongs to this package, its examples excepted."""
-    return file.startswith(PACKAGE) and not file.startswith(_DEMO)
+__all__ = ["annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in", "spelled"]
 
 
 def caller(depth: int = 1) -> Optional[Where]:

@@ -1,17 +1,20 @@
-"""How `Model` calls networks: losses that are functions, and networks that ranks divide."""
+"""How `Model` calls networks: losses that are functions, networks that ranks divide, and checks of
+arguments and batches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.config import GRAPH_MODE, get_context
 from mycel.base.parallel_settings import in_force
 from mycel.cells.cell import Cell
 from mycel.compiled.divided import dividing
 
-__all__ = ["FunctionLoss", "called", "settings_of"]
+__all__ = ["FunctionLoss", "called", "check_columns", "check_counts", "checked_indexes", "settings_of"]
 
 
 class FunctionLoss(Cell):
@@ -44,3 +47,37 @@ def settings_of(network: Any) -> AbstractContextManager[None]:
         if own is not None:
             return in_force(own)
     return nullcontext()
+
+
+def checked_indexes(indexes: Any) -> Optional[list[int]]:
+    """Return the positions of loss, prediction and label among the outputs of an evaluation."""
+    if indexes is None:
+        return None
+    if not isinstance(indexes, list) or len(indexes) != 3 or not all(isinstance(i, int) and i >= 0 for i in indexes):
+        raise ValueError(f"Model: eval_indexes must be three positions, of loss, prediction and label, not {indexes!r}")
+    return indexes
+
+
+def check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_size: Any) -> None:
+    """Raise ValueError or TypeError for numbers of epochs and steps that do not fit."""
+    for name, value, least in (("epoch", epoch, 1), ("initial_epoch", initial_epoch, 0)):
+        arguments.integer(function, name, value, least, numpy=False)
+    if initial_epoch >= epoch:
+        raise ValueError(
+            f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > "
+            f"{initial_epoch}"
+        )
+    arguments.flag(function, "dataset_sink_mode", sink)
+    arguments.integer(function, "sink_size", sink_size, numpy=False)
+    if sink_size == 0 or sink_size < -1:
+        raise arguments.wrong_value(function, "sink_size", "-1 or positive", sink_size)
+
+
+def check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:
+    """Raise ValueError for a batch that a model with a loss does not take."""
+    if loss_fn is not None and len(batch) != 2:
+        raise ValueError(
+            f"Model: {argument} gives {len(batch)} columns, and a model with a loss_fn takes two, data and label; "
+            "choose them with "
+            "dataset.project([...]), or give a network that computes its loss and leave loss_fn out"
+        )

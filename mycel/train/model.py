@@ -32,6 +32,7 @@ from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.base.notes import unused, without_effect
 from mycel.base.parallel_settings import current
+from mycel.base.tracebacks import border
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
 from mycel.compiled.repeat import Results, held
@@ -41,7 +42,7 @@ from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer
 from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
-from mycel.train._calls import FunctionLoss, called, settings_of
+from mycel.train._calls import FunctionLoss, called, check_columns, check_counts, checked_indexes, settings_of
 from mycel.train._interrupt import DeferredInterrupt
 from mycel.train._layouts import ModelLayouts
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
@@ -144,7 +145,7 @@ class Model(ModelLayouts):
         self._amp_level = amp_level
         self._loss_scale_manager = kwargs.get("loss_scale_manager")
         self._keep_batchnorm = kwargs.get("keep_batchnorm_fp32")
-        self._eval_indexes = _checked_indexes(eval_indexes)
+        self._eval_indexes = checked_indexes(eval_indexes)
         # Of the last evaluation that began with the end of its pipeline: what it had, and ran.
         self._front: Optional[tuple[Any, Cell, Cell]] = None
         self._eval_network = eval_network
@@ -186,6 +187,7 @@ class Model(ModelLayouts):
 
     # Training.
 
+    @border
     def train(
         self,
         epoch: Any,
@@ -222,6 +224,7 @@ class Model(ModelLayouts):
                 "train", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, lambda *_: None
             )
 
+    @border
     def fit(
         self,
         epoch: int,
@@ -279,7 +282,7 @@ class Model(ModelLayouts):
         validate: Callable[[CallbackParameters, CallbackList, DeferredInterrupt], None],
     ) -> None:
         function = f"Model.{name}"
-        _check_counts(function, epoch, initial_epoch, sink, sink_size)
+        check_counts(function, epoch, initial_epoch, sink, sink_size)
         check_dataset(dataset, function, "train_dataset")
         if self._optimizer is None and self._loss_fn is not None:
             raise ValueError(f"{function}: the model has no optimizer, so nothing would be trained; give it one")
@@ -358,7 +361,7 @@ class Model(ModelLayouts):
         try:
             while batches := interrupt.awaited(epochs.take, runner.stretch):
                 for batch in batches:
-                    _check_columns("train_dataset", batch, self._loss_fn)
+                    check_columns("train_dataset", batch, self._loss_fn)
                 if not len(results):
                     params["train_dataset_element"] = batches[0]
                     params["cur_step_num"] = begun + steps
@@ -390,7 +393,7 @@ class Model(ModelLayouts):
         epochs.begin()
         while batches := interrupt.awaited(epochs.take, 1):
             (batch,) = batches
-            _check_columns("train_dataset", batch, self._loss_fn)
+            check_columns("train_dataset", batch, self._loss_fn)
             params["train_dataset_element"] = batch
             params["cur_step_num"] += 1
             try:
@@ -409,6 +412,7 @@ class Model(ModelLayouts):
 
     # Evaluating and predicting.
 
+    @border
     def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
         """Return the metrics over a dataset, by name, with the network in evaluation mode.
 
@@ -469,7 +473,7 @@ class Model(ModelLayouts):
             most = runner.stretch if runner is not None else 1
             while batches := epochs.take(most) if interrupt is None else interrupt.awaited(epochs.take, most):
                 for batch in batches:
-                    _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
+                    check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
                 if runner is not None:
                     results: Any = runner.run(batches)
                     params["cur_step_num"] += len(results)
@@ -527,6 +531,7 @@ class Model(ModelLayouts):
             else:
                 metric.update(prediction, label)
 
+    @border
     def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
         """Return the network's output for a batch, in evaluation mode.
 
@@ -541,6 +546,7 @@ class Model(ModelLayouts):
         with settings_of(self._network):
             return called(self._network, predict_data)
 
+    @border
     def build(
         self,
         train_dataset: Any = None,
@@ -572,34 +578,3 @@ class Model(ModelLayouts):
                 network.compile(*epochs.take(1)[0])
             finally:
                 epochs.close()
-
-
-def _checked_indexes(indexes: Any) -> Optional[list[int]]:
-    if indexes is None:
-        return None
-    if not isinstance(indexes, list) or len(indexes) != 3 or not all(isinstance(i, int) and i >= 0 for i in indexes):
-        raise ValueError(f"Model: eval_indexes must be three positions, of loss, prediction and label, not {indexes!r}")
-    return indexes
-
-
-def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_size: Any) -> None:
-    for name, value, least in (("epoch", epoch, 1), ("initial_epoch", initial_epoch, 0)):
-        arguments.integer(function, name, value, least, numpy=False)
-    if initial_epoch >= epoch:
-        raise ValueError(
-            f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > "
-            f"{initial_epoch}"
-        )
-    arguments.flag(function, "dataset_sink_mode", sink)
-    arguments.integer(function, "sink_size", sink_size, numpy=False)
-    if sink_size == 0 or sink_size < -1:
-        raise arguments.wrong_value(function, "sink_size", "-1 or positive", sink_size)
-
-
-def _check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:
-    if loss_fn is not None and len(batch) != 2:
-        raise ValueError(
-            f"Model: {argument} gives {len(batch)} columns, and a model with a loss_fn takes two, data and label; "
-            "choose them with "
-            "dataset.project([...]), or give a network that computes its loss and leave loss_fn out"
-        )

@@ -139,7 +139,7 @@ def test_scalars_tensors_and_histograms(tmp_path) -> None:
     "options", [{}, {"file_prefix": "px_"}, {"file_suffix": ""}, {"file_prefix": "run.1", "file_suffix": ".v2"}]
 )
 def test_files_have_names_that_boards_look_for(tmp_path, options: dict[str, str]) -> None:
-    # TensorBoard reads files with "tfevents" in their name, MindInsight those with ".summary." and digits.
+    # TensorBoard reads files with "tfevents" in their names, MindInsight ".summary." and digits.
     with SummaryRecord(str(tmp_path), **options) as record:
         record.add_value("scalar", "loss", 0.5)
         record.record(1)

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from mycel.base import config
 from mycel.base.parallel_settings import ParallelSettings, current, in_force
+from mycel.base.tracebacks import at_border
 from mycel.cells.cell import Cell
 from mycel.compiled.divided import dividing
 from mycel.core import eager
@@ -31,20 +32,24 @@ class Stepping(Cell):
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if dividing.apart and not eager.active:
-            # Gradients that are given are whole, however batches are.
-            with in_force(self._of_whole()):
-                return self._call_compiled(args, kwargs)
-        if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
-            return super().__call__(*args, **kwargs)
-        # The count is kept in the instance dictionary, which guards do not check.
-        state = self.__dict__
-        taken = state["_taken"] = state.get("_taken", 0) + 1
-        given = args[0] if args and type(args[0]) in (tuple, list) else ()
-        in_rows = bytes_in_rows(given)
-        if (taken < COMPILED_FROM and in_rows < MUCH) or self._is_foreign():
-            return super().__call__(*args, **kwargs)
-        return self._call_compiled((in_parts(given), *args[1:]) if in_rows else args, kwargs)
+        try:
+            if dividing.apart and not eager.active:
+                # Gradients that are given are whole, however batches are.
+                with in_force(self._of_whole()):
+                    return self._call_compiled(args, kwargs)
+            if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
+                return super().__call__(*args, **kwargs)
+            # The count is kept in the instance dictionary, which guards do not check.
+            state = self.__dict__
+            taken = state["_taken"] = state.get("_taken", 0) + 1
+            given = args[0] if args and type(args[0]) in (tuple, list) else ()
+            in_rows = bytes_in_rows(given)
+            if (taken < COMPILED_FROM and in_rows < MUCH) or self._is_foreign():
+                return super().__call__(*args, **kwargs)
+            return self._call_compiled((in_parts(given), *args[1:]) if in_rows else args, kwargs)
+        except Exception as error:
+            at_border(error)
+            raise
 
     def _of_whole(self) -> ParallelSettings:
         """Return the settings in force for arguments that every rank has whole."""
