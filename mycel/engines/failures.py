@@ -9,7 +9,7 @@ from mycel.base.errors import IndexRangeError, operation_called
 from mycel.engines.base import current
 from mycel.ir.dim_values import evaluate
 from mycel.ir.graph import Graph, Node
-from mycel.ir.places import annotate, excerpt, spelled
+from mycel.ir.places import annotate, excerpt, is_library, spelled
 from mycel.ir.types import TensorType
 from mycel.prims.index_bounds import out_of_range
 
@@ -46,13 +46,25 @@ def name_index_error(error: IndexRangeError, node: Node) -> None:
 def _at_line(node: Node, text: str) -> str:
     """Return the message "NAME: TEXT" with the name in the user's code, and the line below."""
     where = node.where
-    name = (where and spelled(where)) or operation_called() or _title(node)
-    lines = [f"{name}:{text.partition(':')[2]}"]
+    lines = [f"{_called(node)}:{text.partition(':')[2]}"]
     if where is not None:
         if where.gradient:
             lines.append(f"  in the derivative of {where.gradient}")
-        lines.append(excerpt(where))
+        if not is_library(where.file):
+            lines.append(excerpt(where))
     return "\n".join(lines)
+
+
+def _called(node: Node) -> str:
+    """Return the public name of an operation, with the user's spelling where that is another."""
+    where = node.where
+    if where is None:
+        return operation_called() or _title(node)
+    written = "" if is_library(where.file) else spelled(where)
+    if not where.operation or not written:
+        return written or where.operation or operation_called() or _title(node)
+    alike = [name.rpartition(".")[2].strip("()").replace("_", "").lower() for name in (written, where.operation)]
+    return written if alike[0] == alike[1] or written.endswith("]") else f"{where.operation} ({written})"
 
 
 def _title(node: Node) -> str:

@@ -39,9 +39,9 @@ from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
+from mycel.prims.index_bounds import place_checked
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
-
 
 V = TypeVar("V")
 
@@ -265,7 +265,7 @@ class Stage(StagedDerivatives):
         except Exception as error:
             note_operands(error, primitive.name, [n.type for n in nodes])
             raise
-        node = Node(primitive, nodes, params, kind)
+        node = Node(primitive, nodes, params, kind, place_checked(primitive.traps))
         own = self.scope.own
         own.add(node)
         if type(node.type) is tuple:

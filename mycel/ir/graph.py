@@ -29,7 +29,7 @@ class Where(NamedTuple):
 
     Columns count bytes of UTF-8. `gradient` names the operation at this place whose derivative the
     node belongs to; it is empty for nodes that the user wrote. `cell` is the path of the Cell that
-    computes the node.
+    computes the node, and `operation` the public name of what checks indices there.
     """
 
     file: str
@@ -39,6 +39,7 @@ class Where(NamedTuple):
     end_column: int = 0
     gradient: str = ""
     cell: str = ""
+    operation: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from types import FrameType
+from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.errors import IndexRangeError
-from mycel.ir.graph import Node
+from mycel.base.errors import IndexRangeError, operation_called
+from mycel.ir.graph import Node, Where, current_where
+from mycel.ir.places import position_in
 
-__all__ = ["BOUNDS", "inside", "may_be_outside", "out_of_range", "wrapped"]
+__all__ = ["BOUNDS", "inside", "may_be_outside", "out_of_range", "place_checked", "wrapped"]
+
+_OPERATIONS = ("mycel.ops", "mycel.nn", "mycel.mint", "mycel.numpy", "mycel.scipy", "mycel.experimental")
 
 
 BOUNDS = ("wrap", "front", "drop")
@@ -49,6 +54,26 @@ def wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple
     """
     front, valid = inside(name, indices, axis, size, bounds)
     return np.where(valid, front, 0), valid
+
+
+def place_checked(traps: Any) -> Optional[Where]:
+    """Return the place, with the name of the operation, for a node that checks indices, as `traps`
+    of its primitive says; None for any other node.
+
+    Where no code of the user's is being staged, as in a layer that is compiled by itself, the place
+    is that in this package's operation.
+    """
+    if traps is not may_be_outside:
+        return None
+    where = current_where()
+    if where is None:
+        frame: Optional[FrameType] = sys._getframe(2)
+        while frame is not None and not str(frame.f_globals.get("__name__")).startswith(_OPERATIONS):
+            frame = frame.f_back
+        if frame is None:
+            return None
+        where = position_in(frame)
+    return where._replace(operation=operation_called())
 
 
 def may_be_outside(node: Node) -> bool:
