@@ -11,6 +11,7 @@ import argparse
 import os
 import shlex
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -233,7 +234,7 @@ def _run_here(job: Job, wait: float, leash: bool) -> int:
         threading.Thread(target=_until_end_of_input, name="mycel-leash", daemon=True).start()
     try:
         store = TCPStore(
-            "0.0.0.0" if job.node == 0 and job.nodes > 1 else job.host,
+            _listening(job) if job.node == 0 and job.nodes > 1 else job.host,
             job.port,
             is_master=job.node == 0,
             timeout=timedelta(seconds=wait),
@@ -243,6 +244,25 @@ def _run_here(job: Job, wait: float, leash: bool) -> int:
         return 2
     with store:
         return Supervisor(job, store).run()
+
+
+def _listening(job: Job) -> str:
+    """Return the address at which the first of several machines listens: the one that is named.
+
+    Only where that is none of this machine, as that of a router in front of it is not, or is known
+    to this machine as its own inner one, the others have to be awaited at all addresses.
+    """
+    try:
+        found = socket.getaddrinfo(job.host, None, type=socket.SOCK_STREAM)[0][4][0]
+        with socket.socket(socket.AF_INET6 if ":" in str(found) else socket.AF_INET, socket.SOCK_STREAM) as tried:
+            tried.bind((found, 0))
+    except OSError:
+        found = ""
+    inner = str(found).startswith("127.") or found == "::1"
+    if found and (not inner or job.host in (found, "localhost")):
+        return str(found)
+    print(f"{job.name}: {job.host} is not an address of this machine; it listens at all that it has", file=sys.stderr)
+    return "0.0.0.0"
 
 
 def _until_end_of_input() -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mycel.base import starting
+from mycel.cli.lines import Piped
 
 __all__ = ["Machine", "by_agent", "by_ray"]
 
@@ -55,13 +56,23 @@ def by_agent(
     count = sum(m.local for m in machines)
     master = f"{machines[0].name}:{random.randrange(20000, 32000)}"  # below the ports that systems give away
     started: list[subprocess.Popen[bytes]] = []
+    piped = Piped()
     before = {s: signal.signal(s, _interrupted) for s in (signal.SIGTERM, signal.SIGHUP)}
     try:
         for k, machine in enumerate(machines):
             inner = command(count, len(machines), k, machine.local, machine.first, master)
             line = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join([*_settings(), *inner])}"
             # In a group of its own, so that an interrupt of the keyboard ends it through its leash.
-            started.append(starting.start([*agent, machine.name, line], stdin=subprocess.PIPE, start_new_session=True))
+            process = starting.start(
+                [*agent, machine.name, line],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+            started.append(process)
+            piped.add("", process)
+        piped.begin()
         failed = _first_failure(started)
         if failed is None:
             return 0
@@ -77,6 +88,7 @@ def by_agent(
         for number in before:
             signal.signal(number, signal.SIG_IGN)
         _end(started)
+        piped.end()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -173,8 +185,9 @@ def _place_in_task() -> str:
 
     import ray
 
-    with socket.create_server(("", 0)) as made:
-        return f"{ray.util.get_node_ip_address()}:{made.getsockname()[1]}"
+    address = ray.util.get_node_ip_address()
+    with socket.create_server((address, 0)) as made:
+        return f"{address}:{made.getsockname()[1]}"
 
 
 def _run_in_task(command: list[str], folder: str, settings: dict[str, str]) -> int:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import runpy
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +27,10 @@ def main(arguments: Sequence[str]) -> None:
     if cores:
         os.sched_setaffinity(0, {int(c) for c in cores.split(",")})
     watch.begin()
+    for stream in (sys.stdout, sys.stderr):
+        # The launcher shows lines as they come.
+        if isinstance(stream, io.TextIOWrapper) and stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+            stream.reconfigure(line_buffering=True)
     plain = arguments[0] == "--plain"
     script, *rest = arguments[1:] if plain else arguments
     sys.argv = [script, *rest]

@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Optional
 
 from mycel.base import starting
+from mycel.cli.lines import Lines, Piped, front_of, writer
 from mycel.cli.processes import activity, adopt, end_all
 from mycel.transport import watch
 from mycel.transport.store import TCPStore
@@ -56,7 +57,7 @@ class Job:
 
     `node` is the place of this machine among `nodes`. `environment` are the variables of all ranks
     and `of_rank` those of one. `logs` gives the file of a rank's output, or is None for this
-    process's own; `shown` are the ranks whose files are also copied to it.
+    process's own, in whole lines; `shown` are the ranks whose files are also copied to it.
     """
 
     name: str
@@ -91,6 +92,7 @@ class _Rank:
         self.noticed = _NOTICE
         self.still: Optional[tuple[float, int, float]] = None
         self.log: Optional[IO[bytes]] = None
+        self.lines = Lines(front_of(number), writer(1))
 
     def hear(self) -> None:
         """Read what the rank has written."""
@@ -150,6 +152,8 @@ class Supervisor:
         self.ranks: dict[int, _Rank] = {}
         self.elsewhere: dict[int, tuple[int, float]] = {}
         self.looked = 0.0
+        # The output of several ranks; one alone has that of this process.
+        self.piped = Piped() if job.logs is None and job.size > 1 else None
 
     def run(self) -> int:
         """Run the job and return the exit status: 0, or that of the first failure."""
@@ -159,6 +163,8 @@ class Supervisor:
         try:
             for k in range(self.job.local):
                 self._start(self.job.first + k)
+            if self.piped is not None:
+                self.piped.begin()
             failure = self._watch()
         except KeyboardInterrupt:
             failure = _Failure("interrupted", 130)
@@ -172,9 +178,13 @@ class Supervisor:
                     self.store.add("launch/failures", 1)
                     self.store.set("launch/failed", failure.text)
             end_all([r.process for r in self.ranks.values()])
+            if self.piped is not None:
+                self.piped.end()
             if failure is not None and left:
                 self._say(f"ended the {'ranks' if len(left) > 1 else 'rank'} {', '.join(str(r.number) for r in left)}")
             self._copy_logs()
+            for rank in self.ranks.values():
+                rank.lines.end()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return 0 if failure is None else failure.status
@@ -209,14 +219,16 @@ class Supervisor:
                 pass_fds=(theirs,),
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=None if output is None else subprocess.STDOUT,
+                stdout=subprocess.PIPE if self.piped is not None else output,
+                stderr=subprocess.PIPE if self.piped is not None else None if output is None else subprocess.STDOUT,
             )
         finally:
             os.close(theirs)
             if output is not None:
                 output.close()
         self.ranks[number] = made = _Rank(number, process, ours)
+        if self.piped is not None:
+            self.piped.add(front_of(number), process)
         if job.logs is not None and number in job.shown:
             made.log = open(job.logs(number), "rb")
 
@@ -225,8 +237,7 @@ class Supervisor:
             if rank.log is not None:
                 data = rank.log.read()
                 if data:
-                    sys.stdout.buffer.write(data)
-                    sys.stdout.buffer.flush()
+                    rank.lines.add(data)
 
     # Watching.
 

@@ -28,7 +28,7 @@ from mycel.transport import watch
 from mycel.transport.activity import activity
 from mycel.transport.world import World, world
 
-__all__ = ["SIZE", "await_others", "board", "show", "stop", "write"]
+__all__ = ["SIZE", "await_others", "board", "show", "stop", "twins", "write"]
 
 SIZE = 8192  # the bytes of a board
 _NAME = "mycel-board"
@@ -38,6 +38,7 @@ _lock = locks.lock()
 _board: Optional[int] = None
 _is_here = False
 _seen: set[int] = set()  # the ranks that this one has found so far
+_twins: set[int] = set()  # the other processes with its number
 _SHARE = 0.02  # of a core, at most, to look for others before `init`
 Identity = tuple[Any, ...]
 
@@ -71,11 +72,22 @@ def show() -> None:
             write(facts)
             began = time.monotonic()
             if not _is_here and began >= after:
-                _seen.update(_ranks(found.size, identity))
+                _note(_ranks(found.size, identity), found.rank or 0)
                 after = began + max(watch.BEAT, (time.monotonic() - began) / _SHARE)
 
         look({"where": "", "waits": None, "got": 0, "among": ()})
         watch.also(look)
+
+
+def _note(found: dict[int, list[int]], own: int) -> None:
+    """Remember which ranks there are, and other processes with the number of this one."""
+    _seen.update(found)
+    _twins.update(p for p in found.get(own, ()) if p not in _twins and _is_rank_apart(p))
+
+
+def twins() -> list[int]:
+    """Return the processes of this machine that had the number of this rank, too."""
+    return sorted(_twins)
 
 
 def write(facts: dict[str, Any]) -> None:
@@ -132,6 +144,7 @@ class _Looking:
     def missing(self) -> Optional[int]:
         """Return a rank that has not come, None where all have; end all if one will not come."""
         found = _ranks(self.own.size, self.identity)
+        _note(found, self.rank)
         found.pop(self.rank, None)
         self.known.update(found)
         self.here.update(k for k, processes in found.items() if any(_has_come(p) for p in processes))
@@ -233,23 +246,42 @@ def _ranks(size: int, identity: Identity) -> dict[int, list[int]]:
     return result
 
 
+def _board_of(process: int) -> str:
+    """Return the path of a process's board; "" where it has none, or has ended.
+
+    Raises PermissionError where it cannot be seen.
+    """
+    folder = f"/proc/{process}/fd"
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for entry in os.listdir(folder):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if os.readlink(f"{folder}/{entry}").startswith(f"/memfd:{_NAME}"):
+                    return f"{folder}/{entry}"
+    return ""
+
+
 def _told(process: int) -> dict[str, Any]:
     """Return what a process shows on its board; nothing where it has none, or has ended.
 
     Raises PermissionError where it cannot be seen.
     """
-    folder, entries = f"/proc/{process}/fd", list[str]()
+    path = _board_of(process)
     with suppress(FileNotFoundError, ProcessLookupError):
-        entries = os.listdir(folder)
-    for entry in entries:
-        with suppress(FileNotFoundError, ProcessLookupError):
-            if os.readlink(f"{folder}/{entry}").startswith(f"/memfd:{_NAME}"):
-                with open(f"{folder}/{entry}", "rb") as file:
-                    text = file.read().rstrip(b"\n\0")
-                with suppress(ValueError):  # it is being written
-                    found: dict[str, Any] = json.loads(text)
-                    return found
+        with open(path, "rb") as file:
+            text = file.read().rstrip(b"\n\0")
+        with suppress(ValueError):  # it is being written
+            found: dict[str, Any] = json.loads(text)
+            return found
     return {}
+
+
+def _is_rank_apart(process: int) -> bool:
+    """Return whether a process has a board of its own: a forked child has that of its rank."""
+    try:
+        path = _board_of(process)
+        return bool(path) and os.stat(path).st_ino != os.fstat(board()).st_ino
+    except (PermissionError, FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _has_come(process: int) -> bool:

@@ -20,6 +20,7 @@ __all__ = ["connect", "serve"]
 
 SECONDS = 300.0
 _STANDSTILL = 8.0
+_SOON = timedelta(seconds=10)
 
 
 def seconds() -> Optional[float]:
@@ -49,7 +50,7 @@ def _watched(way: Transport) -> Transport:
     """Have the ranks of each machine watch each other where no launcher does it."""
     if not watch.launched():
         from mycel.transport import neighbours
-        from mycel.transport.sockets import machine
+        from mycel.transport.meeting import machine
 
         neighbours.begin(way, machine(), _standstill())
     return way
@@ -75,7 +76,7 @@ def connect(
     from mycel.transport.sockets import Sockets
 
     wait, rank = timedelta(seconds=longest), found.rank
-    store = given or TCPStore(found.host, found.port, is_master=not found.served and rank == 0, timeout=wait)
+    store = given or _store(found, wait)
     if rank is None:
         rank = store.add(f"{name}/given", 1) - 1
         if rank >= found.size:
@@ -83,6 +84,30 @@ def connect(
     made = Sockets(rank, found.size, store, limit, name)
     made.barrier(range(found.size))  # until then some may still need the store of rank 0
     return _watched(made), None if store is given else store
+
+
+def _store(found: World, wait: timedelta) -> TCPStore:
+    """Return the store where ranks meet, which rank 0 serves unless another process does.
+
+    Where two processes of this machine have one number, the later of them may find that all have
+    met and ended without it; it says so soon.
+    """
+    if not found.served and found.rank == 0:
+        try:
+            return TCPStore(found.host, found.port, is_master=True, timeout=wait)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}; or end the process that has RANK_ID 0, too, if there is one") from None
+    if found.served or not early.twins():
+        return TCPStore(found.host, found.port, timeout=wait)
+    try:
+        store = TCPStore(found.host, found.port, timeout=min(wait, _SOON))
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"communication.init: rank {found.rank} has come twice: process {early.twins()[0]} had this number before "
+            f"process {os.getpid()}; give each process a RANK_ID of its own ({error})"
+        ) from None
+    store.timeout = wait
+    return store
 
 
 def serve(found: World) -> None:

@@ -1,9 +1,9 @@
 """Ranks as processes that exchange arrays through sockets.
 
-Every two ranks have one connection: a Unix socket on one machine, TCP between machines. They find
-each other through a store. A thread for each connection reads whatever comes and puts it into the
-mailbox of its sender and tag; so a rank may send as much as it likes before it receives, and no
-order of sizes can stop both sides. Sending returns once the system has the bytes.
+Every two ranks have one connection: a Unix socket on one machine, TCP between machines. How they
+find each other is in `mycel.transport.meeting`. A thread for each connection reads whatever comes
+and puts it into the mailbox of its sender and tag; so a rank may send as much as it likes before it
+receives, and no order of sizes can stop both sides. Sending returns once the system has the bytes.
 
 A message is a header (tag, number, what it is for, element type, shape) and the elements. The parts
 of a collective carry a number that both sides count for each group of ranks, so that ranks that
@@ -15,16 +15,15 @@ of all arrays, in the order of ranks, and sends the result to all. The bits are 
 whole arrays in this order.
 
 A connection that ends makes every wait for its rank an error that names the rank and, where it had
-time to say so, its reason. A forked child is no rank: it closes its copies of the connections.
+time to say so, its reason. A rank that has no memory for a message reads past it, and fails itself
+when it comes to receive it. A forked child is no rank: it closes its copies of the connections.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
+import math
 import queue
-import secrets
 import socket
 import struct
 import threading
@@ -32,7 +31,7 @@ import weakref
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -40,18 +39,20 @@ from mycel.base import locks
 from mycel.base.dtype import from_any
 from mycel.transport import watch
 from mycel.transport.base import Array, Transport, alike, apart, reduced
+from mycel.transport.meeting import meet
 from mycel.transport.store import TCPStore
 from mycel.transport.windows import LEAST, Windows, opened
 
-__all__ = ["LostRank", "Sockets", "machine"]
+__all__ = ["LostRank", "Sockets"]
 
 _COLLECTIVE = -1
 _LEFT = -2
 _HEADER = struct.Struct("!qQ24s16sBQ")
-_HELLO = struct.Struct("!I32s")
 SMALL = 32 * 1024
 _TOGETHER = 64 * 1024
 _PIECE = 4 << 20
+_SKIPPED = 64 * 1024
+_LONGEST = 4096
 _all: weakref.WeakSet[Sockets] = weakref.WeakSet()
 
 
@@ -64,6 +65,8 @@ class LostRank(RuntimeError):
 
 
 Message = tuple[int, str, Optional[Array]]
+# What a mailbox has instead: that nothing more comes, or why a message could not be taken.
+Item = Union[Message, MemoryError, None]
 
 
 class Sockets(Transport):
@@ -77,84 +80,19 @@ class Sockets(Transport):
         self, rank: int, size: int, store: TCPStore, timeout: Optional[float] = None, name: str = "ranks"
     ) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
-        self._boxes: dict[tuple[int, int], queue.SimpleQueue[Optional[Message]]] = {}
+        self._boxes: dict[tuple[int, int], queue.SimpleQueue[Item]] = {}
         self._lost: dict[int, str] = {}
         self._numbers: dict[tuple[int, ...], itertools.count[int]] = {}
         self._targets: dict[tuple[int, int], Array] = {}
-        self._connections: dict[int, socket.socket] = {}
         self._sending = {k: locks.lock() for k in range(size)}
         self._windows: dict[tuple[int, ...], Optional[Windows]] = {}
         self._open = True
-        try:
-            self._meet(store, name)
-        except BaseException:
-            self.abandon()
-            raise
+        self._connections = meet(rank, size, store, name)
         unix = getattr(socket, "AF_UNIX", None)
         self._near = {peer for peer, made in self._connections.items() if made.family == unix}
         for peer in self._connections:
             threading.Thread(target=self._read, args=(peer,), name=f"mycel-from-{peer}", daemon=True).start()
         _all.add(self)
-
-    # Meeting.
-
-    def _meet(self, store: TCPStore, name: str) -> None:
-        """Connect to every lower rank, and accept the higher ones."""
-        secret = secrets.token_hex(16).encode()
-        if self.rank == 0:
-            store.set(f"{name}/secret", secret)
-        else:
-            with watch.waiting("communication.init", 0):
-                secret = store.get(f"{name}/secret")
-        unix, listening = machine(), []
-        address: dict[str, Any] = {"machine": unix, "host": store.own_address()}
-        tcp = socket.create_server(("", 0), backlog=self.size)
-        listening.append(tcp)
-        address["port"] = tcp.getsockname()[1]
-        if unix:
-            local = socket.socket(socket.AF_UNIX)
-            address["path"] = f"mycel-{secrets.token_hex(16)}"
-            local.bind("\0" + address["path"])
-            local.listen(self.size)
-            listening.append(local)
-        try:
-            store.set(f"{name}/{self.rank}", json.dumps(address))
-            for peer in range(self.rank):
-                with watch.waiting("communication.init", peer):
-                    found = json.loads(store.get(f"{name}/{peer}"))
-                self._connections[peer] = _connected(found, unix, store.timeout.total_seconds())
-                self._connections[peer].sendall(_HELLO.pack(self.rank, secret))
-            self._accept(listening, secret, store.timeout.total_seconds())
-        finally:
-            for one in listening:
-                one.close()
-
-    def _accept(self, listening: list[socket.socket], secret: bytes, limit: float) -> None:
-        import selectors
-
-        with selectors.DefaultSelector() as selector:
-            for one in listening:
-                selector.register(one, selectors.EVENT_READ)
-            while len(self._connections) < self.size - 1:
-                missing = next(k for k in range(self.rank + 1, self.size) if k not in self._connections)
-                with watch.waiting("communication.init", missing):
-                    ready = selector.select(limit)
-                if not ready:
-                    raise RuntimeError(
-                        f"communication.init: rank {missing} of {self.size} did not come within {limit} s; start all "
-                        "ranks, or give more time by MYCEL_MEETING"
-                    )
-                for key, _ in ready:
-                    made, _ = key.fileobj.accept()  # type: ignore[union-attr]
-                    made.settimeout(10)
-                    try:
-                        peer, said = _HELLO.unpack(_exactly(made, _HELLO.size))
-                    except OSError:
-                        said = b""
-                    if said != secret or not self.rank < peer < self.size:
-                        made.close()  # a stranger at this port
-                        continue
-                    self._connections[peer] = _ready(made)
 
     # Reading.
 
@@ -165,11 +103,13 @@ class Sockets(Transport):
                 tag, number, kind, name, axes, size = _HEADER.unpack(_exactly(connection, _HEADER.size))
                 text = kind.rstrip(b"\0").decode()
                 if tag == _LEFT:
-                    self._lose(peer, _exactly(connection, size).decode() or "has ended")
+                    self._lose(peer, _exactly(connection, min(size, _LONGEST)).decode() or "has ended")
                     return
                 array = self._array(connection, (peer, number), name.rstrip(b"\0").decode(), axes, size)
-                self._box(peer, tag).put((number, text, array))
-        except (OSError, ValueError) as error:
+                self._box(peer, tag).put(array if isinstance(array, MemoryError) else (number, text, array))
+        except MemoryError:
+            self._lose(peer, "has sent a message that cannot be read: this rank has no memory left")
+        except (OSError, ValueError, TypeError) as error:
             self._lose(peer, f"is gone: its connection ended ({error})")
         finally:
             with suppress(OSError):  # which it is where both sides have ended it
@@ -177,16 +117,30 @@ class Sockets(Transport):
             with self._sending[peer]:
                 connection.close()
 
-    def _array(self, connection: socket.socket, key: tuple[int, int], name: str, axes: int, size: int) -> Array:
+    def _array(
+        self, connection: socket.socket, key: tuple[int, int], name: str, axes: int, size: int
+    ) -> Union[Array, MemoryError]:
+        """Return the array of a message; the error where there is no memory for it, whose bytes are
+        read nevertheless.
+        """
         kind = from_any(name).numpy
         if size <= _TOGETHER:
             data = _exactly(connection, size)
             shape = struct.unpack_from(f"!{axes}q", data)
             return np.frombuffer(data, np.uint8, offset=8 * axes).view(kind).reshape(shape)
         shape = struct.unpack(f"!{axes}q", _exactly(connection, 8 * axes))
+        if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != size - 8 * axes:
+            raise ValueError(f"a message of {size} bytes that says to be {name} {shape}")
         target = self._targets.pop(key, None)
         if target is None or target.shape != shape or target.dtype != kind:
-            target = np.empty(shape, kind)
+            try:
+                target = np.empty(shape, kind)
+            except MemoryError:
+                _skip(connection, size - 8 * axes)
+                return MemoryError(
+                    f"rank {self.rank} has no memory for what rank {key[0]} has sent: {name} {shape}, "
+                    f"{size - 8 * axes:,} bytes"
+                )
         _fill(connection, _bytes(target))
         return target
 
@@ -196,7 +150,7 @@ class Sockets(Transport):
             if sender == peer:
                 box.put(None)
 
-    def _box(self, peer: int, tag: int) -> queue.SimpleQueue[Optional[Message]]:
+    def _box(self, peer: int, tag: int) -> queue.SimpleQueue[Item]:
         found = self._boxes.get((peer, tag))
         return self._boxes.setdefault((peer, tag), queue.SimpleQueue()) if found is None else found
 
@@ -238,10 +192,12 @@ class Sockets(Transport):
                         f"{kind}: rank {self.rank} has waited for rank {peer} for {self.timeout} s, the time that "
                         "MYCEL_TIMEOUT gives"
                     ) from None
-        if message is None:
-            box.put(None)
-            raise self._lost_rank(peer, kind, "")
-        return message
+        if isinstance(message, tuple):
+            return message
+        if message is not None:
+            raise MemoryError(f"{kind}: {message}")
+        box.put(None)
+        raise self._lost_rank(peer, kind, "")
 
     def _lost_rank(self, peer: int, kind: str, why: str) -> LostRank:
         told = self._lost.get(peer) or f"is gone: {why}"
@@ -370,7 +326,7 @@ class Sockets(Transport):
             return
         self._open = False
         why = f"has ended with {watch.reason()}" if watch.reason() else "has ended"
-        text = why.encode()[:4096]
+        text = why.encode()[:_LONGEST]
         for connection in self._connections.values():
             with suppress(OSError):  # which it is where the other side has gone before
                 connection.settimeout(1.0)
@@ -388,33 +344,6 @@ class Sockets(Transport):
 def _abandon_all() -> None:
     for one in list(_all):
         one.abandon()
-
-
-def machine() -> str:
-    """Return what all processes that can reach each other's Unix sockets have in common, or ""."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip() + os.readlink("/proc/self/ns/net")
-    except OSError:
-        return ""
-
-
-def _connected(address: dict[str, Any], machine: str, limit: float) -> socket.socket:
-    if machine and address["machine"] == machine:
-        made = socket.socket(socket.AF_UNIX)
-        made.settimeout(limit)
-        made.connect("\0" + address["path"])
-    else:
-        made = socket.create_connection((address["host"], address["port"]), limit)
-    return _ready(made)
-
-
-def _ready(connection: socket.socket) -> socket.socket:
-    connection.settimeout(None)
-    if connection.family != socket.AF_UNIX:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return connection
 
 
 def _bytes(array: Array) -> memoryview:
@@ -436,3 +365,11 @@ def _fill(connection: socket.socket, view: memoryview) -> None:
             raise ConnectionError("the other side closed it")
         done += came
         watch.came(came)
+
+
+def _skip(connection: socket.socket, count: int) -> None:
+    view = memoryview(bytearray(min(count, _SKIPPED)))
+    while count:
+        part = view[: min(count, len(view))]
+        _fill(connection, part)
+        count -= len(part)

@@ -1,10 +1,13 @@
 """A store of keys and values that processes share over a network: one process serves it, in threads
 of its own, and all are clients.
 
+Who connects says `_GREETING` first, and the server says it back. Until then it is a stranger, which
+counts for nothing and has ten seconds; who says anything else, then or later, is sent away.
+
 A request is a frame of one letter and two byte strings; a reply is one of one letter and one byte
 string. Lengths are 32 bits, big-endian. The server answers each connection in a thread, under one
-lock. It delays the answer to a request for a missing key until the key exists or the client's time
-is up. Nothing is unpickled: clients send bytes and numbers in decimal digits.
+lock. It delays the answer to a request for a missing key until the key exists, the client's time is
+up, or the client has gone. Nothing is unpickled: clients send bytes and numbers in decimal digits.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from mycel.base import arguments, locks
+from mycel.base.log import logger
 
 if TYPE_CHECKING:
     import socket
@@ -25,13 +30,25 @@ if TYPE_CHECKING:
 __all__ = ["TCPStore"]
 
 MOST_KEY, MOST_VALUE = 4096, 2**30
+_GREETING = b"mycel store 1\n\0\0"
+_PATIENCE = 10.0
+_GLANCE = 1.0  # seconds between looks whether a client that waits is still there
 _HEAD = struct.Struct("!cII")
 _REPLY = struct.Struct("!cI")
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+class _Malformed(ValueError):
+    """A request that no client of a store sends."""
+
+
+def _exactly(connection: socket.socket, count: int, until: Optional[float] = None) -> bytes:
+    """Return so many bytes, which come `until` some time at the latest; they are taken as they
+    come, so that a length promised takes no memory.
+    """
     parts = []
     while count:
+        if until is not None:
+            connection.settimeout(max(until - time.monotonic(), 0.001))
         part = connection.recv(min(count, 1 << 20))
         if not part:
             raise ConnectionError("the other side closed the connection")
@@ -53,6 +70,7 @@ class _Server:
         self.clients = 0
         self.open = True
         self.connections: set[socket.socket] = set()
+        self.strangers: set[socket.socket] = set()
         threading.Thread(target=self._accept, name="mycel-store", daemon=True).start()
 
     def _accept(self) -> None:
@@ -60,37 +78,74 @@ class _Server:
             try:
                 connection, _ = self.listener.accept()
             except OSError:
-                return
+                if self.open:  # who has gone again; or the system has no room for one more
+                    time.sleep(0.02)
+                continue
             with self.changed:
-                self.connections.add(connection)
-                self.clients += 1
-                self.changed.notify_all()
-            threading.Thread(target=self._serve, args=(connection,), name="mycel-store-client", daemon=True).start()
+                self.strangers.add(connection)
+            try:
+                threading.Thread(target=self._serve, args=(connection,), name="mycel-store-client", daemon=True).start()
+            except RuntimeError:  # the system has no room for a thread
+                self._forget(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            while self.open:
-                try:
+        try:
+            if self._greeted(connection):
+                while self.open:
                     letter, key_size, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
                     if key_size > MOST_KEY or size > MOST_VALUE:
                         break
                     key, value = _exactly(connection, key_size), _exactly(connection, size)
-                    status, reply = self._answer(letter, key, value)
+                    status, reply = self._answer(letter, key, value, connection)
                     connection.sendall(_REPLY.pack(status, len(reply)) + reply)
-                except OSError:
-                    break
+        except (OSError, ValueError) as error:
+            logger.debug("TCPStore: a connection has ended: %s", error)
+        finally:
+            self._forget(connection)
+
+    def _greeted(self, connection: socket.socket) -> bool:
+        """Return whether who has connected is a client, which counts from now on."""
+        if _exactly(connection, len(_GREETING), time.monotonic() + _PATIENCE) != _GREETING:
+            return False
+        connection.settimeout(None)
         with self.changed:
+            self.strangers.discard(connection)
+            self.connections.add(connection)
+            self.clients += 1
+            self.changed.notify_all()
+        connection.sendall(_GREETING)
+        return True
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self.changed:
+            self.strangers.discard(connection)
             self.connections.discard(connection)
             self.changed.notify_all()
+        connection.close()
 
-    def _answer(self, letter: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+    def _awaited(self, is_there: Callable[[], bool], seconds: float, connection: socket.socket) -> bool:
+        """Wait, under the lock, for what a client wants; return whether it is there in time.
+
+        Raises ConnectionError where the client has gone meanwhile.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            left = end - time.monotonic()
+            if self.changed.wait_for(lambda: is_there() or not self.open, max(min(left, _GLANCE), 0)):
+                return is_there()
+            if left <= 0:
+                return False
+            if _has_gone(connection):
+                raise ConnectionError("the client has gone while it waited")
+
+    def _answer(self, letter: bytes, key: bytes, value: bytes, connection: socket.socket) -> tuple[bytes, bytes]:
         with self.changed:
             if letter == b"g":
-                there = self.changed.wait_for(lambda: key in self.values or not self.open, float(value))
-                return (b"o", self.values[key]) if there and key in self.values else (b"t", b"")
+                there = self._awaited(lambda: key in self.values, _seconds(value), connection)
+                return (b"o", self.values[key]) if there else (b"t", b"")
             if letter == b"w":
                 wanted = key.split(b"\0")
-                there = self.changed.wait_for(lambda: all(k in self.values for k in wanted), float(value))
+                there = self._awaited(lambda: all(k in self.values for k in wanted), _seconds(value), connection)
                 return (b"o" if there else b"t"), b""
             if letter == b"n":
                 return b"o", str(len(self.values)).encode()
@@ -99,13 +154,17 @@ class _Server:
             if letter == b"d":
                 return b"o", (b"0" if self.values.pop(key, None) is None else b"1")
             if letter == b"a":
-                try:
-                    sum_ = int(self.values.get(key, b"0")) + int(value)
-                except ValueError:
+                amount = _whole(value)
+                if amount is None:
+                    raise _Malformed(f"{value[:40]!r} is no whole number")
+                there_is = _whole(self.values.get(key, b"0"))
+                if there_is is None:
                     return b"v", self.values[key][:100]
-                self.values[key] = value = str(sum_).encode()
-            else:
+                self.values[key] = value = str(there_is + amount).encode()
+            elif letter == b"s":
                 self.values[key] = value
+            else:
+                raise _Malformed(f"there is no request {letter!r}")
             self.changed.notify_all()
             return b"o", value if letter == b"a" else b""
 
@@ -113,13 +172,41 @@ class _Server:
         self.open = False
         with self.changed:
             self.changed.notify_all()
-            connections = list(self.connections)
+            connections = [*self.connections, *self.strangers]
         import socket
 
         for one in (self.listener, *connections):
             with suppress(OSError):  # which it is where the other side has closed it already
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+
+def _has_gone(connection: socket.socket) -> bool:
+    """Return whether the other side has closed a connection of which nothing is read now."""
+    import selectors
+    import socket
+
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0)) and not connection.recv(1, socket.MSG_PEEK)
+
+
+def _seconds(value: bytes) -> float:
+    """Return the time that a request gives, as long as the system can wait at most."""
+    try:
+        found = float(value)
+    except ValueError:
+        raise _Malformed(f"{value[:40]!r} is no time") from None
+    if found != found:
+        raise _Malformed("the time is no number")
+    return min(max(found, 0.0), threading.TIMEOUT_MAX)
+
+
+def _whole(value: bytes) -> Optional[int]:
+    try:
+        return int(value)
+    except ValueError:
+        return None
 
 
 class TCPStore:
@@ -209,9 +296,34 @@ class TCPStore:
                     ) from error
                 time.sleep(0.05)
                 continue
-            connection.settimeout(None)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
+            if self._greets(connection, limit):
+                connection.settimeout(None)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
+
+    def _greets(self, connection: socket.socket, limit: float) -> bool:
+        """Return whether the server takes this client; False where it has gone before it could say
+        so.
+        """
+        try:
+            connection.sendall(_GREETING)
+            answer = _exactly(connection, len(_GREETING), limit)
+        except OSError as error:
+            connection.close()
+            if time.monotonic() + 0.05 >= limit:
+                raise RuntimeError(
+                    f"TCPStore: what listens at {self.host_name}:{self.port} did not answer as a store within "
+                    f"{self.timeout.total_seconds()} s: {error}; choose another port"
+                ) from error
+            time.sleep(0.05)
+            return False
+        if answer != _GREETING:
+            connection.close()
+            raise RuntimeError(
+                f"TCPStore: what listens at {self.host_name}:{self.port} is no store: it says {answer!r}; choose "
+                "another port"
+            )
+        return True
 
     def _ask(self, function: str, letter: bytes, key: bytes, value: bytes = b"") -> bytes:
         if len(key) > MOST_KEY or len(value) >= MOST_VALUE:

@@ -15,6 +15,7 @@ import time
 import pytest
 
 from mycel.cli import launch, main, msrun
+from mycel.cli.supervisor import Job
 from mycel.transport import watch
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
@@ -56,7 +57,9 @@ def told(folder: pathlib.Path, rank: int) -> list[object]:
 
 def test_ranks_get_their_variables(tmp_path: pathlib.Path, script: pathlib.Path) -> None:
     found = run("mycel", "launch", "-n", 2, "--plain", script, tmp_path, "--option", "x")
-    assert (found.returncode, sorted(found.stdout.split())) == (0, ["0", "1", "rank", "rank"]), found.stderr
+    assert (found.returncode, sorted(found.stdout.splitlines())) == (0, ["[rank 0] rank 0", "[rank 1] rank 1"]), (
+        found.stderr
+    )
     threads = str(max(1, len(os.sched_getaffinity(0)) // 2))
     for rank in (0, 1):
         arguments = [str(tmp_path), "--option", "x"]
@@ -144,7 +147,7 @@ def test_output_goes_to_files(tmp_path: pathlib.Path, script: pathlib.Path) -> N
 def test_msrun(tmp_path: pathlib.Path, script: pathlib.Path) -> None:
     options = ["--worker_num=2", "--local_worker_num=2", f"--master_port={free_port()}", f"--log_dir={tmp_path}/logs"]
     found = run("mycel.cli.msrun", *options, "--join=True", "--tail_worker_log=1", script, tmp_path)
-    assert (found.returncode, found.stdout) == (0, "rank 1\n"), found.stderr
+    assert (found.returncode, found.stdout) == (0, "[rank 1] rank 1\n"), found.stderr
     assert (tmp_path / "logs" / "worker_0.log").read_text() == "rank 0\n"
     assert told(tmp_path, 1)[1:5] == ["1", "2", "MS_WORKER", "2"]
     for rank in (0, 1):
@@ -220,3 +223,26 @@ def test_code_without_a_file_is_no_place_of_the_program() -> None:
     line = sys._getframe().f_lineno + 1
     found = names["inner"]()  # type: ignore[operator]
     assert found == f"{__file__}:{line} (in test_code_without_a_file_is_no_place_of_the_program)"
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("localhost", "127.0.0.1"),
+        ("192.0.2.1", "0.0.0.0"),
+        ("no-such-host.invalid", "0.0.0.0"),
+    ],
+)
+def test_the_first_machine_listens_where_it_is_named(
+    host: str, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def looked_up(name: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        if name.endswith(".invalid"):
+            raise socket.gaierror
+        return [(0, 0, 0, "", ("127.0.0.1" if name == "localhost" else name, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    job = Job("mycel launch", [], 2, 1, nodes=2, host=host)
+    assert launch._listening(job) == address
+    assert ("is not an address of this machine" in capsys.readouterr().err) == (address == "0.0.0.0")

@@ -64,9 +64,9 @@ def test_machines_are_named_with_their_ranks(script: pathlib.Path, agent: pathli
     out, error = process.communicate(timeout=120)
     assert process.returncode == 0, error
     assert sorted(out.splitlines()) == [
-        "0 3 0 2 localhost x ['a b']",
-        "1 3 1 2 localhost x ['a b']",
-        "2 3 0 1 localhost x ['a b']",
+        "[rank 0] 0 3 0 2 localhost x ['a b']",
+        "[rank 1] 1 3 1 2 localhost x ['a b']",
+        "[rank 2] 2 3 0 1 localhost x ['a b']",
     ]
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from mycel.base.log import logger
 from mycel.engines.xla import binding
+from mycel.transport.meeting import machine
 from mycel.transport.place import transport
-from mycel.transport.sockets import machine
 
 __all__ = ["are_met", "every", "gathered", "meet", "own"]
 
