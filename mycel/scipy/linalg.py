@@ -1,6 +1,8 @@
 """Linear algebra with SciPy's functions and conventions, as MindSpore offers them: matrices are the
 last two axes, and LAPACK computes.
 
+Integers are computed in float64, as MindSpore does here and not in `ops`.
+
 `overwrite_a`, `overwrite_b` and `turbo` have no effect: no operand is overwritten. With
 `check_finite` (the default) numbers that are not finite raise ValueError if they are known; while a
 function is compiled they are not.
@@ -13,11 +15,13 @@ from typing import Any, Optional, Union
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
+from mycel.core.operators import promoted
 from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of, term
+from mycel.ops._operands import iota, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import decompositions, matrices, systems
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
+from mycel.ops.creation import zeros
 from mycel.ops.reduction import vector_norm
 from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
@@ -61,8 +65,14 @@ def _flags(name: str, **given: Any) -> None:
         arguments.flag(name, parameter, value)
 
 
+def _real(name: str, value: Any) -> Tensor:
+    """Return an operand whose booleans and integers are float64."""
+    x = operand(name, value)
+    return promoted(x, D.float64) if x.dtype.kind in "iub" else x
+
+
 def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
-    x = matrices.matrices(name, value, square)
+    x = matrices.matrices(name, _real(name, value), square)
     _finite(name, check, x)
     return x
 
@@ -75,7 +85,7 @@ def block_diag(*arrs: Any) -> Tensor:
     >>> ms.scipy.linalg.block_diag(ms.Tensor([[1.0]]), ms.Tensor([[2.0]])).tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-    return _block_diag(*arrs)
+    return _block_diag(*arrs) if arrs else zeros((1, 0), D.float32)
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
@@ -135,7 +145,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     """
     factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
     _flags("cho_solve", lower=lower, overwrite_b=overwrite_b, check_finite=check_finite)
-    right = floating("cho_solve", b)
+    right = _real("cho_solve", b)
     _finite("cho_solve", check_finite, right)
     return _as_given(systems.cholesky_solve(_columns(right), factor, not lower), right)
 
@@ -277,7 +287,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     arguments.integer("lu_solve", "trans", trans, 0, 2)
     _flags("lu_solve", overwrite_b=overwrite_b, check_finite=check_finite)
     packed, pivots = _two("lu_solve", "lu_and_piv", lu_and_piv)
-    right = floating("lu_solve", b)
+    right = _real("lu_solve", b)
     _finite("lu_solve", check_finite, right)
     columns = _columns(right)
     if trans == 0:
@@ -307,9 +317,10 @@ def solve_triangular(
     """Return the solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"),
     for triangular a.
 
-    `lower` names the triangle of a that is read; with `unit_diagonal` its diagonal is taken to be
-    ones. `overwrite_b` and `debug` have no effect; `check_finite` refuses numbers that are not
-    finite.
+    a is (..., n, n), and `b` (n,), (..., n) with the axes of a before its last one, or (..., n, k);
+    the axes in front broadcast. `lower` names the triangle of a that is read; with
+    `unit_diagonal` its diagonal is taken to be ones. `overwrite_b` and `debug` have no effect;
+    `check_finite` refuses numbers that are not finite.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
@@ -320,14 +331,20 @@ def solve_triangular(
         raise arguments.wrong_type("solve_triangular", "trans", "an int or a string", trans)
     if trans not in _TRANS:
         raise arguments.wrong_value("solve_triangular", "trans", "0, 1, 2, 'N', 'T' or 'C'", trans)
-    matrix, right = _matrix("solve_triangular", a, check_finite), floating("solve_triangular", b)
+    given, right = _real("solve_triangular", a), _real("solve_triangular", b)
+    matrix = _matrix("solve_triangular", given, check_finite)
     _finite("solve_triangular", check_finite, right)
-    columns = _columns(right)
+    # A side with one axis less than a batch of matrices is a batch of vectors.
+    vectors = right.ndim == 1 or right.ndim == matrix.ndim - 1 and right.shape == matrix.shape[:-1]
+    columns = reshaped(right, (*right.shape, 1)) if vectors else _columns(right)
     if columns.shape[-2] != matrix.shape[-1]:
         raise ShapeError(
             f"solve_triangular: the right side of shape {right.shape} does not fit matrices of shape {matrix.shape}"
         )
-    return _as_given(matrices.triangular(matrix, columns, bool(lower), _TRANS[trans], bool(unit_diagonal)), right)
+    found = matrices.triangular(matrix, columns, bool(lower), _TRANS[trans], bool(unit_diagonal))
+    kind = D.promote(given.dtype, right.dtype)
+    found = reshaped(found, tuple(found.shape[:-1])) if vectors else found
+    return cast(found, kind) if kind.is_floating else found
 
 
 def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -344,7 +361,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
     """
     arguments.optional("lstsq", "driver", driver, str)
     arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))
-    a, b = matrices.matrices("lstsq", A, square=False), floating("lstsq", B)
+    a, b = matrices.matrices("lstsq", A, square=False), _real("lstsq", B)
     columns = _columns(b)
     values = run(spectral.svd, a, full=False, vectors=False)
     digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
@@ -390,6 +407,24 @@ class Eigh:
 
     def __call__(self, a: Any) -> Any:
         return eigh(a, lower=self.lower, eigvals_only=not self.compute_eigenvectors, check_finite=False)
+
+
+class Eig:
+    """The complex eigenvalues of matrices, in no particular order, and the eigenvectors of length
+    1, as columns; without `compute_v` a zero stands for these.
+
+    >>> import mycel as ms
+    >>> from mycel.scipy.linalg import Eig
+    >>> Eig(False)(ms.Tensor([[4.0]]))[0].tolist()
+    [(4+0j)]
+    """
+
+    def __init__(self, compute_v: bool = True) -> None:
+        self.compute_v = arguments.flag("Eig", "compute_v", compute_v)
+
+    def __call__(self, a: Any) -> tuple[Tensor, Tensor]:
+        values, vectors = run(spectral.eig, _matrix("Eig", a, False))
+        return values, vectors if self.compute_v else zeros((), values.dtype)
 
 
 class LU:

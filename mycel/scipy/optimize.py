@@ -270,8 +270,9 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
     """Return pairs of rows and columns, each used once, with the least sum of costs, or the largest
     with `maximize`.
 
-    `cost_matrix` is (m, n); only its first `dimension_limit` columns count, by default all. The
-    int64 results have min(m, n) elements, with ascending rows, and -1 where there are fewer pairs.
+    `cost_matrix` is (m, n); only its first `dimension_limit` columns count, by default all, and
+    `maximize` is a bool or a tensor of one. The int64 results have min(m, n) elements, with
+    ascending rows, and -1 where there are fewer pairs.
 
     >>> import mycel as ms
     >>> costs = ms.Tensor([[4.0, 1.0], [2.0, 0.0]])
@@ -281,6 +282,9 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
     from scipy.optimize import linear_sum_assignment as assign
 
     costs = operand("linear_sum_assignment", cost_matrix)
+    if isinstance(maximize, Tensor) and maximize.dtype is D.bool_ and maximize.size == 1:
+        maximize = bool(maximize)
+    arguments.flag("linear_sum_assignment", "maximize", maximize)
     if costs.ndim != 2:
         raise ShapeError(f"linear_sum_assignment: takes a matrix, not a tensor of shape {costs.shape}")
     count = (
@@ -288,7 +292,7 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
         if dimension_limit is None
         else min(size_of("linear_sum_assignment", dimension_limit), costs.shape[1])
     )
-    rows, columns = assign(costs.asnumpy()[:, :count], maximize=bool(maximize))
+    rows, columns = assign(costs.asnumpy()[:, :count], maximize=maximize)
     result = np.full((2, min(costs.shape)), -1, np.int64)
     result[0, : len(rows)], result[1, : len(columns)] = rows, columns
     return Tensor(result[0]), Tensor(result[1])

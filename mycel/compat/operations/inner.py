@@ -288,7 +288,7 @@ INNER: dict[str, Work] = {
     "IsSubClass": _is_subclass,
     "KMeansCentroids": _clusters,
     "LU": lambda p, a: linalg.LU()(a),
-    "LinearSumAssignment": lambda p, *operands: linear_sum_assignment(*operands),
+    "LinearSumAssignment": lambda p, costs, limit, maximize: linear_sum_assignment(costs, maximize, limit),
     "Load": _same,
     "Lu": _lu,
     "MapTensorErase": lambda p, table, keys: table.erase(keys),

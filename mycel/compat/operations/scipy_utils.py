@@ -67,14 +67,14 @@ def _value_check(
     fmt: str = "attr",
     msg: Any = None,
 ) -> Any:
-    """Return the value, or raise ValueError where it does not compare.
+    """Return the value and what it is compared with, or raise ValueError where it does not compare.
 
     `arg1` is compared with `arg2` by `op`; `func_name`, `arg_name` and `attr_name` are named in the
     error, and `msg` is its text instead; `fmt` has no effect.
     """
     if not _CHECKS[op](arg1, arg2):
         raise ValueError(msg or f"For '{func_name}', the {attr_name} of '{arg_name}' should be {arg2}, but got {arg1}.")
-    return arg1
+    return arg1, arg2
 
 
 def _type_check(
@@ -86,7 +86,7 @@ def _type_check(
     fmt: str = "type",
     msg: Any = None,
 ) -> Any:
-    """Return the value, or raise TypeError where it is not of the types `arg2`.
+    """Return the value and the types `arg2`, or raise TypeError where it is of none of them.
 
     `func_name` and `arg_name` are named in the error, and `msg` is its text instead; `op` is
     "isinstance" or "in"; `fmt` has no effect.
@@ -97,14 +97,14 @@ def _type_check(
         names = ", ".join(getattr(k, "__name__", str(k)) for k in kinds)
         text = f"For '{func_name}', the type of '{arg_name}' should be {names}, but got '{arg1}' with type"
         raise TypeError(msg or f"{text} {type(arg1).__name__}.")
-    return arg1
+    return arg1, arg2
 
 
 def _dtype_check(func_name: str, arg: Any, arg_dtype: Any, arg_name: str = "a") -> Any:
     kinds = list(arg_dtype) if isinstance(arg_dtype, (list, tuple)) else [arg_dtype]
     if isinstance(arg, Tensor) and arg.dtype not in kinds:
         raise TypeError(f"For '{func_name}', the data type of '{arg_name}' should be {kinds}, but got {arg.dtype}.")
-    return arg
+    return getattr(arg, "dtype", arg), kinds
 
 
 def _square_check(func_name: str, arg: Any, arg_name: str = "a") -> Any:
@@ -138,13 +138,26 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _adjoint(a: Any) -> Any:
-    return ops.conj(a.swapaxes(-1, -2))
+    return ops.conj(ops.transpose(a, tuple(range(a.ndim))[::-1]))
+
+
+def _batch_eyes(a: Any) -> Any:
+    return ops.broadcast_to(ops.eye(a.shape[-2], a.shape[-1], a.dtype), a.shape)
+
+
+def _over_differences(w: Any, epsilon: float = 1e-20) -> Any:
+    """Return 1 / (w[j] - w[i]), and nearly 0 where values meet."""
+    difference = w.expand_dims(-2) - w.expand_dims(-1)
+    return difference / (difference * difference + epsilon)
 
 
 NAMES: dict[str, Any] = {
+    "Eig": linalg.Eig,
     "SolveTriangular": linalg.SolveTriangular,
     "_adjoint": _adjoint,
-    "_diag": lambda a: ops.diagonal(a, 0, -2, -1),
+    "_batch_eyes": _batch_eyes,
+    "_compute_f": _over_differences,
+    "_diag": lambda a: ops.matrix_diag(a),
     "_matrix_solve": lambda a, b: ops.matmul(ops.inverse(a), b),
     "matrix_set_diag": lambda input_x, diagonal, k=0, alignment="RIGHT_LEFT": ops.matrix_set_diag(
         input_x, diagonal, k, alignment
@@ -154,7 +167,7 @@ NAMES: dict[str, Any] = {
     "_dtype_check": _dtype_check,
     "_eps": lambda x: ops.Eps()(x.reshape(-1)[0]),
     "_matvec": lambda a, b: ops.matmul(a, b),
-    "_nd_transpose": lambda a: ops.transpose(a, tuple(range(a.ndim))[::-1]),
+    "_nd_transpose": lambda a: a.swapaxes(-1, -2) if a.ndim > 1 else a,
     "_norm": _norm,
     "_safe_normalize": _safe_normalize,
     "_solve_check": _solve_check,
