@@ -534,6 +534,6 @@ def _listed(tree: Tree, everything: bool, subtrees: bool = True) -> list[Stateme
             found += inside
             holders += [s for s in inside if s.blocks]
     if everything and subtrees:
-        calls = {id(s.instance): s for s in tree.statements() if s.kind is NodeType.Tree}
-        found += [s for call in calls.values() for s in _listed(tree.subtree(call), True)]
+        calls = [s for s in tree.statements() if s.kind is NodeType.Tree]
+        found += [s for call in calls for s in _listed(tree.subtree(call), True)]
     return found

@@ -104,8 +104,8 @@ def _functions(tree: Tree) -> list[_Function]:
 
 def _is_edited(s: Statement, tree: Tree) -> bool:
     """Return whether the members of a container, or their own trees, were changed."""
-    inner = (tree.subtrees.get(id(m.instance)) for m in s.inner() if m.kind is NodeType.Tree)
-    return s.is_edited or any(t is not None and t.has_changed() for t in inner)
+    changed = tree.changed_subtrees()
+    return s.is_edited or any(id(m.instance) in changed for m in s.inner() if m.kind is NodeType.Tree)
 
 
 def source_of(tree: Tree) -> str:
@@ -113,7 +113,7 @@ def source_of(tree: Tree) -> str:
     changed, and of the classes of changed inner Cells.
     """
     calls = _Calls(tree)
-    parts = [source_of(t) for t in tree.subtrees.values() if t.has_changed()]
+    parts = [source_of(t) for t in tree.changed_subtrees().values()]
     name = type(tree.network).__name__
     lines = [f"class {name}Opt({name}):"]
     for f in _functions(tree):
@@ -161,7 +161,8 @@ def build(tree: Tree, path: str = "") -> Cell:
     """
     network = tree.network
     places = _places(tree)
-    changed = {key: build(t, f"{path}{places.get(key, '')}.") for key, t in tree.subtrees.items() if t.has_changed()}
+    below = tree.changed_subtrees().items()
+    changed = {key: build(t, f"{path}{places.get(key, '')}.") for key, t in below}
     replaced: dict[str, Cell] = {}
     calls = _Calls(tree)
     for s in list(tree.statements()):

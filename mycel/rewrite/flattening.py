@@ -129,6 +129,11 @@ class Flattener:
             self._python(s)
         elif isinstance(s, ast.Assign) and len(s.targets) == 1 and _is_plain_target(s.targets[0]):
             self._assign(_targets(s.targets[0]), s.value)
+        elif isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
+            self._assign(_targets(s.targets[-1]), s.value)
+            for target, value in zip(reversed(s.targets[:-1]), reversed(s.targets[1:])):
+                assert isinstance(value, ast.Name)
+                self._assign(_targets(target), ast.Name(value.id, ast.Load()))
         elif isinstance(s, ast.AnnAssign) and s.value is not None and _is_plain_target(s.target):
             self._assign(_targets(s.target), s.value)
         elif isinstance(s, ast.Expr):
@@ -167,13 +172,13 @@ class Flattener:
         return ast.Name(variable, ast.Load())
 
     def _python(self, s: ast.stmt) -> None:
-        self._add(Statement(NodeType.Python, type(s).__name__.lower(), raw=s))
+        self._add(Statement(NodeType.Python, type(s).__name__, raw=s))
 
     def _assign(self, targets: list[ScopedValue], value: ast.expr) -> None:
         made = self._operation(value)
         if made is None:
-            name = targets[0].value if targets else "expression"
-            made = Statement(NodeType.CallMethod, f"assign_{name}", args=[operand_of(value)], compose=_first)
+            name = type(value).__name__.lower() if isinstance(value, (*_SIMPLE, ast.Attribute)) else "expression"
+            made = Statement(NodeType.CallMethod, f"{name}_assign", args=[operand_of(value)], compose=_first)
         made.targets = targets
         self._add(made)
 

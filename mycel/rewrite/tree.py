@@ -1,7 +1,7 @@
 """The statements of one network's `construct`, their names, and edits of them.
 
 A tree owns blocks of statements, the first of which begins with the inputs. Names of nodes and
-names of variables are each unique in it. A Cell of the user's that is called has a tree of its own,
+names of variables are each unique in it. Each call of a Cell of the user's has a tree of its own,
 made at the first access. Producers and users of values are searched in a statement's own block, as
 it is not known which branch runs.
 """
@@ -79,7 +79,7 @@ class Tree:
             inspect.signature(self.function).parameters
         )
         self.names = Names(taken)
-        self.subtrees: dict[int, Tree] = {}
+        self.subtrees: dict[Statement, Tree] = {}
         self.new_cells: dict[str, Union[Cell, Primitive]] = {}
         self.bound: dict[str, Any] = {}
         self.is_changed = False
@@ -102,15 +102,22 @@ class Tree:
         return next((s for s in self.statements() if s.name == name), None)
 
     def subtree(self, s: Statement) -> Tree:
-        """Return the tree of a Cell of the user's that a statement calls."""
-        found = self.subtrees.get(id(s.instance))
+        """Return the tree of a Cell of the user's that a statement calls; each call has its own."""
+        found = self.subtrees.get(s)
         if found is None:
-            found = self.subtrees[id(s.instance)] = Tree(s.instance)
+            found = self.subtrees[s] = Tree(s.instance)
         return found
+
+    def changed_subtrees(self) -> dict[int, Tree]:
+        """Return the trees below this one that differ from the source, by the identity of the Cell;
+        of a Cell that is called several times, that of the last call that was changed.
+        """
+        calls = [s for s in self.statements() if s in self.subtrees]
+        return {id(s.instance): self.subtrees[s] for s in calls if self.subtrees[s].has_changed()}
 
     def has_changed(self) -> bool:
         """Return whether this tree or one below it differs from the source."""
-        return self.is_changed or any(t.has_changed() for t in self.subtrees.values())
+        return self.is_changed or bool(self.changed_subtrees())
 
     # Where values come from.
 

@@ -532,3 +532,62 @@ def test_matches_that_others_read_into() -> None:
     root.set_inputs([inner])
     assert not PatternEngine._check_match(root, OrderedDict(root=nodes["b"], inner=nodes["a"]))
     assert PatternEngine._check_match(root, OrderedDict(root=nodes["b"]))
+
+
+def test_each_call_of_one_cell_has_its_own_nodes() -> None:
+    class Inner(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tanh = nn.Tanh()
+
+        def construct(self, x: Any) -> Any:
+            return self.tanh(x)
+
+    class Twice(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def construct(self, x: Any) -> Any:
+            x = self.inner(x)
+            return self.inner(x)
+
+    for which, expected in (
+        (slice(None), 2.0 * np.tanh(2.0 * np.tanh(1.0))),
+        (slice(1, 2), 2.0 * np.tanh(2.0 * np.tanh(1.0))),
+        (slice(0, 0), np.tanh(np.tanh(1.0))),
+    ):
+        tree = SymbolTree.create(Twice())
+        found = [n for n in tree.nodes(all_nodes=True) if n.get_name() == "tanh"]
+        assert len(found) == 2
+        for node in found[which]:
+            value = node.get_targets()[0]
+            inside = node.get_symbol_tree()
+            assert inside is not None
+            two = ScopedValue.create_variable_value(2.0)
+            inside.insert(inside.after(node), Node.create_call_cell(ops.Mul(), [value], [value, two]))
+        np.testing.assert_allclose(tree.get_network()(ms.Tensor(1.0)).asnumpy(), expected, rtol=1e-6)
+
+
+def test_names_of_assignments_and_of_python() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.width = 3
+
+        def construct(self, x: Any) -> Any:
+            a = b = x
+            c = 1
+            d = self.width
+            c += d
+            return a + b * c
+
+    tree = SymbolTree.create(Net())
+    assert [n.get_name() for n in tree.nodes()][1:6] == [
+        "name_assign",
+        "name_assign_1",
+        "constant_assign",
+        "attribute_assign",
+        "AugAssign",
+    ]
+    assert tree.get_network()(ms.Tensor(2.0)).item() == 10
