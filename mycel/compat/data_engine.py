@@ -14,7 +14,6 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
 from mycel.base.object_types import string
 from mycel.core.tensor import Tensor
 from mycel.dataset import audio, text, transforms, vision
@@ -140,5 +139,4 @@ def __getattr__(name: str) -> Any:
         for room in _ROOMS:
             if public in room.__all__:
                 return getattr(room, public)
-        raise Unsupported(f"mindspore._c_dataengine.{name} is not there; see the transforms of mycel.dataset")
     raise AttributeError(name)

@@ -4,9 +4,10 @@ Each path is one module object, a *view*, that offers the objects of Mycel's mod
 classes and functions are the same under both names. A view is filled when it is imported and asks
 its source modules for names that appear later. Views of Mycel's modules lead to views:
 `mindspore.nn` is the same object however it is reached. What a module of MindSpore only imports
-from another one of its modules is looked up there. A path or name that Mycel lacks is refused with
-a list of similar names, also in ``from mindspore.x import name``, where Python looks for a
-submodule if there is no such attribute.
+from another one of its modules is looked up there, and what no source has is answered by its name
+(`mycel.compat.names`). A path or name that MindSpore lacks is refused with a list of similar names,
+also in ``from mindspore.x import name``, where Python looks for a submodule if there is no such
+attribute.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel.compat import names
 from mycel.compat.hints import missing
-from mycel.compat.imports import home_of
 from mycel.compat.modules import is_module
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
@@ -54,12 +55,13 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname != ROOT and not fullname.startswith(ROOT + "."):
             return None
         found = _answers(fullname)
-        if not found:
+        if not found and not _is_there(fullname):
             parent, _, name = fullname.rpartition(".")
             # Without a `name`, which would make Python replace the message by its own in `from
             # parent import name`.
             raise ModuleNotFoundError(missing(parent, name))
-        return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
+        origin = ", ".join(found) or "mycel.compat.names"
+        return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({origin})", is_package=True)
 
     def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
         """Return the package `mindspore`, where `importlib.metadata` asks for it or for all."""
@@ -95,9 +97,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         view.update(content)
         for name in MODULES_FIRST.get(path, ()):
             view[name] = importlib.import_module(f"{module.__name__}.{name}")
-        view["__doc__"] = parts[0].__doc__
-        view["__file__"] = parts[0].__file__
-        view["__all__"] = list(public)
+        first = parts[0] if parts else names
+        view["__doc__"] = first.__doc__
+        view["__file__"] = first.__file__
+        view["__all__"] = list(public) if parts else names.public_names(path)
         view["__getattr__"] = _later(module, parts)
         view["__dir__"] = lambda: sorted({*vars(module), *public})
         if module.__name__ in (ROOT, f"{ROOT}.version"):
@@ -156,14 +159,26 @@ def _answers(fullname: str) -> list[str]:
     return [] if is_absent(path) else sources(path)
 
 
-def _at(home: str) -> Any:
-    """Return what a path of MindSpore means: a module, or what a module has.
+def _is_there(fullname: str) -> bool:
+    """Return whether there is a view of a path: of Mycel's modules, or of names alone."""
+    path = fullname[len(ROOT) + 1 :]
+    return not is_absent(path) and (bool(sources(path)) or names.has_module(path))
 
-    Raises AttributeError where Mycel lacks it.
+
+def _at(home: str) -> Any:
+    """Return what a path means: a module, or what a module has; "/" is in front of those of other
+    packages.
+
+    Raises AttributeError where it is not there.
     """
-    owner, _, name = home.rpartition(".")
+    path = home.removeprefix("/")
+    owner, _, name = path.rpartition(".")
     try:
-        return importlib.import_module(home) if _answers(home) else getattr(importlib.import_module(owner), name)
+        if home.startswith("/") and (not owner or not hasattr(importlib.import_module(owner), name)):
+            return importlib.import_module(path)
+        if home.startswith("/"):
+            return getattr(importlib.import_module(owner), name)
+        return importlib.import_module(path) if _is_there(path) else getattr(importlib.import_module(owner), name)
     except ModuleNotFoundError:
         raise _MissingAttribute(owner, name) from None
 
@@ -174,21 +189,24 @@ def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
     """
 
     def find(name: str) -> Any:
-        if not name.startswith("__"):
+        if not (name.startswith("__") and name.endswith("__")):
             for part in parts:
                 value = getattr(part, name, None)
                 if value is not None and not isinstance(value, ModuleType):
                     vars(module)[name] = value
                     return value
-            if _answers(f"{module.__name__}.{name}"):
+            if _is_there(f"{module.__name__}.{name}"):
                 return importlib.import_module(f"{module.__name__}.{name}")
             for part in parts:
                 if name in vars(part):
                     return vars(part)[name]
-            home = home_of(module.__name__, name)
-            if home:
-                vars(module)[name] = value = _at(home)
-                return value
+            path = module.__name__[len(ROOT) + 1 :]
+            home = names.home_of(path, name)
+            try:
+                vars(module)[name] = value = _at(home) if home else names.made(path, name)
+            except AttributeError:
+                raise _MissingAttribute(module.__name__, name) from None
+            return value
         raise _MissingAttribute(module.__name__, name)
 
     return find

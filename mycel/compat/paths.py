@@ -9,7 +9,10 @@ of the same name does not exist.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+from importlib.machinery import ModuleSpec
+from typing import Optional
 
 from mycel.compat.modules import is_module
 
@@ -186,6 +189,8 @@ def sources(path: str) -> list[str]:
     >>> sources("nn.metrics")[0], sources("no.such.path")
     ('mycel.compat.metrics', [])
     """
+    if path.startswith("graph."):  # where MindSpore has moved what its `common` shows
+        return sources(f"common.{path[len('graph.') :]}")
     same = f"mycel.{path}" if path else "mycel"
     found = [name for name in (same, f"{_HERE}.inner.{path}".rstrip(".")) if _exists(name)]
     found += [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
@@ -195,7 +200,18 @@ def sources(path: str) -> list[str]:
 
 
 def _exists(name: str) -> bool:
+    parent = name.rpartition(".")[0]
+    return (not parent or _is_package(parent)) and _spec(name) is not None
+
+
+@functools.cache
+def _is_package(name: str) -> bool:
+    spec = _spec(name) if _exists(name) else None
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _spec(name: str) -> Optional[ModuleSpec]:
     try:
-        return importlib.util.find_spec(name) is not None
+        return importlib.util.find_spec(name)
     except ModuleNotFoundError:
-        return False
+        return None

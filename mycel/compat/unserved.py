@@ -21,7 +21,19 @@ from typing import Any, NamedTuple, NoReturn, Optional, cast
 from mycel.base.errors import Unsupported
 from mycel.ops.operations.primitive import Primitive
 
-__all__ = ["Group", "served_on_request", "signature_of", "unserved_class", "unserved_function"]
+__all__ = [
+    "Group",
+    "is_unserved",
+    "served_on_request",
+    "signature_of",
+    "unserved_class",
+    "unserved_function",
+    "unserved_object",
+]
+
+
+class _NotServed(Unsupported, AttributeError):
+    """An attribute of what is not served; for `hasattr` it is one that is not there."""
 
 
 class Group(NamedTuple):
@@ -53,9 +65,61 @@ def unserved_function(name: str, advice: str, signature: Optional[inspect.Signat
     unserved.__name__ = unserved.__qualname__ = last
     unserved.__module__ = module
     unserved.__doc__ = f"Raise Unsupported: this {advice}."
+    vars(unserved)["is_unserved"] = True
     if signature is not None:
         vars(unserved)["__signature__"] = signature
     return unserved
+
+
+class _Unserved:
+    """An object that raises Unsupported when it is called, or asked for an attribute or a value."""
+
+    def __init__(self, name: str, advice: str) -> None:
+        vars(self).update(is_unserved=True, _name=name, _advice=advice)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: not served>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        raise _NotServed(f"{self._name} {self._advice}")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __iter__(self) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __len__(self) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __bool__(self) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+    def __contains__(self, key: Any) -> NoReturn:
+        raise Unsupported(f"{self._name} {self._advice}")
+
+
+def unserved_object(name: str, advice: str) -> Any:
+    """Return an object that raises Unsupported when a program does anything with it.
+
+    >>> unserved_object("mindspore.graph.api.sys_path", "is MindSpore's own")[0]
+    Traceback (most recent call last):
+    mycel.base.errors.Unsupported: mindspore.graph.api.sys_path is MindSpore's own
+    """
+    return _Unserved(name, advice)
+
+
+def is_unserved(value: Any) -> bool:
+    """Return whether something is there only to say that it is not served."""
+    return vars(value).get("is_unserved", False) if hasattr(value, "__dict__") else False
 
 
 def unserved_class(

@@ -1,5 +1,5 @@
-"""Every name that MindSpore's modules have is there, or docs/left_out.toml says why it is not; what
-is there takes the same parameters, and does the same in the programs of interface/programs.
+"""Every name that MindSpore's modules have is served, or docs/left_out.toml says why it is not;
+what is there takes the same parameters, and does the same in the programs of interface/programs.
 
 A table is `interface/*.json` (`interface/ask.py` asks MindSpore), and an answer
 `interface/programs/*.txt` (`interface/ask_programs.py`).
@@ -22,7 +22,7 @@ import pytest
 import mycel as ms
 from mycel import compat
 from mycel.compat.unserved import signature_of
-from tests.compat.interface import imports, programs, tables
+from tests.compat.interface import programs, tables
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -97,10 +97,6 @@ def test_no_reason_is_for_what_is_there() -> None:
         if not any(fnmatchcase(name, pattern) for name in by_module.get(module, ()))
     ]
     assert not needless
-
-
-def test_what_modules_import_is_known_where_it_is_defined() -> None:
-    assert imports.TARGET.read_text(encoding="utf-8") == imports.content(), "run tests/compat/interface/imports.py"
 
 
 def parameters(signature: inspect.Signature) -> list[tuple[str, Any]]:

@@ -2,5 +2,5 @@
 of `mindspore.common.api`.
 
 A name is here if programs use it and Mycel's libraries have no use for it. What a module only
-imports is not here (`mycel.compat.imports`).
+imports is not here (`mycel.compat.names`).
 """

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mycel.compat.names import is_made
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -19,17 +21,22 @@ def tables() -> dict[str, dict[str, list[str]]]:
 
 
 def module_of(path: str) -> Any:
-    """A module under MindSpore's path; None where Mycel has none."""
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError:
-        return None
+    """A module under MindSpore's path."""
+    return importlib.import_module(path)
+
+
+def is_lacking(value: Any) -> bool:
+    """Whether something is there by its name alone: it, or a module that no source serves."""
+    sources = getattr(getattr(value, "__spec__", None), "origin", None)
+    return is_made(value) or sources == "mycel (mycel.compat.names)"
 
 
 def lacking(modules: dict[str, dict[str, list[str]]]) -> list[str]:
-    """The names that Mycel, answering for MindSpore, lacks, without "mindspore." in front."""
+    """The names that Mycel, answering for MindSpore, does not serve, without "mindspore." in
+    front.
+    """
     found = []
     for path, names in modules.items():
         module = module_of(path)
-        found += [f"{path}.{name}" for name in names if module is None or not hasattr(module, name)]
+        found += [f"{path}.{name}" for name in names if is_lacking(module) or is_lacking(getattr(module, name))]
     return sorted(name.removeprefix("mindspore.") for name in found)
