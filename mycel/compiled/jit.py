@@ -248,7 +248,8 @@ class Jit:
             return version
 
     def _settled(self, key: Any, version: Version) -> Version:
-        version.settle(key in self._passing)
+        if key in self._passing:
+            version.hold()
         return version
 
     def _watch(self, key: Any) -> None:

@@ -8,7 +8,6 @@ function writes to, and builds the result in the form that the function returned
 from __future__ import annotations
 
 import copy
-import sys
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,6 @@ from typing import Any, Optional
 from mycel.base import config
 from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import plan
-from mycel.base.references import ONE_OWNER
 from mycel.compiled.arguments import Arguments
 from mycel.compiled.deep_stack import deep_stack
 from mycel.core.context import Context
@@ -128,16 +126,14 @@ class Version:
         """The captured tensors."""
         return [get() for get in self.ways]
 
-    def settle(self, keep: bool) -> None:
-        """Keep captured tensors alive that nothing else refers to, such as values of a recording,
-        and with `keep` all of them.
+    def hold(self) -> None:
+        """Keep all captured tensors alive.
 
-        The others are kept until the first run is over, as objects that staging left behind may
-        refer to them for a while.
+        Otherwise they are until the first run is over, and then only as long as the program has
+        them: what it makes anew in each call is not what an earlier call has written into.
         """
         for i, t in enumerate(self.kept or ()):
-            if keep or sys.getrefcount(t) <= ONE_OWNER:
-                self.ways[i] = partial(_same, t)
+            self.ways[i] = partial(_same, t)
 
     def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
         """Return the captured tensors that are read from an attribute at each call.

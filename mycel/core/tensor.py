@@ -389,7 +389,10 @@ class Tensor(TensorMethods):
         """Return a tensor that shares the memory of a contiguous NumPy array."""
         if not isinstance(array, np.ndarray):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
-        return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
+        made = make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
+        staging = eager.local.staging if eager.active else None
+        # What a program writes into it is no state: each call of the program makes another.
+        return made if staging is None else staging.created(made)
 
     # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that
     # compute by `mycel.ops`.
