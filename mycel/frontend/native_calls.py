@@ -24,6 +24,7 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import CompileError
 from mycel.base.origins import is_installed, is_standard
+from mycel.base.references import ONE_OWNER
 from mycel.core.tensor import Tensor
 from mycel.engines.known_code import KnownCode
 from mycel.engines.select import engine
@@ -143,13 +144,13 @@ def _may_change(stage: Stage, value: Any) -> bool:
     )
 
 
-def see_result(stage: Stage, value: Any, count: int) -> Any:
+def see_result(stage: Stage, value: Any, is_alone: bool) -> Any:
     """Return a result of native code, which is new if nothing else refers to it.
 
     A container that is not new is guarded by its contents.
     """
     if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
-        if count <= 1:
+        if is_alone:
             stage.created(value)
         else:
             see(stage, value)
@@ -204,7 +205,7 @@ def call_natively(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> A
             # What an operation gives for numbers is a tensor.
             del stage.numbers[id(result)]
     if unseen:
-        see_result(stage, result, sys.getrefcount(result) - 1)
+        see_result(stage, result, sys.getrefcount(result) < ONE_OWNER)
     if hasattr(type(result), "__next__") or _is_new_array(fn, result):
         if not any(result is value for value in args):
             stage.created(result)

@@ -23,6 +23,7 @@ from weakref import ref
 import numpy as np
 
 from mycel.base.errors import CompileError
+from mycel.base.references import ONE_OWNER
 from mycel.core import eager, views
 from mycel.core.tensor import Tensor
 from mycel.core.views import View
@@ -273,19 +274,6 @@ def _mixtures(stage: Stage) -> list[Tensor]:
     return list(found.values())
 
 
-class _Probe:
-    pass
-
-
-def _count(reference: Callable[[], Any]) -> int:
-    found = reference()
-    return sys.getrefcount(found)
-
-
-_probe = _Probe()
-_OWN_REFERENCES = _count(ref(_probe)) - 1  # what is counted beside what others hold
-
-
 def _in_use(stage: Stage, leaf: Origin) -> bool:
     """Return whether the program can still reach an origin, because there are more references to it
     than those of this function and the stage's tables.
@@ -293,8 +281,14 @@ def _in_use(stage: Stage, leaf: Origin) -> bool:
     root = leaf.root()
     if root is None:
         return False
-    known = _OWN_REFERENCES + sum(id(root) in scope.fresh for scope in stage.scopes) + (id(root) in stage.numbers)
-    return leaf.held is not None or sys.getrefcount(root) > known
+    tables = _tables_with(stage, id(root)) + (id(root) in stage.numbers)
+    return leaf.held is not None or sys.getrefcount(root) >= ONE_OWNER + tables
+
+
+def _tables_with(stage: Stage, number: int) -> int:
+    """Return how many tables of fresh objects have one with an identity."""
+    # A function of its own, as what a generator reads is counted otherwise than a variable.
+    return sum(number in scope.fresh for scope in stage.scopes)
 
 
 def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
@@ -306,7 +300,7 @@ def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
         return False
     if t._views is not None and t._views.alive():
         return False
-    return sys.getrefcount(t) <= _OWN_REFERENCES + 1 + sum(id(t) in scope.fresh for scope in stage.scopes)
+    return sys.getrefcount(t) <= ONE_OWNER + _tables_with(stage, id(t))
 
 
 def wrote(stage: Stage, t: Tensor) -> None:
