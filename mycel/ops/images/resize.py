@@ -252,8 +252,12 @@ def upsample(
 
 
 def _clipped(at: Tensor, high: float) -> Tensor:
-    """Return positions cut off at 0 and `high`."""
-    return run(E.minimum, run(E.maximum, at, constant_like(0.0, at)), constant_like(high, at))
+    """Return positions cut off at 0 and `high`, with derivative 0 at both ends and beyond.
+
+    A position at the end has no neighbour on one side, so its slope is not that of the image.
+    """
+    first, end = constant_like(0.0, at), constant_like(high, at)
+    return select(run(E.le, at, first), first, select(run(E.ge, at, end), end, at))
 
 
 def mirrored(at: Tensor, size: int, align: bool) -> Tensor:
@@ -295,7 +299,8 @@ def grid_sample(
     last element with `align_corners`, else their outer borders. `mode` is 'bilinear' (trilinear in
     three dimensions) or 'nearest', with halves to the even side. With `padding_mode` 'zeros'
     positions outside of the input read 0, with 'border' its border, with 'reflection' its mirror
-    image. Jaderberg et al., "Spatial Transformer Networks", 2015.
+    image; with these two the derivative by a position at an end is 0. Jaderberg et al., "Spatial
+    Transformer Networks", 2015.
 
     >>> import mycel as ms
     >>> image, grid = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
