@@ -8,7 +8,7 @@ Queries are (length, batch, features), or (batch, length, features) with `batch_
 features) of one sample. A boolean (or uint8) mask is true at keys that are hidden; a mask of floats
 is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys); `key_padding_mask`
 is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then does not hide
-padding). A query for which all keys are hidden has weights of NaN. Encoders and decoders copy the
+padding). A query for which all keys are hidden has weights of 0. Encoders and decoders copy the
 layer that they are given, so that all of their layers start with the same values.
 """
 
@@ -29,7 +29,7 @@ from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.ops._operands import input_of, one_by_one
-from mycel.ops.attention.scores import attend
+from mycel.ops.attention.scores import attend, opened
 
 __all__ = [
     "MultiheadAttention",
@@ -208,17 +208,21 @@ class MultiheadAttention(Cell):
         # (batch, heads, length, d)
         q, k, v = (ops.transpose(ops.reshape(x, (x.shape[0], batch, heads, d)), (1, 2, 0, 3)) for x in (q, k, v))
         mask = self._mask(q, key.shape[0], padding, attn_mask)
-        mask = ops.pad(mask, (0, more)) if more and mask is not None else mask
+        empty: MaybeTensor = None
+        if mask is not None:
+            mask, empty = opened(ops.pad(mask, (0, more)) if more else mask)
         dropped = self.dropout if self.training else 0.0
         weights = None
         if need_weights or dropped == 1.0:
             scores = ops.matmul(q * (1 / math.sqrt(d)), ops.swapaxes(k, -1, -2))
             weights = ops.softmax(scores if mask is None else scores + mask, -1)
+            weights = weights if empty is None else ops.where(empty, 0.0, weights)
             if dropped:
                 weights = ops.dropout(weights, dropped, True)
             out = ops.matmul(weights, v)
         else:
             out = attend(q, k, v, 1 / math.sqrt(d), bias=mask, keep_prob=1.0 - dropped)
+            out = out if empty is None else ops.where(empty, 0.0, out)
         out = ops.reshape(ops.transpose(out, (2, 0, 1, 3)), (n, batch, e))
         return self.out_proj(out), weights if need_weights else None
 

@@ -13,6 +13,7 @@ from typing import Optional
 from mycel.base import dtype as D
 from mycel.common.generator import seeded_generator
 from mycel.core.eager import apply
+from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import reduction
 from mycel.ops._operands import constant_like, permuted, reshaped, run, select, wide
@@ -74,6 +75,19 @@ def attend(
     if drop is None:
         return out
     return select(reduction.all(drop, -1, True), constant_like(0.0, out), out)
+
+
+@fused
+def opened(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a mask that is added to scores with zeros in the rows that hide every key, and which
+    rows these are, (..., 1).
+
+    Softmax of nothing but infinities is NaN. Where a row is opened instead, and its result then
+    replaced by 0, neither it nor its derivative reaches others.
+    """
+    hidden = run(E.eq, mask, constant_like(-math.inf, mask))
+    empty = reduction.all(hidden, -1, True)
+    return select(empty, 0.0, mask), empty
 
 
 def attend_with_statistics(
