@@ -121,6 +121,11 @@ def _top_expand(x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Node,
 # Running reductions.
 
 
+def _carried(x: Array) -> Any:
+    """Return the type in which a running value is kept: float64 for float32."""
+    return np.dtype(np.float64) if x.dtype == np.float32 else x.dtype
+
+
 def _along(function: Callable[[Any, int], Any]) -> Callable[..., Any]:
     def run(x: Any, *, axis: int, reverse: bool) -> Any:
         wide = _comparable(x)
@@ -288,7 +293,7 @@ top_k: Primitive = register(
 )
 cumsum: Primitive = _running(
     "cumsum",
-    lambda x, axis: np.cumsum(x, axis, x.dtype),
+    lambda x, axis: np.cumsum(x, axis, _carried(x)),
     _cumsum_vjp,
     "fiuc",
     "Running sums along an axis.",
@@ -297,7 +302,7 @@ cumsum: Primitive = _running(
 )
 cumprod: Primitive = _running(
     "cumprod",
-    lambda x, axis: np.cumprod(x, axis, x.dtype),
+    lambda x, axis: np.cumprod(x, axis, _carried(x)),
     E.in_floats(_cumprod_vjp),
     "fiuc",
     "Running products along an axis.",

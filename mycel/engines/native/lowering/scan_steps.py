@@ -19,7 +19,7 @@ SCANS = {cumsum: "sum", cumprod: "prod", cummax: "max", cummin: "min"}
 
 
 def scan_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernel of a running reduction; 16-bit floats are accumulated in float32."""
+    """Add the kernel of a running reduction; 16-bit floats are accumulated in wider ones."""
     (x,) = node.inputs
     assert node.prim is not None
     axis, shape = node.params["axis"], tuple(node.type.shape)
@@ -31,6 +31,8 @@ def scan_step(steps: StepBuilder, node: Node) -> None:
         at[axis] = at[axis].scale(-1).shift(shape[axis] - 1)
     value = b.load(view.access(at))
     wide = D.float32 if node.dtype.is_floating and node.dtype.itemsize == 2 else node.dtype
+    if node.prim is cumprod and wide is D.float32:
+        wide = D.float64  # each factor's rounding stays in all that follow
     if wide is not node.dtype:
         value = b.op("cast", wide, value)
     running = b.reduce(SCANS[node.prim], value, wide, scan=True)
