@@ -26,10 +26,10 @@ def absolute_value(z: Tensor) -> Tensor:
 
 
 def direction(z: Tensor) -> Tensor:
-    """Return z / abs(z), and 0 where z is 0."""
+    """Return z / abs(z), and 0 where z is 0, with derivative 0."""
     size = absolute_value(z)
-    safe = select(run(E.eq, size, constant_like(0, size)), 1, size)
-    return run(E.div, z, cast(safe, z.dtype))
+    empty = run(E.eq, size, constant_like(0, size))
+    return run(E.div, select(empty, 0.0, z), cast(select(empty, 1, size), z.dtype))
 
 
 def complex_of(real: Tensor, imag: Tensor) -> Tensor:

@@ -133,11 +133,7 @@ def modulus(re: Node, im: Node) -> Node:
 
 def angle(re: Node, im: Node) -> Node:
     """Return the angle of the point (re, im), in (-pi, pi]; the derivative at 0 is 0."""
-    zero = E.logical_and(E.eq(re, 0), E.eq(im, 0))
-    # At 0 the sign of the real part decides; 1 / re is infinite, with its sign.
-    side = E.sign(E.div(1, E.stop_gradient(re)))
-    safe = E.select(zero, side, re)
-    return E.atan2(im, safe)
+    return E.atan2(im, re)
 
 
 def _of_parts(name: str, reference: Any, function: Any, rounding: Rounding, doc: str) -> Primitive:

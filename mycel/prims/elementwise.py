@@ -279,14 +279,29 @@ def in_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
-    dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
     if x.dtype.is_complex:
+        dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
         zero = eq(x, 0.0)
         return select(eq(y, 0.0), 0.0, dx), select(zero, 0.0, mul(ct, mul(out, log(select(zero, 1.0, x)))))
     if y.is_constant:
-        return (select(eq(y, 0.0), 0.0, dx) if np.any(y.value == 0) else dx), None
+        less = select(eq(y, 0.0), 0.0, sub(y, 1.0)) if np.any(y.value == 0) else sub(y, 1.0)
+        return mul(ct, mul(y, pow_(x, less))), None
+    # x ** -1 at 0 would meet the exponent 0.
+    one = logical_and(eq(y, 0.0), eq(x, 0.0))
+    dx = mul(ct, mul(y, pow_(select(one, 1.0, x), sub(y, 1.0))))
     safe = select(gt(x, 0.0), x, 1.0)
-    return select(eq(y, 0.0), 0.0, dx), select(gt(x, 0.0), mul(ct, mul(out, log(safe))), 0.0)
+    return dx, select(gt(x, 0.0), mul(ct, mul(out, log(safe))), 0.0)
+
+
+def _atan2_vjp(ct: Node, out: Node, y: Node, x: Node) -> tuple[Node, Node]:
+    # Quotients by the larger keep the squares in the range of the type.
+    largest = maximum(abs_(x), abs_(y))
+    plain = logical_and(gt(largest, 0.0), is_finite(largest))
+    scale = stop_gradient(select(plain, largest, 1.0))
+    a, b = div(x, scale), div(y, scale)
+    squares = add(mul(a, a), mul(b, b))
+    size = mul(select(eq(squares, 0.0), 1.0, squares), scale)
+    return mul(ct, div(a, size)), neg(mul(ct, div(b, size)))
 
 
 def _share(ct: Node, chosen: Node, tie: Node) -> Node:
@@ -359,9 +374,9 @@ pow_: Primitive = binary(
 atan2 = binary(
     "atan2",
     np.arctan2,
-    lambda ct, out, y, x: (div(mul(ct, x), add(mul(x, x), mul(y, y))), neg(div(mul(ct, y), add(mul(x, x), mul(y, y))))),
+    _atan2_vjp,
     "f",
-    doc="The angle of the point (y, x), in (-pi, pi].",
+    doc="The angle of the point (y, x), in (-pi, pi]; the derivative at the origin is 0.",
 )
 maximum: Primitive = binary(
     "maximum",

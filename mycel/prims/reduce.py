@@ -139,12 +139,18 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) ->
 
 def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
     # The product of the others is out / x except where x holds zeros: with one zero only that
-    # element has a derivative, the product of the rest; with more there is none.
+    # element has a derivative, the product of the rest; with more there is none. Terms that are 0
+    # by a factor of such an element stay, for the next derivative: `none` is their sum.
     zero = E.eq(x, 0.0)
     zeros = reduce_sum(E.cast(zero, dtype=x.dtype), axes=axes, keepdims=True)
     rest = reduce_prod(E.select(zero, 1.0, x), axes=axes, keepdims=True)
-    alone = E.select(zero, E.select(E.eq(zeros, 1.0), rest, 0.0), 0.0)
-    others = E.select(E.eq(zeros, 0.0), E.div(rest, E.select(zero, 1.0, x)), alone)
+    none = reduce_sum(E.select(zero, x, 0.0), axes=axes, keepdims=True)
+    quotient = E.div(rest, E.select(zero, 1.0, x))
+    known = E.select(E.is_finite(rest), rest, 0.0)
+    single, pair = E.eq(zeros, 1.0), E.eq(zeros, 2.0)
+    alone = E.select(single, rest, E.select(pair, E.mul(E.sub(none, x), known), 0.0))
+    beside = E.select(single, E.mul(none, E.select(E.is_finite(quotient), quotient, 0.0)), 0.0)
+    others = E.select(E.eq(zeros, 0.0), quotient, E.select(zero, alone, beside))
     return (E.mul(restore(ct, x, axes), others),)
 
 
