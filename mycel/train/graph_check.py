@@ -206,6 +206,7 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "wanted": _counts,
         "rule": lambda v: v is None or type(v) is Rule,
     },
+    "pseudo_inverse": {"hermitian": _flag},
     "triangular_solve": {"lower": _flag, "trans": _one_of("N", "T", "C"), "unit": _flag},
     "eigh": {"lower": _flag},
     "qr": {"full": _flag},

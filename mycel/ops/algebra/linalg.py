@@ -431,9 +431,10 @@ def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
 
 
 def matrix_power(input: Any, n: int) -> Tensor:
-    """Return the product of `n` factors `input`, by repeated squaring; the identity for 0.
+    """Return the product of `n` factors `input`, by repeated squaring; the identity for 0, and for
+    a negative `n` the product of factors of the inverse.
 
-    Raises ValueError for matrices that are not square or n < 0.
+    Raises ShapeError for matrices that are not square.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
@@ -445,7 +446,10 @@ def matrix_power(input: Any, n: int) -> Tensor:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: the matrices must be square, not {x._type}")
     if size_of("matrix_power", n) < 0:
-        raise ValueError(f"matrix_power: n must not be negative, got {n}; invert the matrix first")
+        from mycel.ops.algebra.systems import inverse
+
+        found = matrix_power(inverse(x), -n)
+        return cast(found, x.dtype) if x.dtype.is_floating else found
     size = x.shape[-1]
     unit = cast(run(E.eq, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32)), x.dtype)
     result: Optional[Tensor] = None

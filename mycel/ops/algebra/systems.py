@@ -11,7 +11,7 @@ from typing import Any
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import broadcast, constant_like, floating, iota, number_of, reshaped, run, select
 from mycel.ops.algebra.decompositions import qr
 from mycel.ops.algebra.linalg import matmul
@@ -26,11 +26,12 @@ from mycel.ops.algebra.matrices import (
     solve,
     triangular,
 )
-from mycel.ops.complex_numbers import absolute_value, direction
+from mycel.ops.complex_numbers import absolute_value, direction, real
 from mycel.ops.creation import eye
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
-from mycel.prims import spectral
+from mycel.prims.determinant import determinant
+from mycel.prims.pseudo_inverse import pseudo_inverse
 
 __all__ = [
     "cholesky_inverse",
@@ -142,9 +143,9 @@ def inverse(input: Any) -> Tensor:
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """Return the Moore-Penrose inverse of matrices `x` (..., m, n).
 
-    Singular values of at most max(atol, rtol * the largest) count as 0. `rtol` is max(rows,
-    columns) times the type's precision where neither is given, and 0 where only `atol` is. With
-    `hermitian` the eigenvalues are used.
+    Singular values of at most max(atol, rtol * the largest) count as 0, in derivatives as well.
+    `rtol` is max(rows, columns) times the type's precision where neither is given, and 0 where only
+    `atol` is. With `hermitian` the eigenvalues are used.
 
     >>> import mycel as ms
     >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
@@ -152,35 +153,19 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     """
     arguments.flag("pinv", "hermitian", hermitian)
     a = matrices("pinv", x, square=bool(hermitian))
-    if hermitian:
-        values, vectors = run(spectral.eigh, a, lower=True)
-        sizes = run(E.abs_, values)
-    else:
-        u, values, vh = run(spectral.svd, a, full=False, vectors=True)
-        sizes = values
+    kind = real(a).dtype
+    given = {}
     for word, value in (("atol", atol), ("rtol", rtol)):
         if value is not None:
             number_of("pinv", word, value)
+            found = cast(value, kind) if isinstance(value, Tensor) else as_tensor(value, kind)
+            given[word] = broadcast(found, tuple(a.shape[:-2]))
     if rtol is None:
-        digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
-        rtol = max(a.shape[-2:]) * digits if atol is None else 0.0
-    largest = run(R.reduce_max, sizes, axes=(sizes.ndim - 1,), keepdims=True)
-    limits = [
-        largest * (reshaped(r, (*r.shape, 1)) if isinstance(r, Tensor) else r) if of_largest else r
-        for r, of_largest in ((rtol, True), (atol, False))
-        if r is not None
-    ]
-    limit = limits[0]
-    for other in limits[1:]:
-        other = reshaped(other, (*other.shape, 1)) if isinstance(other, Tensor) else constant_like(other, sizes)
-        limit = run(E.maximum, limit, cast(other, limit.dtype))
-    kept = run(E.gt, sizes, cast(limit, sizes.dtype))
-    one = constant_like(1, values)
-    factors = select(kept, run(E.div, one, select(kept, values, one)), constant_like(0, values))
-    row = cast(reshaped(factors, (*factors.shape[:-1], 1, factors.shape[-1])), a.dtype)
-    if hermitian:
-        return matmul(run(E.mul, vectors, row), adjoint_of(vectors))
-    return matmul(run(E.mul, adjoint_of(vh), row), adjoint_of(u))
+        digits = 2.0**-52 if kind is D.float64 else 2.0**-23
+        usual = as_tensor(max(a.shape[-2:]) * digits if atol is None else 0.0, kind)
+        given["rtol"] = broadcast(usual, tuple(a.shape[:-2]))
+    none = broadcast(as_tensor(0.0, kind), tuple(a.shape[:-2]))
+    return run(pseudo_inverse, a, given.get("atol", none), given["rtol"], hermitian=bool(hermitian))
 
 
 def lstsq(input: Any, A: Any) -> Tensor:
@@ -250,15 +235,13 @@ def logdet(input: Any) -> Tensor:
 def det(input: Any) -> Tensor:
     """Return the determinants of square matrices.
 
-    The derivative is that of matrices that have an inverse.
+    The derivative is the matrix of cofactors, also where there is no inverse.
 
     >>> import mycel as ms
     >>> ms.ops.det(ms.Tensor([[2.0, 0.0], [0.0, 3.0]])).item()
     6.0
     """
-    packed, pivots, _ = decomposed(matrices("det", input))
-    values = diagonal_of(packed)
-    return run(E.mul, run(R.reduce_prod, values, axes=(values.ndim - 1,), keepdims=False), _sign_of(pivots, values))
+    return run(determinant, matrices("det", input))
 
 
 def matrix_determinant(input: Any) -> Tensor:

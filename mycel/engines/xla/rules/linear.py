@@ -84,6 +84,39 @@ def _eigh(a: Any, *, lower: bool) -> tuple[Any, Any]:
     return values, vectors
 
 
+def _pseudo_inverse(a: Any, atol: Any, rtol: Any, *, hermitian: bool) -> Any:
+    u, s, v = jnp.linalg.svd(a, full_matrices=False)
+    kept = s > jnp.maximum(atol[..., None], rtol[..., None] * s[..., :1])
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0).astype(a.dtype)
+    back = [jnp.conj(jnp.swapaxes(x, -1, -2)) for x in (u, v)]
+    return (back[1] * inverse[..., None, :]) @ back[0]
+
+
+def _others(x: Any) -> Any:
+    """Return the product of all elements along the last axis but the one at each place."""
+    ones = jnp.ones((*x.shape[:-1], 1), x.dtype)
+    before = jnp.concatenate([ones, jnp.cumprod(x[..., :-1], -1)], -1)
+    return before * jnp.concatenate([jnp.cumprod(x[..., :0:-1], -1)[..., ::-1], ones], -1)
+
+
+def _det_slope(a: Any, *along: Any) -> Any:
+    """Return the cofactors or, along one direction, their derivative; see `prims.determinant`."""
+    if len(along) > 1:
+        raise NotImplementedError("the third derivative of a determinant is not known to the xla engine")
+    u, s, v = jnp.linalg.svd(a)
+    scale = (jnp.linalg.det(u) * jnp.linalg.det(v))[..., None, None]
+    back = [jnp.conj(jnp.swapaxes(x, -1, -2)) for x in (u, v)]
+    single = jnp.eye(s.shape[-1], dtype=bool)
+    if not along:
+        turned = jnp.where(single, _others(s)[..., None, :], 0)
+    else:
+        pairs = jnp.where(single, 0, _others(jnp.where(single, 1, s[..., None, :])))
+        inner = back[0] @ along[0] @ back[1]
+        sums = jnp.einsum("...ij,...ii->...j", pairs, inner)
+        turned = jnp.where(single, sums[..., None, :], -pairs * jnp.swapaxes(inner, -1, -2))
+    return (jnp.conj(u) @ (scale * turned) @ jnp.conj(v)).astype(a.dtype)
+
+
 def _fourier(x: Any, *, axes: tuple[int, ...], inverse: bool, factor: float = 1.0) -> Any:
     for axis in axes:
         x = jnp.fft.ifft(x, axis=axis, norm="forward") if inverse else jnp.fft.fft(x, axis=axis)
@@ -99,6 +132,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "triangular_solve": _triangular_solve,
     "eigh": _eigh,
     "svd": _svd,
+    "det_slope": _det_slope,
+    "pseudo_inverse": _pseudo_inverse,
     "lu": lambda a: tuple(lax.linalg.lu(a)),
     "qr": lambda a, *, full: tuple(jnp.linalg.qr(a, mode="complete" if full else "reduced")),
     "fourier": _fourier,
