@@ -7,7 +7,7 @@ from typing import Any
 from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.ops.algebra import decompositions, norms, systems
-from mycel.ops.reduction import vector_norm as _vector_norm
+from mycel.ops.lengths import vector_norm as _vector_norm
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 

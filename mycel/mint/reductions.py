@@ -12,7 +12,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
 from mycel.ops.algebra.norms import matrix_norm
-from mycel.ops.reduction import vector_norm
+from mycel.ops.lengths import root, vector_norm
 from mycel.ops.sorting import Chosen, kthvalue
 
 __all__ = [
@@ -307,7 +307,7 @@ def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
     >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
     1.0
     """
-    return ops.sqrt(_spread("std", input, dim, correction, keepdim)[0])
+    return root(_spread("std", input, dim, correction, keepdim)[0], 2)
 
 
 def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -334,7 +334,7 @@ def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
     [1.0, 2.0]
     """
     variance, average = _spread("std_mean", input, dim, correction, keepdim)
-    return ops.sqrt(variance), average
+    return root(variance, 2), average
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:

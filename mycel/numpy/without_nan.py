@@ -10,6 +10,7 @@ from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_flag, as_kind, asarray, axes_of
 from mycel.numpy.math import cumsum
+from mycel.ops.lengths import root
 
 __all__ = ["nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
@@ -113,4 +114,4 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
     1.0
     """
-    return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+    return root(nanvar(a, axis, dtype, ddof, keepdims), 2)

@@ -72,8 +72,10 @@ from mycel.ops.margins import *
 from mycel.ops.math import *
 from mycel.ops.normalization import *
 from mycel.ops.pairwise import *
+from mycel.ops.lengths import vector_norm as vector_norm
 from mycel.ops.images.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import *
+from mycel.ops.removable import *
 from mycel.ops.adaptive_pooling import *
 from mycel.ops.random import *
 from mycel.ops.random_candidates import (
@@ -112,7 +114,6 @@ from mycel.ops.reduction import (
     sum as sum,
     var as var,
     var_mean as var_mean,
-    vector_norm as vector_norm,
 )
 from mycel.ops.segments import *
 from mycel.ops.sorting import *

@@ -292,8 +292,24 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
 
 def _softplus(x: Tensor) -> Tensor:
-    """Return log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))."""
-    return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))
+    """Return log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|)).
+
+    The choices are those of one side at 0, so that all derivatives are those of the function.
+    """
+    low = run(E.lt, x, constant_like(0.0, x))
+    return select(low, 0.0, x) + run(E.log1p, run(E.exp, select(low, x, -x)))
+
+
+def log_of_sum(a: Tensor, b: Tensor, scale: float = 1.0) -> Tensor:
+    """Return log(exp(a s) + exp(b s)) / s, where `scale` is s; equal infinities share the
+    derivative.
+    """
+    low = run(E.lt, a, b)
+    high, least = select(low, b, a), select(low, a, b)
+    endless = run(E.logical_and, run(E.eq, a, b), run(E.is_inf, a))
+    gap = select(endless, 0.0, least - high)
+    rest = run(E.log1p, run(E.exp, gap if scale == 1.0 else gap * scale))
+    return select(endless, a * 0.5 + b * 0.5, high + (rest if scale == 1.0 else rest / scale))
 
 
 @fused

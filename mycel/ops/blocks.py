@@ -12,7 +12,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ir.dims import product
-from mycel.ops import arrange, creation, indexed, reduction
+from mycel.ops import arrange, creation, indexed, lengths
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -156,7 +156,7 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
     where = axis_of("renorm", axis, x.ndim)
     rest = tuple(a for a in range(x.ndim) if a != where)
-    size = reduction.vector_norm(x, p, rest, True) if rest else run(E.abs_, x)
+    size = lengths.vector_norm(x, p, rest, True) if rest else run(E.abs_, x)
     over = run(E.gt, size, constant_like(float(maxnorm), size))
     return x * select(over, float(maxnorm) / (select(over, size, 1.0) + 1e-7), 1.0)
 
@@ -218,7 +218,7 @@ def tensor_range(start: Any, end: Any, step: Any) -> Tensor:
 def nextafter(input: Any, other: Any) -> Tensor:
     """Return the next floating-point number from each element of `input` towards `other`.
 
-    The derivative is 0.
+    The derivative by `input` is 1, and 0 by `other`.
 
     >>> import mycel as ms
     >>> ms.ops.nextafter(ms.Tensor([1.0]), ms.Tensor([2.0])).item() - 1.0 == 2.0**-23
@@ -228,6 +228,7 @@ def nextafter(input: Any, other: Any) -> Tensor:
     if x.dtype not in (D.float32, D.float64):
         raise TypeError(f"nextafter: takes float32 or float64, not {x.dtype.name}")
     shape = broadcast_shapes(x.shape, y.shape)
+    given = broadcast(x, shape)
     x, y = (run(E.stop_gradient, broadcast(v, shape)) for v in (x, y))
     info = np.finfo(x.dtype.numpy)
     u, tiny, least = float(info.eps) / 2, float(info.tiny), float(info.smallest_subnormal)
@@ -246,4 +247,6 @@ def nextafter(input: Any, other: Any) -> Tensor:
     largest = select(run(E.gt, x, constant_like(0.0, x)), most, -most)
     moved = select(endless, largest, select(up, x + step, x - step))
     found = select(run(E.eq, x, y), y, moved)
-    return select(run(E.logical_or, run(E.is_nan, x), run(E.is_nan, y)), float("nan"), found)
+    found = select(run(E.logical_or, run(E.is_nan, x), run(E.is_nan, y)), float("nan"), found)
+    # x - x, with the derivative of x; taking away 0 keeps the sign of 0.
+    return select(run(E.is_finite, x), found - (x - given), found)

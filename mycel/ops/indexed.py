@@ -224,7 +224,7 @@ def embedding(
         raise ShapeError(f"embedding: the weight must be (rows, size), not {table._type}")
     rows = run(I.take, table, index, axis=0)
     if max_norm is not None:
-        from mycel.ops.reduction import vector_norm
+        from mycel.ops.lengths import vector_norm
 
         length = vector_norm(rows, norm_type, -1, True)
         limit = choose(length > max_norm, max_norm / (length + 1e-7), 1.0)

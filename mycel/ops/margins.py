@@ -29,6 +29,7 @@ from mycel.ops.loss import _as_wide, _both, _sum, _weights, reduced
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
+from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "cosine_embedding_loss",
@@ -62,6 +63,12 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 def _hinge(x: Tensor) -> Tensor:
+    """Return max(0, x), with derivative 1 at 0."""
+    return select(run(E.lt, x, constant_like(0.0, x)), 0.0, x)
+
+
+def _beyond(x: Tensor) -> Tensor:
+    """Return max(0, x), with derivative 0 at 0."""
     return select(run(E.le, x, constant_like(0.0, x)), 0.0, x)
 
 
@@ -112,12 +119,14 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     [1.0]
     """
     a, b = _both("cosine_similarity", x1, x2)
+    kind, shape = a.dtype, broadcast_shapes(a.shape, b.shape, name="cosine_similarity")
+    axes = (axis_of("cosine_similarity", dim, len(shape)),)
+    # float64 holds products of the squares of all numbers of fewer bits.
+    a, b = (broadcast(cast(x, D.float64), shape) for x in (a, b))
     product = run(E.mul, a, b)
-    axes = (axis_of("cosine_similarity", dim, product.ndim),)
-    a, b = broadcast(a, product.shape), broadcast(b, product.shape)
     squares = _sum(a * a, axes) * _sum(b * b, axes)
     least = constant_like(eps * eps, squares)
-    return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))
+    return cast(_sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares)), kind)
 
 
 @fused
@@ -167,7 +176,7 @@ def triplet_margin_loss(
     arguments.integer("triplet_margin_loss", "p", p)
     arguments.instance("triplet_margin_loss", "eps", eps, float)
     arguments.flag("triplet_margin_loss", "swap", swap)
-    from mycel.ops.reduction import vector_norm
+    from mycel.ops.lengths import vector_norm
 
     a, b = _both("triplet_margin_loss", anchor, positive)
     c = operand("triplet_margin_loss", negative, a.dtype)
@@ -205,7 +214,7 @@ def multi_margin_loss(
     y = cast(run(I.checked, y, axis=1, size=x.shape[1], bounds="front"), D.int32)
     hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
     own = _sum(select(hit, x, 0.0), (1,), True)
-    gaps = _hinge(margin - own + x)
+    gaps = _beyond(margin - own + x)
     gaps = gaps if p == 1 else gaps * gaps
     if weight is not None:
         w = _weights("multi_margin_loss", weight, x, 1)
@@ -246,7 +255,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     hit = run(E.logical_and, run(E.eq, reshaped(y, (n, c, 1)), iota((c,), 0, D.int32)), reshaped(valid, (n, c, 1)))
     own = _sum(select(hit, reshaped(x, (n, 1, c)), 0.0), (2,), True)
     member = run(R.reduce_any, hit, axes=(1,), keepdims=True)
-    gaps = _hinge(1.0 - own + reshaped(x, (n, 1, c)))
+    gaps = _beyond(1.0 - own + reshaped(x, (n, 1, c)))
     counted = run(E.logical_and, reshaped(valid, (n, c, 1)), run(E.logical_not, member))
     total = _sum(select(counted, gaps, 0.0), (1, 2))
     loss = run(E.div, total, constant_like(c, total))

@@ -1,8 +1,6 @@
 """Element-wise functions composed of several primitives.
 
-Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable
-singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of their derivatives: where the argument is
-singular, they first replace it by a harmless one.
+Limits (`clamp`) pass NaN on and have derivative 1 at the bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from mycel.ops._operands import (
     select,
     term,
     terms,
-    wide,
 )
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
@@ -50,7 +47,6 @@ __all__ = [
     "frac",
     "gcd",
     "heaviside",
-    "hypot",
     "isclose",
     "isneginf",
     "isposinf",
@@ -65,9 +61,6 @@ __all__ = [
     "rad2deg",
     "sgn",
     "signbit",
-    "sinc",
-    "xdivy",
-    "xlogy",
 ]
 
 
@@ -203,16 +196,10 @@ def logaddexp(input: Any, other: Any) -> Tensor:
 
 def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
     """Return log(exp(x s) + exp(y s)) / s."""
-    from mycel.ops.activation import _softplus
+    from mycel.ops.activation import log_of_sum
 
     a, b = operands(name, input, other)
-    a, b = floating(name, a), floating(name, b)
-    same = run(E.eq, a, b)
-    gap = select(same, 0.0, run(E.neg, run(E.abs_, a - b)))
-    rest = _softplus(gap) if scale == 1.0 else _softplus(gap * scale) / scale
-    # The larger and what the smaller adds; where both are equal, halves of both, so that each has
-    # half of the derivative.
-    return select(same, a * 0.5 + b * 0.5 + math.log(2.0) / scale, run(E.maximum, a, b) + rest)
+    return log_of_sum(floating(name, a), floating(name, b), scale)
 
 
 @fused
@@ -227,62 +214,15 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
     return _log_sum("logaddexp2", input, other, math.log(2.0))
 
 
-@fused
-@rounded_once
-def xlogy(input: Any, other: Any) -> Tensor:
-    """Return x * log(y), and 0 where x is 0 and y is not NaN.
-
-    >>> import mycel as ms
-    >>> ms.ops.xlogy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 1.0])).tolist()
-    [0.0, 0.0]
+def _chosen(name: str, input: Any, other: Any, compare: Any) -> Tensor:
+    """Return the operand that compares, or else the other; a number is chosen before NaN, and the
+    first of equals.
     """
-    return _times("xlogy", input, other, lambda y: run(E.log, y))
-
-
-@fused
-@rounded_once
-def xdivy(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where x is 0 and y is not NaN.
-
-    >>> import mycel as ms
-    >>> ms.ops.xdivy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 4.0])).tolist()
-    [0.0, 0.5]
-    """
-    return _times("xdivy", x, y, lambda v: 1.0 / v)
-
-
-def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
-    x, y = terms(name, input, other)
-    x, y = floating(name, x), floating(name, y)
-    zero = run(E.logical_and, run(E.eq, x, constant_like(0.0, x)), run(E.logical_not, run(E.is_nan, y)))
-    return select(zero, 0.0, run(E.mul, x, function(select(zero, 1.0, y))))
-
-
-@fused
-@rounded_once
-def hypot(input: Any, other: Any) -> Tensor:
-    """Return sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
-
-    >>> import mycel as ms
-    >>> ms.ops.hypot(ms.Tensor([3.0]), ms.Tensor([4.0])).tolist()
-    [5.0]
-    """
-    a, b = terms("hypot", input, other)
-    a, b = run(E.abs_, floating("hypot", a)), run(E.abs_, floating("hypot", b))
-    top = run(E.stop_gradient, run(E.maximum, a, b))
-    plain = run(E.logical_and, run(E.is_finite, top), run(E.gt, top, constant_like(0.0, top)))
-    scale = select(plain, top, 1.0)
-    p, q = select(plain, a / scale, 1.0), select(plain, b / scale, 0.0)
-    infinite = run(E.logical_or, run(E.is_inf, a), run(E.is_inf, b))
-    return select(plain, run(E.sqrt, p * p + q * q) * scale, select(infinite, math.inf, run(E.maximum, a, b)))
-
-
-def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
-    """Return the larger or the smaller operand; a number is chosen before NaN."""
     a, b = terms(name, input, other)
-    if not a.dtype.is_floating:
-        return run(primitive, a, b)
-    return select(run(E.is_nan, a), b, select(run(E.is_nan, b), a, run(primitive, a, b)))
+    chosen = run(compare, a, b)
+    if a.dtype.is_floating:
+        chosen = run(E.logical_or, chosen, run(E.is_nan, b))
+    return select(chosen, a, b)
 
 
 @fused
@@ -293,7 +233,7 @@ def fmax(input: Any, other: Any) -> Tensor:
     >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
     [2.0, 3.0]
     """
-    return _with_nan("fmax", input, other, E.maximum)
+    return _chosen("fmax", input, other, E.ge)
 
 
 @fused
@@ -304,7 +244,7 @@ def fmin(input: Any, other: Any) -> Tensor:
     >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
     [1.0, 3.0]
     """
-    return _with_nan("fmin", input, other, E.minimum)
+    return _chosen("fmin", input, other, E.le)
 
 
 @fused
@@ -523,24 +463,6 @@ def logit(input: Any, eps: Optional[float] = None) -> Tensor:
     x = floating("logit", input)
     x = x if eps is None else clamp(x, eps, 1 - eps)
     return run(E.log, x / (1.0 - x))
-
-
-@fused
-def sinc(input: Any) -> Tensor:
-    """Return sin(pi x) / (pi x), and 1 at 0.
-
-    >>> import mycel as ms
-    >>> ms.ops.sinc(ms.Tensor([0.0])).tolist()
-    [1.0]
-    """
-    given = floating("sinc", input)
-    x = wide(given)
-    zero = run(E.eq, x, constant_like(0.0, x))
-    # sin has the period 2 in x: the rest is exact, so that the zeros are, and no large number is
-    # multiplied by pi.
-    angle = (x if x.dtype.is_complex else x - 2.0 * run(E.rint, x * 0.5)) * math.pi
-    value = run(E.sin, select(zero, 1.0, angle)) / select(zero, 1.0, x * math.pi)
-    return cast(select(zero, 1.0, value), given.dtype)
 
 
 @fused

@@ -12,6 +12,7 @@ import math
 from typing import Any, Optional
 
 from mycel.base import arguments
+from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
 from mycel.core.fused import fused
@@ -33,6 +34,7 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
+from mycel.ops.lengths import root, vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
@@ -313,8 +315,6 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     [0.6, 0.8]
     """
     arguments.instance("clip_by_norm", "max_norm", max_norm, (int, float))
-    from mycel.ops.reduction import vector_norm
-
     tensors = [operand("clip_by_norm", v) for v in x] if isinstance(x, (tuple, list)) else [operand("clip_by_norm", x)]
     if not tensors:
         raise ValueError("clip_by_norm: takes at least one tensor")
@@ -348,10 +348,10 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
         raise ValueError("clip_by_global_norm: takes at least one tensor")
     total: Optional[Tensor] = None
     for v in tensors:
-        full = wide(v)
+        full = cast(v, D.float64)  # which holds the squares of all numbers of fewer bits
         squares = run(R.reduce_sum, run(E.mul, full, full), axes=tuple(builtins.range(v.ndim)), keepdims=False)
         total = squares if total is None else total + squares
     assert total is not None
-    norm = run(E.sqrt, total)
+    norm = root(total, 2)
     scale = clip_norm / run(E.maximum, norm, term("clip_by_global_norm", clip_norm, norm.dtype))
     return tuple(v * cast(scale, v.dtype) for v in tensors)

@@ -18,7 +18,7 @@ from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
 from mycel.ops.creation import ones_like, zeros
-from mycel.ops.reduction import vector_norm
+from mycel.ops.lengths import vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R

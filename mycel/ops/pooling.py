@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     sizes_of,
 )
 from mycel.ops.convolution import Pairs, per_axis
+from mycel.ops.lengths import power, root
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims import window as W
@@ -399,13 +400,13 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
     window = _sizes(name, "kernel_size", kernel_size, rank)
     strides = window if stride is None else _sizes(name, "stride", stride, rank)
     pairs = with_ceil(value.shape[2:], window, strides, ((0, 0),) * rank, ceil_mode)
-    powers = value**norm_type
+    powers = power(value, norm_type)
     if ceil_mode:
         # A window that hangs over the end counts for a whole one, by its mean.
         total: Tensor = mean_windows(powers, window, strides, pairs, ((0, 0),) * rank) * math.prod(window)
     else:
         total = run(W.window_sum, powers, window=window, strides=strides, padding=pairs)
-    return unbatched(total ** (1.0 / norm_type), single)
+    return unbatched(root(total, norm_type), single)
 
 
 @fused

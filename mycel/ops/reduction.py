@@ -9,7 +9,6 @@ deviations, so that no digits cancel.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -36,7 +35,9 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
+from mycel.ops.lengths import root
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
 
@@ -55,7 +56,6 @@ __all__ = [
     "min",
     "nanmean",
     "nansum",
-    "norm",
     "prod",
     "reduce_max",
     "reduce_mean",
@@ -66,7 +66,6 @@ __all__ = [
     "sum",
     "var",
     "var_mean",
-    "vector_norm",
 ]
 
 Pair = tuple[Tensor, Tensor]
@@ -265,6 +264,14 @@ def _with_position(
         from mycel.ops.creation import zeros
 
         return _extreme(name, x, None, False, None, None, largest), zeros((), D.int64)
+    if initial is None and (where is None or where is True) and x.ndim and x.dtype.is_floating:
+        at = axis_of(name, axis, x.ndim)
+        position = _arg(name, primitive, x, axis, True, D.int64)
+        value = run(I.take_along, x, position, axis=at, bounds="drop")
+        if arguments.flag(name, "keepdims", keep):
+            return value, position
+        rest = (*x.shape[:at], *x.shape[at + 1 :])
+        return reshaped(value, rest), reshaped(position, rest)
     value = _extreme(name, x, arguments.index(name, "axis", axis), keep, initial, where, largest)
     if where is not None and where is not True:
         x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
@@ -282,7 +289,8 @@ def max(
     largest of all, with position 0.
 
     `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amax`; the position is
-    0 where no element is larger than `initial`. Equal extremes share the derivative.
+    0 where no element is larger than `initial`. Of equal elements the first has the derivative, or
+    all share it with `initial` or `where`.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -300,7 +308,8 @@ def min(
     the smallest of all, with position 0.
 
     `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amin`; the position is
-    0 where no element is smaller than `initial`. Equal extremes share the derivative.
+    0 where no element is smaller than `initial`. Of equal elements the first has the derivative, or
+    all share it with `initial` or `where`.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -387,7 +396,7 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 @fused
 def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation, the square root of `var`.
+    """Return the standard deviation, the square root of `var`; its derivative is 0 where that is 0.
 
     `input`, `axis`, `ddof` and `keepdims` are those of `var`.
 
@@ -395,7 +404,7 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
     1.0
     """
-    return run(E.sqrt, _moments("std", input, axis, ddof, keepdims)[0])
+    return root(_moments("std", input, axis, ddof, keepdims)[0], 2.0)
 
 
 @fused
@@ -422,7 +431,7 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     [1.0, 2.0]
     """
     spread, centre = _moments("std_mean", input, axis, ddof, keepdims)
-    return run(E.sqrt, spread), centre
+    return root(spread, 2.0), centre
 
 
 @fused
@@ -479,80 +488,6 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
     count = _reduce(R.reduce_sum, cast(here, full.dtype), axes, keepdims)
     total = _reduce(R.reduce_sum, select(here, full, 0.0), axes, keepdims)
     return cast(run(E.div, total, count), x.dtype if dtype is None else D.from_any(dtype))
-
-
-@fused
-def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
-
-    `ord` may be any number: 0 counts the elements that are not 0, inf and -inf give the largest and
-    the smallest magnitude. `keepdims` keeps the axes at size 1; `dtype` is the type to which `x` is
-    converted first. The derivative of the 2-norm at 0 is 0.
-
-    >>> import mycel as ms
-    >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
-    5.0
-    """
-    value = floating("vector_norm", x)
-    value = value if dtype is None else cast(value, D.from_any(dtype))
-    axes, full = all_axes("vector_norm", axis, value.ndim), wide(value)
-    try:
-        order = float(ord)
-    except (TypeError, ValueError):
-        raise TypeError(f"vector_norm: ord must be a number, not {ord!r}") from None
-    if order == 2.0:
-        total = _reduce(R.reduce_sum, run(E.mul, full, full), axes, keepdims)
-        # The square root has no derivative at 0; the inner choice keeps NaN out of the outer one's.
-        empty = run(E.eq, total, constant_like(0.0, total))
-        result = select(empty, 0.0, run(E.sqrt, select(empty, 1.0, total)))
-    elif math.isinf(order):
-        result = _reduce(R.reduce_max if order > 0 else R.reduce_min, run(E.abs_, full), axes, keepdims)
-    elif order == 0.0:
-        result = _reduce(R.reduce_sum, cast(run(E.stop_gradient, cast(full, D.bool_)), full.dtype), axes, keepdims)
-    elif order == 1.0:
-        result = _reduce(R.reduce_sum, run(E.abs_, full), axes, keepdims)
-    else:
-        powers = run(E.pow_, run(E.abs_, full), constant_like(order, full))
-        total = _reduce(R.reduce_sum, powers, axes, keepdims)
-        result = run(E.pow_, total, constant_like(1.0 / order, total))
-    return cast(result, value.dtype)
-
-
-@fused
-def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of the vectors of `A` (`dim` is one axis, or None for all elements) or of its
-    matrices (`dim` is two axes).
-
-    Without `ord` it is the 2-norm of all elements over `dim`. For vectors `ord` is any number; for
-    matrices it is "fro", 1 or -1 (column sums), or inf or -inf (row sums). `keepdim` keeps the axes
-    at size 1; `dtype` is the type to which `A` is converted first. Raises ValueError for other
-    orders.
-
-    >>> import mycel as ms
-    >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
-    5.0
-    """
-    x = floating("norm", A)
-    axes = tuple(dim) if isinstance(dim, (tuple, list)) else None if dim is None else (dim,)
-    if ord is None or (axes is not None and len(axes) == 1) or (axes is None and x.ndim == 1):
-        if isinstance(ord, str):
-            raise ValueError(f"norm: ord {ord!r} is a norm of matrices; give two axes in dim")
-        return vector_norm(x, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
-    if axes is None and x.ndim != 2 or axes is not None and len(axes) != 2:
-        raise ShapeError(
-            f"norm: with ord {ord!r} dim must name one or two axes of a tensor of {x.ndim} dimensions, not {dim}"
-        )
-    rows, columns = (axis_of("norm", a, x.ndim) for a in (axes or (0, 1)))
-    if ord == "fro":
-        return vector_norm(x, 2, (rows, columns), keepdim, dtype=dtype)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise ValueError(f"norm: ord {ord!r} is not supported for matrices; use None, 'fro', 1, -1, inf or -inf")
-    x = x if dtype is None else cast(x, D.from_any(dtype))
-    added, chosen = (rows, columns) if ord in (1, -1) else (columns, rows)
-    totals = _reduce(R.reduce_sum, run(E.abs_, wide(x)), (added,), True)
-    result = _reduce(R.reduce_max if ord > 0 else R.reduce_min, totals, (chosen,), True)
-    gone = tuple(sorted((rows, columns)))
-    return cast(result if keepdim else reshaped(result, R.reduced_shape(x._type, gone, False)), x.dtype)
 
 
 @fused

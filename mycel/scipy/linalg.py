@@ -22,7 +22,7 @@ from mycel.ops.algebra import decompositions, matrices, systems
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.creation import zeros
-from mycel.ops.reduction import vector_norm
+from mycel.ops.lengths import vector_norm
 from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
 from mycel.prims import spectral

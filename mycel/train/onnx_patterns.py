@@ -295,16 +295,18 @@ def _selu(node: Node, users: Users) -> Optional[Match]:
 
 
 def _soft_plus_of(node: Node) -> Optional[Node]:
-    """Return x of ``max(x, 0) + log1p(exp(-abs(x)))``."""
+    """Return x of ``max(x, 0) + log1p(exp(-abs(x)))``, chosen by ``x < 0``."""
     for positive, rest in pairs(node, E.add):
-        chain, inner = (E.log1p, E.exp, E.neg, E.abs_), rest
-        for primitive in chain:
-            if inner.prim is not primitive:
-                break
-            inner = inner.inputs[0]
-        else:
-            if any(x is inner and number_of(zero) == 0 for x, zero in pairs(positive, E.maximum)):
-                return inner
+        if positive.prim is not E.SELECT or rest.prim is not E.log1p or rest.inputs[0].prim is not E.exp:
+            continue
+        low, zero, x = positive.inputs
+        chosen = rest.inputs[0].inputs[0]
+        if chosen.prim is not E.SELECT or number_of(zero) != 0 or low.prim is not E.lt or low.inputs[0] is not x:
+            continue
+        same, least, turned = chosen.inputs
+        negated = turned.prim is E.neg and turned.inputs[0] is x
+        if same is low and least is x and negated and number_of(low.inputs[1]) == 0:
+            return x
     return None
 
 

@@ -300,8 +300,7 @@ class Norm(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """Return the norm."""
-        axis = None if self.axis == () else self.axis
-        return ops.sqrt(ops.sum(x * x, axis, self.keep_dims))
+        return ops.vector_norm(x, 2, None if self.axis == () else self.axis, self.keep_dims)
 
     def extend_repr(self) -> str:
         """Return the arguments."""

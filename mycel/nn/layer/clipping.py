@@ -19,12 +19,7 @@ def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
     """
     value = wide(x)
     bound = cast(wide(largest), value.dtype) if isinstance(largest, Tensor) else largest
-    squares = ops.sum(ops.square(value), axes, keepdim=True)
-    # The square root has an infinite derivative at 0. There the norm has no effect, as the bound is
-    # larger, so the root is replaced.
-    apart = squares > 0
-    norm = ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), squares)
-    return cast(value * bound / ops.maximum(norm, bound), x.dtype)
+    return cast(value * bound / ops.maximum(ops.vector_norm(value, 2, axes, True), bound), x.dtype)
 
 
 class ClipByNorm(Cell):

@@ -9,6 +9,7 @@ from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.nn.loss.base import LossBase, same_shape
 from mycel.ops._operands import input_of
+from mycel.ops.lengths import root
 
 __all__ = [
     "CosineEmbeddingLoss",
@@ -80,7 +81,7 @@ class RMSELoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Return the loss."""
-        return ops.sqrt(ops.mse_loss(logits, label))
+        return root(ops.mse_loss(logits, label), 2)
 
 
 class SmoothL1Loss(LossBase):
@@ -259,12 +260,8 @@ class TripletMarginWithDistanceLoss(LossBase):
 
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
-    """Return the 2-norm of the difference along axis 1, with a derivative of 0 where the norm
-    is 0.
-    """
-    squares = ops.sum(ops.square(x - y), 1)
-    apart = squares > 0
-    return ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), ops.zeros_like(squares))
+    """Return the 2-norm of the difference along axis 1."""
+    return ops.vector_norm(x - y, 2, 1)
 
 
 class PoissonNLLLoss(LossBase):

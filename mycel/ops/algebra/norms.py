@@ -11,8 +11,8 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, floating, permuted, reshaped, run, take_slice
 from mycel.ops.algebra.matrices import matrices
 from mycel.ops.algebra.systems import inverse
-from mycel.ops.reduction import norm as plain_norm
-from mycel.ops.reduction import vector_norm
+from mycel.ops.lengths import norm as plain_norm
+from mycel.ops.lengths import vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import spectral

@@ -10,6 +10,7 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops import (
     arrange,
     elementwise,
+    lengths,
     reduction,
     segments,
     sorting,
@@ -151,7 +152,7 @@ class CountNonZero(
 
 class LpNorm(
     Primitive,
-    compute=lambda p, x: elementwise.maximum(reduction.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
+    compute=lambda p, x: elementwise.maximum(lengths.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
     axis=integers(kinds=(tuple, list)),
     p=integer(2, at_least=0),
     keep_dims=False,
@@ -162,7 +163,7 @@ class LpNorm(
 
 class EuclideanNorm(
     Primitive,
-    compute=lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims),
+    compute=lambda p, x, axes: lengths.vector_norm(x, 2, axes, p.keep_dims),
     keep_dims=False,
 ): ...
 

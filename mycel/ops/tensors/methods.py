@@ -40,6 +40,7 @@ from mycel.ops import (
     pairwise,
     properties,
     reduction,
+    removable,
     segments,
     sorting,
     special,
@@ -77,8 +78,8 @@ _SAME: dict[Any, str] = {
     logic: """bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor invert logical_and
         logical_not logical_or logical_xor""",
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside
-        hypot isclose isneginf isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit
-        sinc xdivy xlogy""",
+        isclose isneginf isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit""",
+    removable: "hypot sinc xdivy xlogy",
     complex_numbers: "angle conj imag real",
     decompositions: "cholesky eigvals geqrf orgqr svd",
     systems: """cholesky_inverse cholesky_solve det inverse log_matrix_determinant logdet lstsq lu_solve

@@ -22,6 +22,7 @@ from mycel.formats.onnx.operation import (
     select,
     tensor,
 )
+from mycel.ops import activation
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 
@@ -241,8 +242,7 @@ def _softplus(op: Operation, x: Tensor) -> Tensor:
 
 def softplus(x: Tensor) -> Tensor:
     """Return log(1 + exp(x)), without overflow."""
-    rest = apply(E.log1p, apply(E.exp, apply(E.neg, apply(E.abs_, x))))
-    return apply(E.add, apply(E.maximum, x, scalar(0, x)), rest)
+    return activation._softplus(x)
 
 
 @rule("Softsign")

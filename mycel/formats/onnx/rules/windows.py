@@ -25,6 +25,7 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.reductions import limits_of, mean
 from mycel.ir.dims import Dim, product
+from mycel.ops.lengths import power, root, vector_norm
 from mycel.prims import conv as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -264,9 +265,7 @@ def _counts(op: Operation, x: Tensor, at: Windows) -> Any:
 def _lp_pool(op: Operation, x: Tensor) -> Tensor:
     p = op.get("p", 2)
     at = windows_of(op, x.shape[2:], _kernel(op))
-    power = scalar(p, x)
-    total = _window_sums(apply(E.pow_, apply(E.abs_, x), power), at)
-    return apply(E.pow_, total, scalar(1 / p, x))
+    return root(_window_sums(power(apply(E.abs_, x), p), at), p)
 
 
 @rule("GlobalAveragePool")
@@ -282,10 +281,7 @@ def _global_max(op: Operation, x: Tensor) -> Tensor:
 @rule("GlobalLpPool")
 def _global_lp(op: Operation, x: Tensor) -> Tensor:
     p = op.get("p", 2)
-    total = apply(
-        R.reduce_sum, apply(E.pow_, apply(E.abs_, x), scalar(p, x)), axes=tuple(range(2, x.ndim)), keepdims=True
-    )
-    return apply(E.pow_, total, scalar(1 / p, x))
+    return vector_norm(x, p, tuple(range(2, x.ndim)), True)
 
 
 @rule("MaxUnpool", known=(2,))
