@@ -31,6 +31,7 @@ from mycel.frontend.tracebacks import note_origin, note_place_of
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node, toposort
 from mycel.prims import control as C
+from mycel.prims.assigned import assigned
 from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
 from mycel.prims.positions import positions
@@ -96,7 +97,7 @@ class Version:
             if positions[id(t)] == i and now is not None and now is not node:
                 self.argument_writes.append((i, outputs.place(now, ("argument", i))))
         written = stage.written()
-        writes = [(c, outputs.place(stage.current[id(c.tensor)], ("state", id(c.tensor)))) for c in written]
+        writes = [(c, outputs.place(_value(stage.current[id(c.tensor)]), ("state", id(c.tensor)))) for c in written]
         captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
         self.ways = [reach(c.tensor) for c in captures]
         self.kept: Optional[list[Tensor]] = [c.tensor for c in captures]
@@ -296,6 +297,11 @@ def _on_settings(options: Any) -> None:
 
 
 config.listeners.append(_on_settings)
+
+
+def _value(node: Node) -> Node:
+    """Return what was assigned last to a parameter, without the derivative that reading it has."""
+    return node.inputs[0] if node.prim is assigned else node
 
 
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:

@@ -28,6 +28,7 @@ from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.context import Optionals, Recording
 from mycel.core.derived import Place, derivative_key, derived, reached, result_at
+from mycel.core.parameter import Parameter
 from mycel.core.piecewise import pulled
 from mycel.core.recorded import BRIDGE, LEAF, MARK, NO_PARAMETERS, Recorded, item_at
 from mycel.core.regions import region
@@ -40,6 +41,7 @@ from mycel.engines import buffers
 from mycel.ir.graph import Graph, Node, toposort
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
+from mycel.prims.assigned import assigned
 from mycel.prims.base import GET_ITEM, Primitive, freeze
 from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity, stop_gradient
@@ -74,6 +76,8 @@ class Recorder(Recording):
         self.is_ordered = True
         self.region: Optional[list[Recorded]] = None
         self.written: list[Tensor] = []
+        # The nodes of the parameters that are marked, by their identity.
+        self.parameters: dict[int, Recorded] = {}
         self.differentiated: list[Node] = []
 
     def holds(self, node: object) -> TypeGuard[Recorded]:
@@ -270,8 +274,16 @@ class Recorder(Recording):
 
     def write(self, target: Tensor, new: Tensor) -> None:
         target._buf = new._buf
-        target._node = self.node_of(new)
+        target._node = self._assigned(target, new) if isinstance(target, Parameter) else self.node_of(new)
         self.written.append(target)
+
+    def _assigned(self, target: Parameter, new: Tensor) -> Optional[Recorded]:
+        """Return the node of a parameter to which `new` is assigned."""
+        marked = self.parameters.get(id(target))
+        if marked is None or not new._type.dtype.is_differentiable:
+            return None
+        before = self.node_of(new) or self.leaf(new)
+        return Recorded(assigned, (before, marked), NO_PARAMETERS, new._type, new._buf, self)
 
     def recompute(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as a region whose values a gradient computes anew instead of keeping."""
@@ -371,14 +383,17 @@ class Recorder(Recording):
         if weights and self.owner is None:
             self.owner = weights[0]
         before = [w._node for w in weights]
+        outer = self.parameters
+        self.parameters = dict(outer)
         nodes: list[Node] = []
         for w in weights:
-            w._node = self._marked(w)
+            w._node = self.parameters[id(w)] = self._marked(w)
             nodes.append(w._node)
             outdate(w)
         try:
             yield nodes
         finally:
+            self.parameters = outer
             for w, node, marked in zip(weights, before, nodes):
                 if w._node is marked:
                     w._node = node

@@ -16,9 +16,12 @@ from mycel.base.errors import CompileError
 from mycel.base.tree import flatten, unflatten
 from mycel.core.context import Context, Differentiating, Following, Optionals
 from mycel.core.hooks import TensorHooks
+from mycel.core.parameter import Parameter
 from mycel.core.replay import along_units
 from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
+from mycel.ir.types import TensorType
+from mycel.prims.assigned import assigned
 from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.prims.custom import Rule, cotangents_of, custom
 from mycel.prims.elementwise import identity
@@ -28,7 +31,7 @@ from mycel.transforms.grad import vjp
 from mycel.transforms.jvp import jvp
 
 if TYPE_CHECKING:
-    from mycel.frontend.stage import Scope
+    from mycel.frontend.stage import Capture, Scope
 
 __all__ = ["StagedDerivatives"]
 
@@ -42,6 +45,9 @@ class StagedDerivatives(Following, Differentiating):
     scope: Scope
     current: dict[int, Node]
     outer: Optional[Context] = None  # what was in force where a live stage began
+    # the nodes of parameters by which derivatives are taken, by the identity of the parameters
+    parameters: dict[int, Node]
+    captures: dict[int, Capture]
 
     @abstractmethod
     def set_node(self, t: Tensor, node: Node) -> None:
@@ -71,18 +77,37 @@ class StagedDerivatives(Following, Differentiating):
         What is written to the parameters within it stays.
         """
         before = [self.node_of(w) for w in weights]
+        outer = self.parameters
+        self.parameters = dict(outer)
         marked = []
         for w, node in zip(weights, before):
             made = Node(identity, (node,), {}, node.type)
             self.scope.own.add(made)
             self.set_node(w, made)
+            self.parameters[id(w)] = made
             marked.append(made)
         try:
             yield marked
         finally:
+            self.parameters = outer
             for w, node, made in zip(weights, before, marked):
                 if self.node_of(w) is made:
                     self.set_node(w, node)
+
+    def assigned_node(self, t: Tensor, node: Node) -> Node:
+        """Return the node of a tensor to which the value of `node` is assigned.
+
+        A parameter stays a variable of derivatives.
+        """
+        if not isinstance(t, Parameter) or not isinstance(node.type, TensorType) or not node.dtype.is_differentiable:
+            return node
+        captured = self.captures.get(id(t))
+        marked = self.parameters.get(id(t), None if captured is None else captured.node)
+        if marked is None or marked.type is not node.type:
+            return node
+        made = assigned.node(node, marked)
+        self.scope.own.add(made)
+        return made
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """Return the gradients of `outputs`, weighted by `cotangents`, by the nodes `wrt`.
@@ -151,6 +176,12 @@ class StagedDerivatives(Following, Differentiating):
         by_node = dict(zip(results, items))
         return unflatten(structure, [make_staged(by_node[n]) if n in by_node else t for t, n in zip(leaves, nodes)])
 
+    def _rewrite(self, t: Tensor, new: Tensor) -> None:
+        """Write into a tensor what has its value and another derivative."""
+        if isinstance(t, Parameter):
+            self.parameters[id(t)] = self.node_of(new)
+        self.write(t, new)
+
     def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
         """Call `rule` with the gradient by `t` that comes from its uses after this point.
 
@@ -161,7 +192,7 @@ class StagedDerivatives(Following, Differentiating):
         base: Node = table.base if isinstance(table.base, Node) and self.knows(table.base) else self.node_of(t)
         before = make_staged(base)
         if base.prim is None or base not in self.scope.own or base.is_constant:
-            self.write(t, self.attach([before], [before], table.chain())[0])
+            self._rewrite(t, self.attach([before], [before], table.chain())[0])
             return True
         attached = self.attach([before], [before], rule)[0]
         if attached is before:
@@ -173,7 +204,7 @@ class StagedDerivatives(Following, Differentiating):
         whole = item.inputs[0]
         captured = whole.inputs[2:]
         if base in toposort(captured):
-            self.write(t, make_staged(item))
+            self._rewrite(t, make_staged(item))
             return True
         # The hook sees gradients from earlier uses of the node too.
         inner = Node(base.prim, base.inputs, base.params, base.type, base.where)

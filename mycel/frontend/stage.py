@@ -230,7 +230,7 @@ class Stage(StagedDerivatives):
         self.scopes = [Scope(False)]
         self.scope = self.scopes[0]
         self.current: dict[int, Node] = {}
-        self.captures: dict[int, Capture] = {}
+        self.captures, self.parameters = {}, {}
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         # those of Python numbers, which the tensors that meet them give a type
@@ -463,8 +463,8 @@ class Stage(StagedDerivatives):
         if target._view is not None:
             views.write(self, target, new)
             return
-        node = self.node_of(new)
         before = self.node_of(target)
+        node = self.assigned_node(target, self.node_of(new))
         if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
             raise CompileError(
                 f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to "

@@ -1,6 +1,7 @@
 """The primitives, one record each, and their registry; importing the package fills it."""
 
 from mycel.prims import (
+    assigned,
     attention,
     block,
     collectives,
@@ -39,6 +40,7 @@ from mycel.prims.base import REGISTRY, Primitive
 __all__ = [
     "REGISTRY",
     "Primitive",
+    "assigned",
     "attention",
     "block",
     "collectives",

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 __all__ = ["PAIRS", "SAVED", "SAVED_ALONE", "pairs"]
 
 _BY_PLACES: Mapping[tuple[int, ...], str] = {
-    (): "add sub neg identity cast promote stop_gradient reshape transpose broadcast_to slice pad concat reverse "
-    "reduce_sum cumsum window_sum sign floor ceil rint trunc floor_div eq ne lt le gt ge is_nan is_inf is_finite "
-    "logical_and logical_or logical_not logical_xor argmax argmin",
+    (): "add sub neg identity cast promote stop_gradient assigned reshape transpose broadcast_to slice pad concat "
+    "reverse reduce_sum cumsum window_sum sign floor ceil rint trunc floor_div eq ne lt le gt ge is_nan is_inf "
+    "is_finite logical_and logical_or logical_not logical_xor argmax argmin",
     (0,): "abs acos acosh asin asinh atan atanh cos cosh sin sinh erf erfc log log10 log1p log2 lgamma digamma select "
     "window_max",
     (-1,): "exp exp2 expm1 tanh tan sigmoid sqrt erfinv softmax log_softmax",

@@ -13,6 +13,7 @@ from mycel.ir.graph import Node
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
+from mycel.prims.assigned import assigned
 from mycel.prims.base import constant
 from mycel.transforms.rules import Context, full, is_close_under_rounding, rule, uniform
 
@@ -341,6 +342,6 @@ def _exponent(dtype: DType) -> int:
     return _FLOAT[dtype.name][1]
 
 
-@rule(E.identity, E.stop_gradient)
+@rule(E.identity, E.stop_gradient, assigned)
 def _copy(node: Node, context: Context) -> Optional[Node]:
     return node.inputs[0]

@@ -382,7 +382,7 @@ def test_state_that_is_written_while_differentiating() -> None:
     np.testing.assert_allclose(norm.moving_mean.asnumpy(), 0.1 * x.mean(0), rtol=1e-5)
 
 
-def test_a_weight_written_inside_is_differentiated_where_it_was_read() -> None:
+def test_a_weight_written_inside_is_a_variable_wherever_it_is_read() -> None:
     w = Parameter(Tensor([2.0]), name="w")
 
     def fn(a: Any) -> Any:
@@ -390,7 +390,7 @@ def test_a_weight_written_inside_is_differentiated_where_it_was_read() -> None:
         w.set_data(w * 10)
         return first + (a * w).sum()
 
-    assert plain(grad(fn, 0, w)(Tensor([3.0]))) == ([22], [33]) and w.tolist() == [20]
+    assert plain(grad(fn, 0, w)(Tensor([3.0]))) == ([22], [6]) and w.tolist() == [20]
     assert plain(grad(lambda a: (a * w).sum(), 0, w)(Tensor([3.0]))) == ([20], [3])
 
 
