@@ -276,7 +276,7 @@ def documentation(value: Any) -> str:
 
 
 _LITERAL = re.compile(
-    r"(``.+?``|(?<!\w)`[^`]+`(?:__?)?|\*\*[^\s*][^*]*\*\*|(?<![\w*])\*[^\s*](?:[^*]*[^\s*])?\*(?![\w*]))",
+    r"(``.+?``|(?<!\w)`[^`]+`(?:__?)?|(?<!\w)\*\*[^\s*][^*]*\*\*|(?<![\w*])\*[^\s*](?:[^*]*[^\s*])?\*(?![\w*]))",
     re.DOTALL,
 )
 
@@ -288,6 +288,11 @@ def _escaped(text: str) -> str:
     parts = _LITERAL.split(text)
     parts[::2] = [
         re.sub(r"(?<!\\)([|*]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]
+    ]
+    # A mark of markup ends where a word does: `Node`s.
+    parts[1::2] = [
+        part + ("\\ " if after[:1].isalnum() else "")
+        for part, after in zip(parts[1::2], parts[2::2])
     ]
     return "".join(parts)
 
@@ -307,6 +312,12 @@ def prose(text: str) -> str:
         first = paragraph.lstrip()
         if first.startswith(">>>"):
             made.append(paragraph)
+        elif first.startswith("Args:\n"):
+            made.append(_arguments(paragraph))
+        elif indent and made and not made[-1].lstrip().startswith(("* ", "- ")):
+            # Formulas and tables.
+            made[-1] += ":" if made[-1].endswith(":") else "\n\n::"
+            made.append(paragraph)
         elif first.startswith(("* ", "- ")):
             made.append(
                 re.sub(
@@ -320,6 +331,20 @@ def prose(text: str) -> str:
         if paragraph.rstrip().endswith("::"):
             literal = indent
     return "\n\n".join(made)
+
+
+def _arguments(section: str) -> str:
+    """Return the parameters that a docstring lists under "Args:" as bullets."""
+    lines = textwrap.dedent(section.partition("\n")[2]).split("\n")
+    found: list[list[str]] = []
+    for line in lines:
+        if line.startswith(" "):
+            found[-1].append(line.strip())
+        else:
+            found.append([line])
+    rows = ["\n  ".join(_escaped(line) for line in lines) for lines in found]
+    named = [re.sub(r"^(\\?\*{0,2}\w+):", r"``\1``:", row) for row in rows]
+    return "\n".join(["Parameters:", "", *[f"* {row}" for row in named]])
 
 
 def _indented(text: str) -> str:

@@ -1,8 +1,8 @@
 """The command line: `mycel train`, `run`, `launch`, `build`, `models`, `convert`,
 `profile`, `info`, `cache` and `dataset-cache`.
 
-Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
-including a full disk (the error is one line), 130 after Ctrl-C.
+Without a command it shows the help. Exit status: 0 when done, 1 when a script fails, 2 for wrong
+arguments, environment or files, including a full disk (the error is one line), 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from mycel.cli.parsing import Parser
 
 __all__ = ["main"]
 
@@ -37,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["run", "no-such-script.py"])
     2
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
     try:
         return int(options.command(options))
     except KeyboardInterrupt:
@@ -49,14 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog=PROGRAM,
         description="An AI framework with MindSpore's interface.",
         epilog=_ENVIRONMENT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.with_version()
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     train = commands.add_parser("train", help="train a bundled model: mycel train lenet5")
     train.add_argument("model", choices=["lenet5"], help="the model")
@@ -127,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     rows = commands.add_parser("dataset-cache", help="start, stop or ask a server that keeps rows of pipelines")
     dataset_cache.add_options(rows)
     rows.set_defaults(command=dataset_cache.command)
+    for command in commands.choices.values():
+        command.set_defaults(parser_of_command=command)
     return parser
 
 

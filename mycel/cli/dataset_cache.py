@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
+from mycel.cli.parsing import Parser
+
 __all__ = ["add_options", "command", "main"]
 
 
@@ -98,6 +100,6 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     >>> main(["--stop", "--port", "50999"])
     2
     """
-    parser = argparse.ArgumentParser(prog="dataset-cache", description="A server that keeps rows of pipelines.")
+    parser = Parser(prog="dataset-cache", description="A server that keeps rows of pipelines.")
     add_options(parser)
     return command(parser.parse_args(arguments))

@@ -19,6 +19,7 @@ from typing import Any
 
 from mycel.base import starting
 from mycel.cli.launch import ranked, run_job, threads_of
+from mycel.cli.parsing import Parser
 from mycel.cli.supervisor import Job
 
 __all__ = ["main"]
@@ -32,8 +33,9 @@ def _flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=NAME, description="Run a script in several processes that communicate.")
+def _parser() -> Parser:
+    parser = Parser(prog=NAME, description="Run a script in several processes that communicate.")
+    parser.with_version()
     add: Callable[..., Any] = parser.add_argument
     add("--worker_num", type=int, default=8, help="how many ranks there are in all (default: 8)")
     add("--local_worker_num", type=int, default=8, help="how many of them this machine has (default: 8)")

@@ -15,11 +15,13 @@ from mycel.train.callback import LearningRateScheduler as LearningRateScheduler
 from mycel.train.callback import LossMonitor as LossMonitor
 from mycel.train.callback import ModelCheckpoint as ModelCheckpoint
 from mycel.train.callback import OnRequestExit as OnRequestExit
+from mycel.train.callback import ProgressBar as ProgressBar
 from mycel.train.callback import ReduceLROnPlateau as ReduceLROnPlateau
 from mycel.train.callback import RunContext as RunContext
 from mycel.train.callback import SummaryCollector as SummaryCollector
 from mycel.train.callback import SummaryLandscape as SummaryLandscape
 from mycel.train.callback import TimeMonitor as TimeMonitor
+from mycel.train.callback import TrainingHistory as TrainingHistory
 from mycel.train.checkpoint_format import CheckpointError as CheckpointError
 from mycel.train.convert import ckpt_to_safetensors as ckpt_to_safetensors
 from mycel.train.convert import safetensors_to_ckpt as safetensors_to_ckpt

@@ -46,6 +46,7 @@ from mycel.train._calls import FunctionLoss, called, check_columns, check_counts
 from mycel.train._interrupt import DeferredInterrupt
 from mycel.train._layouts import ModelLayouts
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
+from mycel.train.callback.progress import ProgressBar, TrainingHistory, shown
 from mycel.train.metrics import Loss, get_metrics
 from mycel.train.sinking import Runner
 
@@ -96,7 +97,9 @@ class Model(ModelLayouts):
     >>> data = ds.NumpySlicesDataset(columns, ["x", "y"]).batch(2)
     >>> model.eval(data)
     {'mse': 1.0}
-    >>> model.train(20, data)
+    >>> history = model.train(20, data)
+    >>> history.loss[-1] < 0.01
+    True
     >>> model.eval(data)["mse"] < 0.01
     True
     """
@@ -197,7 +200,9 @@ class Model(ModelLayouts):
         sink_size: int = -1,
         initial_epoch: int = 0,
         dataset: Any = None,
-    ) -> None:
+        *,
+        progress: Optional[bool] = None,
+    ) -> TrainingHistory:
         """Train until `epoch` epochs are done. A run that was stopped is resumed with the number of
         its finished epochs as `initial_epoch`, and continues with the data of the next epoch.
 
@@ -209,6 +214,10 @@ class Model(ModelLayouts):
         `callbacks` is a callback or a list of them. `train(data, label)` with two tensors is one
         step on them.
 
+        A bar on the standard error stream shows the progress, or a line an epoch where that is no
+        terminal (`ProgressBar`); `progress` False shows nothing, and True shows it beside a
+        `LossMonitor` or `TimeMonitor` too. Returns the course of the losses, a `TrainingHistory`.
+
         Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after
         Ctrl-C, between two steps. Whatever is raised, end hooks of callbacks do not run then, but
         their `__exit__` does.
@@ -219,10 +228,9 @@ class Model(ModelLayouts):
             raise TypeError("Model.train: give train_dataset or dataset, which mean the same, not both")
         if isinstance(epoch, Tensor) and isinstance(train_dataset, Tensor):
             epoch, train_dataset = 1, OneBatch(epoch, train_dataset)
+        given = (epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, progress)
         with settings_of(self._network):
-            self._run_training(
-                "train", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, lambda *_: None
-            )
+            return self._run_training("train", lambda *_: None, *given)
 
     @border
     def fit(
@@ -236,13 +244,16 @@ class Model(ModelLayouts):
         valid_dataset_sink_mode: bool = False,
         sink_size: int = -1,
         initial_epoch: int = 0,
-    ) -> None:
+        *,
+        progress: Optional[bool] = None,
+    ) -> TrainingHistory:
         """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs,
         or after the epochs that it lists.
 
-        `epoch`, `train_dataset`, `callbacks`, `dataset_sink_mode`, `sink_size` and `initial_epoch`
-        are those of `train`; `valid_dataset_sink_mode` is the `dataset_sink_mode` of `eval`. Raises
-        what `train` raises, and ValueError for validation without metrics.
+        `epoch`, `train_dataset`, `callbacks`, `dataset_sink_mode`, `sink_size`, `initial_epoch` and
+        `progress` are those of `train`; `valid_dataset_sink_mode` is the `dataset_sink_mode` of
+        `eval`. Returns the losses and the metrics of validations, a `TrainingHistory`. Raises what
+        `train` raises, and ValueError for validation without metrics.
         """
         if valid_dataset is not None:
             check_dataset(valid_dataset, "Model.fit", "valid_dataset")
@@ -265,23 +276,25 @@ class Model(ModelLayouts):
                 params["eval_results"], params["metrics"] = known["eval_results"], known["metrics"]
                 self._train_network.set_train(True)
 
+        given = (epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, progress)
         with settings_of(self._network):
-            self._run_training(
-                "fit", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, validate
-            )
+            return self._run_training("fit", validate, *given)
 
     def _run_training(
         self,
         name: str,
+        validate: Callable[[CallbackParameters, CallbackList, DeferredInterrupt], None],
         epoch: int,
         dataset: Any,
         callbacks: Any,
         sink: bool,
         sink_size: int,
         initial_epoch: int,
-        validate: Callable[[CallbackParameters, CallbackList, DeferredInterrupt], None],
-    ) -> None:
+        progress: Optional[bool],
+    ) -> TrainingHistory:
         function = f"Model.{name}"
+        if progress is not None:
+            arguments.flag(function, "progress", progress)
         check_counts(function, epoch, initial_epoch, sink, sink_size)
         check_dataset(dataset, function, "train_dataset")
         if self._optimizer is None and self._loss_fn is not None:
@@ -297,6 +310,7 @@ class Model(ModelLayouts):
         first_epoch = initial_epoch + first_step // steps
         later = Later()
         callback_list = CallbackList(callbacks, later)
+        watching = ProgressBar() if shown(progress, callback_list.callbacks) else ProgressBar.silent()
         params = CallbackParameters(
             train_network=self._train_network,
             network=self._network,
@@ -312,7 +326,7 @@ class Model(ModelLayouts):
             train_dataset=dataset,
             train_dataset_element=None,
             dataset_sink_mode=sink,
-            list_callback=callback_list.callbacks,
+            list_callback=list(callback_list.callbacks),
             initial_step=first_step,
             first_row=initial_epoch * steps,
             cur_step_num=first_step,
@@ -320,6 +334,7 @@ class Model(ModelLayouts):
             latest_ckpt_file=None,
             step_running=False,
         )
+        callback_list.callbacks.append(watching)
         context = RunContext(params, later=later)
         self._train_network.set_train(True)
         if current().parameter_broadcast and get_group_size() > 1:
@@ -327,7 +342,7 @@ class Model(ModelLayouts):
         read, network = offloading.parts(dataset, self._train_network)
         train_epoch = functools.partial(self._train_epoch, network)
         if sink and not offloading.awaits_steps(dataset, function):
-            train_epoch = functools.partial(self._sink_epoch, Runner(network._compiled()))
+            train_epoch = functools.partial(self._sink_epoch, Runner(network._compiled()), watching)
         count, rest = epoch - first_epoch, steps - first_step % steps
         epochs = Epochs(read, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)
         with _closing(epochs, later), DeferredInterrupt() as interrupt, callback_list:
@@ -344,10 +359,12 @@ class Model(ModelLayouts):
             callback_list.on_train_end(context)
             later.flush()
             interrupt.check()
+        return watching.history
 
     def _sink_epoch(
         self,
         runner: Runner,
+        watching: ProgressBar,
         epochs: Epochs,
         params: CallbackParameters,
         callback_list: CallbackList,
@@ -370,6 +387,7 @@ class Model(ModelLayouts):
                 results.extend(runner.run(batches))
                 params["step_running"] = False
                 params["train_dataset_element"] = batches[-1]
+                watching.on_stretch_end(params, begun + len(results), results[-1])
                 if interrupt.requested:
                     break
         finally:

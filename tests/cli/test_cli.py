@@ -20,7 +20,7 @@ import pytest
 import mycel as ms
 from mycel.base import cache
 from mycel.base.idx import write_idx
-from mycel.cli import main
+from mycel.cli import main, msrun
 from mycel.demo import command, data, lenet, plot
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -150,7 +150,6 @@ def test_run_of_a_missing_script(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "lenet5", "--seed", "-1"], "--seed: '-1' is not a whole number"),
         (["train", "lenet5", "--seed", "4294967296"], "--seed: 4294967296: must be below 2**32"),
         (["train", "vgg"], "invalid choice: 'vgg'"),
-        ([], "COMMAND"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -391,3 +390,50 @@ def test_a_live_bar_and_plain_lines_tell_the_same(folder: Path, tmp_path: Path) 
     assert command.run(options, console) == 0
     assert "8/8" in told.getvalue()
     assert "samples/s" in told.getvalue()
+
+
+def test_the_program_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("usage: mycel") and "train a bundled model" in shown.out and shown.err == ""
+
+
+@pytest.mark.parametrize("program", [main, msrun.main])
+def test_the_version(program, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        program(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out.startswith(f"mycel {ms.__version__} ")
+
+
+MEANT = [
+    (main, ["trian", "lenet5"], "train"),
+    (main, ["Train", "lenet5"], "train"),
+    (main, ["lanch", "x.py"], "launch"),
+    (main, ["dataset-cash"], "dataset-cache"),
+    (main, ["--verison"], "--version"),
+    (main, ["train", "lenet"], "lenet5"),
+    (main, ["train", "lenet5", "--epchs", "3"], "--epochs"),
+    (main, ["train", "lenet5", "--batchsize=3"], "--batch-size"),
+    (main, ["train", "lenet5", "--mode", "grpah"], "graph"),
+    (main, ["info", "--jsn"], "--json"),
+    (main, ["build", "net.onnx", "--targt", "cortex-m4", "--out", "x"], "--target"),
+    (msrun.main, ["--worker_nun=2", "x.py"], "--worker_num"),
+    (msrun.main, ["--wroker_num", "2", "x.py"], "--worker_num"),
+    (msrun.main, ["--log-dir=x", "x.py"], "--log_dir"),
+]
+
+
+@pytest.mark.parametrize(("program", "arguments", "meant"), MEANT, ids=[" ".join(a) for _, a, _ in MEANT])
+def test_a_mistyped_word_is_answered_by_what_was_meant(
+    program, arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        program(arguments)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.rstrip().endswith(f"; did you mean {meant}?"), error
+
+
+def test_what_is_like_nothing_is_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "lenet5", "--zzzz"])
+    assert "did you mean" not in capsys.readouterr().err

@@ -14,5 +14,7 @@ from mycel.train.callback.monitor import History as History
 from mycel.train.callback.monitor import LambdaCallback as LambdaCallback
 from mycel.train.callback.monitor import LossMonitor as LossMonitor
 from mycel.train.callback.monitor import TimeMonitor as TimeMonitor
+from mycel.train.callback.progress import ProgressBar as ProgressBar
+from mycel.train.callback.progress import TrainingHistory as TrainingHistory
 from mycel.train.callback.request_exit import OnRequestExit as OnRequestExit
 from mycel.train.callback.summary import SummaryCollector as SummaryCollector

@@ -106,7 +106,7 @@ class EarlyStopping(_Watcher):
     >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
     >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> history = History()
-    >>> model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2), history])
+    >>> _ = model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2), history])
     >>> len(history.history["loss"])
     3
     """
@@ -240,7 +240,7 @@ class LearningRateScheduler(Callback):
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
     >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
     >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
-    >>> model.train(2, data, LearningRateScheduler(lambda rate, step: 0.1 * step))
+    >>> _ = model.train(2, data, LearningRateScheduler(lambda rate, step: 0.1 * step))
     >>> round(float(model.train_network.optimizer.learning_rate), 3)
     0.4
     """

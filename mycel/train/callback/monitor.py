@@ -46,7 +46,7 @@ class LossMonitor(Callback):
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
     >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
     >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
-    >>> model.train(1, data, LossMonitor())
+    >>> _ = model.train(1, data, LossMonitor())
     epoch: 1 step: 1, loss is 1.0
     epoch: 1 step: 2, loss is 1.0
     """
@@ -188,7 +188,7 @@ class History(Callback):
     >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
     >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> history = History()
-    >>> model.train(2, data, history)
+    >>> _ = model.train(2, data, history)
     >>> [float(loss) for loss in history.history["net_output"]]
     [1.0, 1.0]
     """
