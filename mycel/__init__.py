@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mycel.base.garbage import left_alone
+from mycel.base.names import listing as _listing
 from mycel.base.tracebacks import install as _install
 from mycel.transport.early import show as _show
 
@@ -273,8 +274,9 @@ else:
             value = getattr(importlib.import_module(_LAZY[name]), name)
             globals()[name] = value
             return value
-        raise AttributeError(f"module 'mycel' has no attribute {name!r}")
+        from mycel.base import hints
+
+        raise hints.missing("mycel", name, hints.OF_PACKAGE)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_MODULES})
+__dir__ = _listing(__name__, (*_LAZY, *_MODULES))

@@ -15,9 +15,12 @@ from mycel.amp.scalers import DynamicLossScaler as DynamicLossScaler
 from mycel.amp.scalers import LossScaler as LossScaler
 from mycel.amp.scalers import StaticLossScaler as StaticLossScaler
 from mycel.amp.scalers import all_finite as all_finite
+from mycel.base.names import listing as _listing
 from mycel.common.markers import constexpr as constexpr
 from mycel.common.markers import jit_class as jit_class
 from mycel.compiled.jit import jit as jit
 from mycel.core.parameter import Parameter as Parameter
 from mycel.core.tensor import Tensor as Tensor
 from mycel.frontend.mutables import mutable as mutable
+
+__dir__ = _listing(__name__)

@@ -31,6 +31,7 @@ __all__ = [
     "integer",
     "mapping",
     "named",
+    "named_type",
     "number",
     "one_of",
     "optional",
@@ -69,7 +70,32 @@ def wrong_type(owner: str, parameter: str, what: str, value: object, error: type
     `owner` and `parameter` name, in the message, the function or class that the user called and its
     parameter; `what` says what `value` must be; `error` is the class of the error.
     """
-    return error(f"{owner}: {parameter} must be {what}, not {type(value).__name__}")
+    return error(f"{owner}: {parameter} must be {what}, not {named_type(value)}{_as_tensor(what, value)}")
+
+
+def named_type(value: object) -> str:
+    """Return the name of a value's type, with that of the package where it is another one's.
+
+    >>> import numpy
+    >>> named_type(1), named_type(numpy.zeros(2))
+    ('int', 'numpy.ndarray')
+    """
+    kind = type(value)
+    package = str(kind.__module__).partition(".")[0]
+    return kind.__name__ if package in ("builtins", "mycel") else f"{package}.{kind.__name__}"
+
+
+def _as_tensor(what: str, value: object) -> str:
+    """Return how a value becomes a tensor, where one is wanted and the value is like one; or ""."""
+    if not what.startswith("a tensor"):
+        return ""
+    if isinstance(value, (list, tuple, np.ndarray, np.generic, int, float, complex)):
+        return "; give mycel.Tensor(x)"
+    alike = hasattr(value, "__array__") or type(value).__name__ in _TENSORS
+    return "; give mycel.Tensor(numpy.asarray(x))" if alike else ""
+
+
+_TENSORS = frozenset(("Tensor", "Parameter", "EagerTensor", "ResourceVariable", "Variable", "Array", "ArrayImpl"))
 
 
 def wrong_value(owner: str, parameter: str, what: str, value: object, error: type[Exception] = ValueError) -> Exception:

@@ -17,6 +17,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from mycel.base.names import listing as _listing
+
 __all__ = [
     "DType",
     "bool_",
@@ -288,3 +290,6 @@ def _promote(a: DType, b: DType) -> DType:
     if unsigned is uint64:
         return float32
     return _BY_NAME[f"int{unsigned.bits * 2}"]
+
+
+__dir__ = _listing(__name__)

@@ -8,6 +8,8 @@ from functools import wraps
 from types import FrameType
 from typing import Any, Optional, TypeVar, cast
 
+from mycel.base.names import listing as _listing
+
 __all__ = [
     "BoundsError",
     "CompileError",
@@ -207,3 +209,6 @@ class VmapError(RuntimeError):
     A function cannot be batched where it does something that is impossible for all examples at
     once.
     """
+
+
+__dir__ = _listing(__name__)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import os
 
+from mycel.base.names import listing as _listing
+
 __all__ = ["critical", "debug", "error", "get_level", "get_log_config", "info", "logger", "warning"]
 
 logger = logging.getLogger("mycel")
@@ -40,3 +42,6 @@ def get_log_config() -> dict[str, str]:
     Logs are written to the standard error stream.
     """
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
+
+
+__dir__ = _listing(__name__)

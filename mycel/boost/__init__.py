@@ -4,6 +4,7 @@ or centralizing gradients.
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.boost.base import OptimizerProcess as OptimizerProcess
 from mycel.boost.base import ParameterProcess as ParameterProcess
 from mycel.boost.grad_accumulation import GradientAccumulation as GradientAccumulation
@@ -23,3 +24,5 @@ __all__ = [
     "ParameterProcess",
     "freeze_cell",
 ]
+
+__dir__ = _listing(__name__)

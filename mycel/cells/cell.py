@@ -22,7 +22,7 @@ from mycel.base.tracebacks import at_border
 from mycel.cells.conveniences import CellExtras
 from mycel.cells.hooks import CellHooks, WithKwargs
 from mycel.cells.hooks import state_epoch as state_epoch
-from mycel.cells.printing import CellText
+from mycel.cells.printing import CellText, warn_of_hidden
 from mycel.cells.state import CellState
 from mycel.core import eager, precision
 from mycel.core.parameter import Parameter, ParameterTuple
@@ -142,6 +142,8 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
                 "delete it first, or assign None"
             )
         else:
+            if isinstance(value, (list, tuple, dict)) and value:
+                warn_of_hidden(self, name, value)
             self._forget(name)
             _set(self, name, value)
 
@@ -435,8 +437,9 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs of the cell; subclasses define it."""
+        other = "; call its forward() construct()" if hasattr(self, "forward") else ""
         raise AttributeError(
-            f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes"
+            f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes{other}"
         )
 
     if TYPE_CHECKING:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base.notices import say_once
 from mycel.base.pages import page
+from mycel.core.parameter import Parameter
 
-__all__ = ["CellText"]
+__all__ = ["CellText", "warn_of_hidden"]
 
 
 class CellText:
@@ -37,3 +39,37 @@ class CellText:
         fixed = [p.size for p in cell.untrainable_params()]
         counts = f"{sum(trained) + sum(fixed):,} parameters, {sum(trained):,} of them trained"
         return page(type(self).__name__, counts, repr(self))
+
+
+def warn_of_hidden(cell: Any, name: str, value: Any) -> None:
+    """Say once for an attribute that it is a plain sequence of Cells or parameters, which are then
+    no part of the network.
+    """
+    if type(cell).__module__.startswith("mycel."):
+        return
+    members = list(value.values()) if isinstance(value, dict) else value
+    inner = [m for m in members if isinstance(m, CellText)]
+    hidden = [m for m in members if isinstance(m, Parameter)]
+    for member in inner:
+        found: Any = member
+        hidden += found.get_parameters()
+    if not hidden or {id(p) for p in hidden} <= {id(p) for p in cell.get_parameters()}:
+        return
+    mend = ("CellDict" if isinstance(value, dict) else "CellList") if inner else "ParameterTuple"
+    where = "nn." if inner else ""
+    say_once(
+        "a sequence of Cells",
+        type(cell),
+        name,
+        message="%s.%s is a %s of %s: its %d parameters are no part of the network, so they are neither trained nor "
+        "saved; write mycel.%s%s(...)",
+        arguments=(
+            type(cell).__name__,
+            name,
+            type(value).__name__,
+            "Cells" if inner else "Parameters",
+            len(hidden),
+            where,
+            mend,
+        ),
+    )

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel.base import arguments
+from mycel.base.hints import OF_CELLS
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 
@@ -89,13 +90,17 @@ class CellState:
 
     # State.
 
+    # What programs for other frameworks look for, with what to write instead.
+    _names_elsewhere = OF_CELLS
+
     def __getattr__(self, name: str) -> Any:
         # Programs enter parameters and cells into the tables themselves, too.
         for table in ("_params", "_cells"):
             found = self.__dict__.get(table, {}).get(name)
             if found is not None:
                 return found
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        hint = type(self)._names_elsewhere.get(name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{f'; {hint}' if hint else ''}")
 
     def get_extra_state(self) -> Any:
         """Return the state of a Cell beside its parameters and buffers.

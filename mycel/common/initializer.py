@@ -18,6 +18,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.names import listing as _listing
 from mycel.common.seed import get_seed, initializer_rng
 from mycel.core.parameter import initializers
 from mycel.core.tensor import Tensor
@@ -579,3 +580,5 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
 
 
 initializers.make = initializer
+
+__dir__ = _listing(__name__)

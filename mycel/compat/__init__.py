@@ -14,6 +14,7 @@ import sys
 from types import ModuleType
 
 from mycel.base.log import logger
+from mycel.base.names import listing as _listing
 from mycel.compat.finder import Finder
 from mycel.compat.golden_finder import GOLDEN, GoldenFinder
 from mycel.compat.paths import API_VERSION, ROOT
@@ -84,3 +85,6 @@ def _take() -> dict[str, ModuleType]:
     """Remove all modules of `mindspore` and `mindspore_gs` from the imported ones; return them."""
     names = [name for name in sys.modules if name.partition(".")[0] in (ROOT, GOLDEN)]
     return {name: sys.modules.pop(name) for name in names}
+
+
+__dir__ = _listing(__name__)

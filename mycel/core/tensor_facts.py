@@ -18,6 +18,8 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
+from mycel.base.hints import OF_TENSORS, attach, present
+from mycel.base.pages import page
 from mycel.core import eager, views
 from mycel.core.hooks import remove_hook
 from mycel.core.parameter import Parameter, put_aside
@@ -338,6 +340,19 @@ def _attach() -> None:
     }
     for name, value in values.items():
         setattr(Tensor, name, value)
+    Tensor.__dir__ = _dir  # type: ignore[method-assign]
+    Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+    attach(Tensor, OF_TENSORS)
+
+
+def _dir(self: Tensor) -> list[str]:
+    return present(list(object.__dir__(self)), type(self))
+
+
+def _repr_html_(self: Tensor) -> str:
+    """Return type, shape and the first and last values, as a notebook shows them."""
+    sizes = ", ".join(map(str, self.shape))
+    return page(type(self).__name__, f"{self.dtype}, shape ({sizes})", str(self))
 
 
 _attach()

@@ -2,6 +2,7 @@
 browsers, and rounds of federated learning.
 """
 
+from mycel.base.names import listing as _listing
 from mycel.deploy.browser import WebModule, web
 from mycel.deploy.building import build
 from mycel.deploy.cplusplus import cpp
@@ -10,3 +11,5 @@ from mycel.engines.aot.library import Library
 from mycel.engines.aot.targets import names as targets
 
 __all__ = ["Aggregator", "Library", "WebModule", "build", "client_round", "client_step", "cpp", "targets", "web"]
+
+__dir__ = _listing(__name__)

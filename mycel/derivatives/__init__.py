@@ -7,6 +7,7 @@ outputs, or to push tangents forward to them. In GRAPH_MODE a transformation cal
 Python is compiled as a whole.
 """
 
+from mycel.base.names import listing as _listing
 from mycel.derivatives.directional import derivative as derivative
 from mycel.derivatives.directional import jet as jet
 from mycel.derivatives.directional import jvp as jvp
@@ -34,3 +35,5 @@ __all__ = [
     "value_and_grad",
     "vjp",
 ]
+
+__dir__ = _listing(__name__)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base.names import listing as _listing
 from mycel.devices import runtime
 from mycel.devices.stream import Event as Event
 from mycel.devices.stream import Stream as Stream
@@ -198,3 +199,6 @@ def get_arch_list(device_target: Optional[str] = None) -> None:
 def synchronize() -> None:
     """Wait until all operations that were started are complete."""
     current_stream().synchronize()
+
+
+__dir__ = _listing(__name__)

@@ -17,6 +17,7 @@ from typing import Any
 
 from mycel.base import arguments, config, remembered
 from mycel.base.log import logger
+from mycel.base.names import listing as _listing
 from mycel.devices.stream import Event as Event
 from mycel.devices.stream import Stream as Stream
 from mycel.devices.stream import StreamCtx as StreamCtx
@@ -229,3 +230,6 @@ def synchronize() -> None:
     >>> synchronize()
     """
     current_stream().synchronize()
+
+
+__dir__ = _listing(__name__)

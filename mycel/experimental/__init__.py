@@ -2,5 +2,8 @@
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.experimental import optim as optim
 from mycel.experimental.map_parameter import MapParameter as MapParameter
+
+__dir__ = _listing(__name__)

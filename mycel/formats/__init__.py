@@ -6,7 +6,10 @@ as any other. Reading executes nothing, and believes no length before the bytes 
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.formats.converting import convert as convert
 from mycel.formats.loading import load as load
 
 __all__ = ["convert", "load"]
+
+__dir__ = _listing(__name__)

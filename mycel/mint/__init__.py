@@ -3,6 +3,8 @@
 # isort: skip_file
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
+
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg
 from mycel.mint import nn as nn
@@ -245,3 +247,5 @@ from mycel.mint.other_names import (
     softmax_ext as softmax_ext,
     squeeze_impl as squeeze_impl,
 )
+
+__dir__ = _listing(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base import arguments
+from mycel.base.names import listing as _listing
 from mycel.core.tensor import Tensor
 from mycel.ops.algebra import decompositions, norms, systems
 from mycel.ops.lengths import vector_norm as _vector_norm
@@ -79,3 +80,6 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
         raise arguments.wrong_value("norm", "ord", "a number, 'fro', 'nuc' or None", ord)
     arguments.flag("norm", "keepdim", keepdim)
     return norms.norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+__dir__ = _listing(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base import arguments
+from mycel.base.names import listing as _listing
 from mycel.experimental import optim
 
 __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]
@@ -117,3 +118,6 @@ class SGD(optim.SGD):
         if params is None:
             raise arguments.wrong_type("SGD", "params", "a list of Parameters or of groups", params)
         super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, maximize=maximize)
+
+
+__dir__ = _listing(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base.names import listing as _listing
 from mycel.core.tensor import Tensor
 from mycel.ops import erfc as erfc
 from mycel.ops import exp2 as exp2
@@ -52,3 +53,6 @@ def round_op(input: Any, decimals: int = 0) -> Tensor:
     [2.0]
     """
     return ops.round(input, decimals=decimals)
+
+
+__dir__ = _listing(__name__)

@@ -1,5 +1,6 @@
 """Networks for microcontrollers, by task and by what they cost on a device as measured."""
 
+from mycel.base.names import listing as _listing
 from mycel.models.data_of_tasks import TASKS, Data, Task
 from mycel.models.library import Entry, NoModel, choose, entries
 
@@ -13,3 +14,6 @@ def tasks() -> list[Task]:
     ['digits', 'keywords', 'textures', 'vibration', 'gestures']
     """
     return list(TASKS.values())
+
+
+__dir__ = _listing(__name__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mycel.base.hints import OF_NN, missing
+from mycel.base.names import listing as _listing
 from mycel.cells.cell import Cell as Cell
 from mycel.cells.cell import GraphCell as GraphCell
 from mycel.core.parameter import no_init_parameters as no_init_parameters
@@ -290,8 +292,10 @@ else:
             return getattr(importlib.import_module("mycel.train"), name)
         if name in _MINT:
             return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
-        raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")
+        raise missing("mycel.nn", name, OF_NN)
 
+
+__dir__ = _listing(__name__, (*_METRICS, *_MINT))
 
 # Last, because it adds attributes to the classes above.
 import mycel.nn.layer.layer_operations  # noqa: E402, F401

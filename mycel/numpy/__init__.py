@@ -23,6 +23,7 @@ from mycel.base.dtype import uint8 as uint8
 from mycel.base.dtype import uint16 as uint16
 from mycel.base.dtype import uint32 as uint32
 from mycel.base.dtype import uint64 as uint64
+from mycel.base.names import listing as _listing
 from mycel.numpy.arrays import *  # noqa: F403
 from mycel.numpy.creation import *  # noqa: F403
 from mycel.numpy.functional import *  # noqa: F403
@@ -77,3 +78,5 @@ logic_module = """
     isscalar logical_and logical_not logical_or logical_xor in1d isin isclose signbit sometrue
     array_equal array_equiv setdiff1d
 """.split()
+
+__dir__ = _listing(__name__)

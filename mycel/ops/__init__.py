@@ -8,6 +8,8 @@ names.
 # isort: skip_file
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
+
 from mycel.derivatives import (
     derivative as derivative,
     get_grad as get_grad,
@@ -219,3 +221,5 @@ from mycel.ops.operations import *
 
 P = operations
 einsum_ext = einsum
+
+__dir__ = _listing(__name__)

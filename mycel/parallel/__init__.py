@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.compat.context import get_algo_parameters as get_algo_parameters
 from mycel.compat.context import reset_algo_parameters as reset_algo_parameters
 from mycel.compat.context import set_algo_parameters as set_algo_parameters
@@ -52,3 +53,5 @@ __all__ = [
     "transform_checkpoints",
     "unified_safetensors",
 ]
+
+__dir__ = _listing(__name__)

@@ -100,9 +100,11 @@ def _check(
     if _below(groups, 1):
         raise ShapeError(f"{name}: groups must be at least 1, not {groups}")
     if _differs(w.shape[1] * groups, x.shape[1]):
+        order = (0, x.rank - 1, *range(1, x.rank - 1))
+        last = not _differs(w.shape[1] * groups, x.shape[-1])
         raise ShapeError(
             f"{name}: {x.shape[1]} input channels in {groups} groups need a weight of shape (O, C / groups, *kernel), "
-            f"not {w}"
+            f"not {w}" + (f"; the channels of the input {x} seem to be last: transpose it by {order}" if last else "")
         )
     if isinstance(groups, int) and _differs(w.shape[0] % groups, 0):
         raise ShapeError(f"{name}: {w.shape[0]} output channels do not divide into {groups} groups")

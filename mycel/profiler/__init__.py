@@ -6,6 +6,7 @@ by steps.
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.profiler.limits import Machine as Machine
 from mycel.profiler.limits import machine as machine
 from mycel.profiler.mark import mstx as mstx
@@ -23,3 +24,5 @@ from mycel.profiler.session import Profiler as Profiler
 from mycel.profiler.session import analyse as analyse
 from mycel.profiler.session import profile as profile
 from mycel.profiler.session import tensorboard_trace_handler as tensorboard_trace_handler
+
+__dir__ = _listing(__name__)

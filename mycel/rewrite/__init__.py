@@ -10,6 +10,7 @@ found by a pattern and replaced).
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.rewrite.api import Node, SymbolTree
 from mycel.rewrite.patterns import PatternEngine, PatternNode, Replacement, VarNode
 from mycel.rewrite.statements import NodeType
@@ -26,3 +27,5 @@ __all__ = [
     "ValueType",
     "VarNode",
 ]
+
+__dir__ = _listing(__name__)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.scipy import fft as fft
 from mycel.scipy import linalg as linalg
 from mycel.scipy import optimize as optimize
 
 __all__ = ["fft", "linalg", "optimize"]
+
+__dir__ = _listing(__name__)

@@ -20,6 +20,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.names import listing as _listing
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, floating
 from mycel.ops.complex_numbers import complex_of
@@ -166,3 +167,6 @@ def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Optional
     (2, 2)
     """
     return _several("idctn", _inverse, _checked("idctn", x, type, norm), s, axes)
+
+
+__dir__ = _listing(__name__)

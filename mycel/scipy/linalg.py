@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
+from mycel.base.names import listing as _listing
 from mycel.core.operators import promoted
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import iota, operand, reshaped, run, size_of, term
@@ -456,3 +457,6 @@ class SolveTriangular:
 
     def __call__(self, a: Any, b: Any) -> Tensor:
         return solve_triangular(a, b, self.trans, self.lower, self.unit_diagonal, check_finite=False)
+
+
+__dir__ = _listing(__name__)

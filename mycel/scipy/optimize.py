@@ -16,6 +16,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
+from mycel.base.names import listing as _listing
 from mycel.compiled.jit import jit
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
@@ -310,3 +311,6 @@ class LinearSumAssignment:
 
     def __call__(self, cost_matrix: Any, dimension_limit: Any, maximize: Any) -> tuple[Tensor, Tensor]:
         return linear_sum_assignment(cost_matrix, maximize, dimension_limit)
+
+
+__dir__ = _listing(__name__)

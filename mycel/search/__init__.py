@@ -1,5 +1,6 @@
 """Architecture search: once-for-all networks, tables of costs by device, evolution under limits."""
 
+from mycel.base.names import listing as _listing
 from mycel.search.architecture import Architecture, Block
 from mycel.search.elastic import ElasticNetwork, Stage, recalibrate, sort_channels
 from mycel.search.evolution import Found, Limits, NothingFits, search
@@ -33,3 +34,5 @@ __all__ = [
     "table_of",
     "train_elastic",
 ]
+
+__dir__ = _listing(__name__)

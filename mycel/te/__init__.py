@@ -4,6 +4,7 @@
 words that such functions use.
 """
 
+from mycel.base.names import listing as _listing
 from mycel.te.functions import (
     acos,
     acosh,
@@ -99,3 +100,5 @@ __all__ = [
     "vectorize",
     "zeros",
 ]
+
+__dir__ = _listing(__name__)

@@ -4,6 +4,7 @@ from mycel.amp import build_train_network as build_train_network
 from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
 from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
 from mycel.amp.managers import LossScaleManager as LossScaleManager
+from mycel.base.names import listing as _listing
 from mycel.train.callback import BackupAndRestore as BackupAndRestore
 from mycel.train.callback import Callback as Callback
 from mycel.train.callback import CheckpointConfig as CheckpointConfig
@@ -73,3 +74,5 @@ from mycel.train.strategies import build_searched_strategy as build_searched_str
 from mycel.train.strategies import restore_group_info_list as restore_group_info_list
 from mycel.train.summary import SummaryRecord as SummaryRecord
 from mycel.train.unified_checkpoints import load_distributed_checkpoint as load_distributed_checkpoint
+
+__dir__ = _listing(__name__)

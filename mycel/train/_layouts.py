@@ -6,6 +6,7 @@ from typing import Any
 
 from mycel.base import arguments
 from mycel.base.notes import without_effect
+from mycel.base.pages import page
 from mycel.base.parallel_settings import AUTO, SEMI_AUTO, current
 from mycel.cells.cell import Cell
 from mycel.train._batches import Epochs, check_dataset
@@ -15,10 +16,20 @@ __all__ = ["ModelLayouts"]
 
 
 class ModelLayouts:
-    """The part of `Model` that tells the layouts of parameters."""
+    """The part of `Model` that tells the layouts of parameters, and shows the model."""
 
     train_network: Any
     predict_network: Any
+    _loss_fn: Any
+    _optimizer: Any
+    _metrics: Any
+
+    def _repr_html_(self) -> str:
+        """Return the network with its loss, optimizer and metrics, as a notebook shows them."""
+        parts = {"loss": self._loss_fn, "optimizer": self._optimizer}
+        facts = [f"{name} {type(part).__name__}" for name, part in parts.items() if part is not None]
+        facts += [f"metrics {', '.join(self._metrics)}"] if self._metrics else []
+        return page("Model", "; ".join(facts), repr(self.predict_network))
 
     def infer_predict_layout(self, *predict_data: Any, skip_backend_compile: bool = False) -> dict[str, Any]:
         """Compile the network for a batch like `predict_data`, and return how its parameters are

@@ -26,6 +26,8 @@ import functools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import nn
 from mycel.base import arguments
 from mycel.base.errors import Unsupported
@@ -470,7 +472,7 @@ class Model(ModelLayouts):
             batch_num=int(dataset.get_dataset_size()),
             valid_dataset=dataset,
             dataset_sink_mode=sink,
-            list_callback=callback_list.callbacks,
+            list_callback=known.get("list_callback", callback_list.callbacks),
             cur_step_num=0,
         )
         context = RunContext(params, later=callback_list.later)
@@ -561,8 +563,9 @@ class Model(ModelLayouts):
         if config is not None:
             without_effect("Model.predict(config=...)", "it is of the backend 'lite', which is not here")
         self._network.set_train(False)
+        given = tuple([Tensor(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in predict_data])
         with settings_of(self._network):
-            return called(self._network, predict_data)
+            return called(self._network, given)
 
     @border
     def build(

@@ -9,6 +9,7 @@ The names are MindSpore's.
 (2, 8, 13)
 """
 
+from mycel.base.names import listing as _listing
 from mycel.dataset.audio.effects import (
     Contrast,
     DCShift,
@@ -156,3 +157,5 @@ __all__ = [
     "linear_fbanks",
     "melscale_fbanks",
 ]
+
+__dir__ = _listing(__name__)

@@ -12,6 +12,7 @@ The names are MindSpore's.
 [[2, 1, 4], [3, 2, 1]]
 """
 
+from mycel.base.names import listing as _listing
 from mycel.dataset.text.encoding import to_bytes, to_str
 from mycel.dataset.text.enums import (
     JiebaMode,
@@ -72,3 +73,5 @@ __all__ = [
     "to_bytes",
     "to_str",
 ]
+
+__dir__ = _listing(__name__)

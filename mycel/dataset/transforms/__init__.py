@@ -1,5 +1,6 @@
 """Transforms for any data; the names are MindSpore's."""
 
+from mycel.base.names import listing as _listing
 from mycel.dataset.transforms.base import Compose, not_random
 from mycel.dataset.transforms.generic import (
     Concatenate,
@@ -36,3 +37,5 @@ __all__ = [
     "Unique",
     "not_random",
 ]
+
+__dir__ = _listing(__name__)

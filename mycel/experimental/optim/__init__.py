@@ -4,6 +4,7 @@ groups' learning rates.
 
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
 from mycel.experimental.optim import lr_scheduler as lr_scheduler
 from mycel.experimental.optim.adam import Adam as Adam
 from mycel.experimental.optim.adam import Adamax as Adamax
@@ -17,3 +18,5 @@ from mycel.experimental.optim.descent import ASGD as ASGD
 from mycel.experimental.optim.descent import SGD as SGD
 from mycel.experimental.optim.descent import Rprop as Rprop
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer
+
+__dir__ = _listing(__name__)

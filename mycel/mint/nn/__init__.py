@@ -3,6 +3,8 @@
 # isort: skip_file
 from __future__ import annotations
 
+from mycel.base.names import listing as _listing
+
 from typing import Any
 
 from mycel.nn import (
@@ -82,3 +84,6 @@ def upsample_bilinear2d_op(x: Any, output_size: Any = None, scales: Any = None, 
     [[[[1.0, 2.0, 3.0]]]]
     """
     return functional.interpolate(x, output_size, scales if output_size is None else None, "bilinear", align_corners)
+
+
+__dir__ = _listing(__name__)

@@ -19,6 +19,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.hints import OF_CELLS, OF_OPTIMIZERS
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
@@ -82,6 +83,8 @@ class Optimizer(Extensible):
     >>> _ = Descent(0.5, [w])((ms.Tensor([1.0]),)); w.asnumpy()
     array([0.5], dtype=float32)
     """
+
+    _names_elsewhere = {**OF_CELLS, **OF_OPTIMIZERS}
 
     def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
         super().__init__(auto_prefix=False)

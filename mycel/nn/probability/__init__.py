@@ -1,4 +1,7 @@
 """Probability distributions and the bijectors that transform them."""
 
+from mycel.base.names import listing as _listing
 from mycel.nn.probability import bijector as bijector
 from mycel.nn.probability import distribution as distribution
+
+__dir__ = _listing(__name__)

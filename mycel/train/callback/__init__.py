@@ -1,5 +1,6 @@
 """Callbacks: code that runs between the steps and epochs of training and evaluation."""
 
+from mycel.base.names import listing as _listing
 from mycel.train.callback.backup import BackupAndRestore as BackupAndRestore
 from mycel.train.callback.base import Callback as Callback
 from mycel.train.callback.base import RunContext as RunContext
@@ -18,3 +19,5 @@ from mycel.train.callback.progress import ProgressBar as ProgressBar
 from mycel.train.callback.progress import TrainingHistory as TrainingHistory
 from mycel.train.callback.request_exit import OnRequestExit as OnRequestExit
 from mycel.train.callback.summary import SummaryCollector as SummaryCollector
+
+__dir__ = _listing(__name__)

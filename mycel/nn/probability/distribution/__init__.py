@@ -1,5 +1,6 @@
 """The probability distributions."""
 
+from mycel.base.names import listing as _listing
 from mycel.nn.probability.distribution.base import Distribution as Distribution
 from mycel.nn.probability.distribution.continuous import Cauchy as Cauchy
 from mycel.nn.probability.distribution.continuous import HalfNormal as HalfNormal
@@ -39,3 +40,5 @@ __all__ = [
     "TransformedDistribution",
     "Uniform",
 ]
+
+__dir__ = _listing(__name__)
