@@ -20,6 +20,7 @@ __all__ = ["get_seed", "initializer_rng", "set_seed"]
 _lock = locks.lock()
 _seed: Optional[int] = None
 _drawn: Iterator[int] = itertools.count()
+_times = 0
 
 
 def set_seed(seed: int) -> None:
@@ -32,12 +33,12 @@ def set_seed(seed: int) -> None:
     >>> from mycel.common.seed import set_seed
     >>> set_seed(1)
     """
-    global _seed, _drawn
+    global _seed, _drawn, _times
     arguments.integer("set_seed", "the seed", seed)
     if not 0 <= seed < 2**32:
         raise ValueError(f"set_seed: the seed must lie in [0, 2**32), not {seed}")
     with _lock:
-        _seed, _drawn = int(seed), itertools.count()
+        _seed, _drawn, _times = int(seed), itertools.count(), _times + 1
     np.random.seed(int(seed))
     generator.restart(int(seed))
 
@@ -51,6 +52,11 @@ def get_seed() -> Optional[int]:
     5
     """
     return _seed
+
+
+def times_set() -> int:
+    """Return how often `set_seed` was called: what goes on with each use begins anew after it."""
+    return _times
 
 
 def initializer_rng() -> np.random.Generator:

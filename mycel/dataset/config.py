@@ -96,6 +96,8 @@ __all__ = [
 ]
 
 UINT32_MAX = 2**32 - 1
+# How often a seed was set.
+_times = 0
 DEFAULT_SEED = 5489
 
 _settings: dict[str, Any] = {
@@ -125,7 +127,9 @@ def set_seed(seed: int) -> None:
     >>> config.get_seed()
     7
     """
+    global _times
     _settings["seed"] = check_integer("set_seed", seed, 0, UINT32_MAX)
+    _times += 1
     randomness.reseed_eager(seed)
 
 
@@ -144,6 +148,11 @@ def _seed() -> int | None:
 def is_seeded() -> bool:
     """Return whether a seed was set, here or by `mycel.set_seed`."""
     return _seed() is not None
+
+
+def times_seeded() -> tuple[int, int]:
+    """Return what changes whenever a seed is set, here or by `mycel.set_seed`."""
+    return _times, global_seed.times_set()
 
 
 def fresh_seed() -> int:

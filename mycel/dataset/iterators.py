@@ -27,7 +27,7 @@ from mycel.base.heaps import share_heaps
 from mycel.base.spans import timed
 from mycel.base.tracebacks import at_border
 from mycel.core.tensor import Tensor, make
-from mycel.dataset import config, flow, positions
+from mycel.dataset import config, flow, passes, positions
 from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
 from mycel.dataset.blocks import Array, Row, as_array
@@ -232,8 +232,12 @@ class _Iterator:
         self.dataset = dataset
         self.num_epochs = check_count("create_iterator", "num_epochs", num_epochs, 1, (-1,))
         self.output_numpy = output_numpy
-        self._seed = config.fresh_seed()
+        # A step to begin at is one of the first iterator's.
+        initial = dataset.get_init_step()
+        self._number = 0 if initial else passes.number(dataset)
+        self._seed = passes.seed_of(self._number)
         self._seeded = config.is_seeded()
+        self._counts = False
         self._epoch = 0
         self._step = 0
         self._begun = FRESH
@@ -249,7 +253,6 @@ class _Iterator:
         self._hands_over = not copies and dataset.hands_over()
         self.scope: Scope | None = None
         self._process = os.getpid()
-        initial = dataset.get_init_step()
         if dataset._init_state is not None:
             self._begin(dataset._init_state, "set_init_state")
         elif initial:
@@ -263,6 +266,7 @@ class _Iterator:
 
         A consumer that resumes has had these rows in an earlier run.
         """
+        passes.train(self.dataset, self._seed, self._number)
         size = self.dataset.get_dataset_size()
         if rows and self.dataset._init_state is not None:
             raise ValueError(
@@ -351,13 +355,22 @@ class _Iterator:
             )
         item = self._next_item()
         if item is _EPOCH_END:
+            if self._step < 2:
+                self._counted()
             self._epoch, self._step, self._begun = self._epoch + 1, 0, FRESH
             if self._epoch == self.num_epochs:
                 self._shut()
             raise StopIteration
-        self._step += 1
+        step = self._step = self._step + 1
+        if step == 2:
+            self._counted()
         row: Row = item
         return row
+
+    def _counted(self) -> None:
+        if not self._counts:
+            self._counts = True
+            passes.begin(self.dataset, self._number + 1)
 
     def _convert(self, row: Row) -> list[Any]:
         if self.output_numpy and "O" not in {array.dtype.char for array in row}:
@@ -402,7 +415,7 @@ class _Iterator:
         With shards it also says what all of them have read, if each has taken as many steps.
         """
         state = {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
-        return positions.saved(self.dataset, state, self._begun)
+        return positions.saved(self.dataset, passes.with_number(state, self._number), self._begun)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where another iterator over an equal dataset was.
@@ -427,13 +440,14 @@ class _Iterator:
         found = positions.position("load_state_dict", self.dataset, positions.checked("load_state_dict", state))
         self._shut()
         self._seed, self._seeded = state["seed"], bool(state["seeded"])
+        self._number, self._counts = state.get("before", 0), False
         self._epoch, self._begun, self._step = found
         self._stopped = False
 
     def _begin(self, state: dict[str, Any], where: str) -> None:
         """Begin at a position; `where` is named in messages."""
         if state["seeded"]:
-            self._seed, self._seeded = state["seed"], True
+            self._seed, self._seeded, self._number = state["seed"], True, state.get("before", 0)
         self._epoch, self._begun, self._step = positions.position(where, self.dataset, state)
 
     def _shut(self) -> None:

@@ -79,6 +79,9 @@ class Node(MadeOf):
     _passes_on = False
     # Where iterators begin that go on for others.
     _init_state: Any = None
+    # How many iterators have gone through, since when (`passes.py`), and the seed of training's.
+    _iterated: tuple[tuple[int, int], int] = ((0, 0), 0)
+    _trained: tuple[tuple[int, int], int, int] | None = None
     _input_indexs: Any = ()
 
     def __init__(

@@ -28,12 +28,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
-from mycel.dataset import config
+from mycel.dataset import config, passes
 from mycel.dataset.cached import by_number
 from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Begun
 
 KEYS = ("seed", "seeded", "epoch", "step")
+# What may be there besides: the shards, and how many iterators went before this one.
+_ALSO = {"shards", "before"}
 # What positions have where nodes are between that are not row for row: the pass, the rows that each
 # `take` has left, where the last stretch began, and the rows of its steps.
 _MORE = ("pass", "left", "began", "rows")
@@ -162,11 +164,11 @@ class Position(NamedTuple):
 
 def checked(where: str, state: Any) -> dict[str, Any]:
     """Return a state; raise ValueError, in the name of `where`, for what is none."""
-    more = {"shards", *_MORE} if isinstance(state, dict) and "pass" in state else {"shards"}
+    more = {*_ALSO, *_MORE} if isinstance(state, dict) and "pass" in state else _ALSO
     if not isinstance(state, dict) or set(state) - more != set(KEYS):
         found = sorted(state) if isinstance(state, dict) else repr(state)
         raise ValueError(f"{where}: expected the keys {sorted(KEYS)}, got {found}")
-    for key in KEYS[:1] + KEYS[2:]:
+    for key in (*KEYS[:1], *KEYS[2:], *(["before"] if "before" in state else [])):
         if isinstance(state[key], bool) or not isinstance(state[key], int) or state[key] < 0:
             raise ValueError(f"{where}: {key} must be a count, got {state[key]!r}")
     shards = state.get("shards", 1)
@@ -297,15 +299,15 @@ def state_at(dataset: Node, step: int) -> dict[str, Any]:
     """Return the state after `step` rows of a dataset; see `Dataset.state_at`."""
     size, begin = max(1, dataset.get_dataset_size()), dataset.get_init_step()
     epoch, here = divmod(step, size)
-    seed, seeded = config.get_seed(), config.is_seeded()
+    (seed, before), seeded = passes.of_training(dataset), config.is_seeded()
     start = FRESH
     if dataset._init_state is not None:
         found = position("state_at", dataset, dataset._init_state)
         if step < begin:
             raise ValueError(f"state_at: step {step} is before {begin}, where set_init_state begins")
         if dataset._init_state["seeded"]:
-            seed, seeded = dataset._init_state["seed"], True
+            seed, seeded, before = dataset._init_state["seed"], True, dataset._init_state.get("before", 0)
         if epoch == found.epoch and found.begun != FRESH:
             start, here = found.begun, step - begin + found.step
     state = {"seed": seed, "seeded": int(seeded), "epoch": epoch, "step": here}
-    return saved(dataset, state, start)
+    return saved(dataset, passes.with_number(state, before), start)

@@ -382,6 +382,8 @@ def rows_of(data: Any, epochs: int, state: Optional[dict[str, int]] = None, seen
     * `state`: where to begin; None: at the first row.
     * `seen`: called with the number of rows so far.
     """
+    # The first iterator since the seed was set.
+    ds.config.set_seed(ds.config.get_seed())
     iterator = data.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
     if state is not None:
         iterator.load_state_dict({**iterator.state_dict(), **state})

@@ -66,9 +66,11 @@ def test_large_batches_are_not_copied_and_stay(name: str, copied: list[int]) -> 
     expected = [
         [np.array(value) for value in row] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)
     ]
+    ds.config.set_seed(1)
     epochs = Epochs(data)
     for make in (lambda: [list(row) for row in data.create_tuple_iterator(num_epochs=1)], lambda: list(epochs.epoch())):
         copied.clear()
+        ds.config.set_seed(1)
         kept = make()
         assert sum(copied) <= 4096 * len(kept)
         # Writing into one batch changes no other, nor the source.
@@ -80,6 +82,7 @@ def test_large_batches_are_not_copied_and_stay(name: str, copied: list[int]) -> 
         assert len(kept) == len(expected)
     epochs.close()
     assert IMAGES.min() >= 0
+    ds.config.set_seed(1)
     again = [[np.array(value) for value in row] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
     assert all(np.array_equal(a, b) for x, y in zip(again, expected) for a, b in zip(x, y))
 
