@@ -15,6 +15,7 @@ child forgets a module that was half imported, and imports it anew.
 from __future__ import annotations
 
 import _imp as imp
+import functools
 import importlib
 import logging  # noqa: F401  its lock is taken for a fork too: by who registers first, last
 import os
@@ -37,7 +38,8 @@ _tasks: list[Callable[[], None]] = []
 
 def _registered(made: L) -> L:
     number = id(made)
-    _known[number] = weakref.ref(made, lambda _: _known.pop(number, None))
+    # A function of C, in which no handler of a signal runs: see `ends.py`.
+    _known[number] = weakref.ref(made, functools.partial(_known.pop, number))
     return made
 
 

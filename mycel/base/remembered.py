@@ -19,13 +19,12 @@ one made while the table is emptied is not kept, as it may be out of date.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Hashable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Generic, Optional, TypeVar, cast
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
-from mycel.base import config, locks
+from mycel.base import config, ends, locks
 
 __all__ = ["FEW", "MANY", "SOME", "Remembered", "RememberedOf", "forget", "sizes"]
 
@@ -50,16 +49,18 @@ class Remembered(Generic[K, V]):
     (4, 9801, None)
     """
 
-    __slots__ = ("name", "most", "forget_on", "recent", "earlier", "since", "_changing", "__weakref__")
+    __slots__ = ("name", "most", "forget_on", "recent", "earlier", "since", "_changing", "_ends", "__weakref__")
 
     def __init__(self, name: str, most: int, forget_on: Collection[str] = ()) -> None:
         self.name, self.most, self.forget_on = name, most, frozenset(forget_on)
         self.recent: dict[K, V] = {}
         self.earlier: dict[K, V] = {}
         self.since = object()
+        # References by whose callbacks entries leave with an object.
+        self._ends: dict[K, list[ref[Any]]] = {}
         # Held while the table begins a generation or forgets.
         self._changing = locks.reentrant()
-        _tables[next(_numbers)] = self
+        _tables.add(self)
         _events.update(self.forget_on)
 
     def __len__(self) -> int:
@@ -101,14 +102,21 @@ class Remembered(Generic[K, V]):
         self.recent.pop(key, None)
         self.earlier.pop(key, None)
 
+    def leaves_with(self, key: K, owner: Any) -> None:
+        """Remove the entry of a key when an object is gone; the key must have a hash of C's."""
+        if key not in self._ends:
+            tables: tuple[dict[K, Any], ...] = (self.recent, self.earlier, self._ends)
+            # No step of Python's: see `ends.py`.
+            self._ends[key] = [ref(owner, partial(table.pop, key)) for table in tables]
+
     def forget(self) -> None:
         """Empty the table."""
         with self._changing:
             # These end after the lock is free, as what ends with them may need other locks.
-            dropped = self.recent.copy(), self.earlier
-            self.earlier = {}
+            dropped = self.recent.copy(), self.earlier.copy(), self._ends.copy()
             self.since = object()
-            self.recent.clear()
+            for table in (self.earlier, self.recent, self._ends):
+                table.clear()
         self.emptied()
         del dropped
 
@@ -144,11 +152,17 @@ class Remembered(Generic[K, V]):
         """Begin a new generation if the recent one is full."""
         if not self.is_full() or not self._changing.acquire(blocking=False):
             return
-        before = self.earlier
+        before = self.earlier.copy()
         try:
             # Another thread may have been first.
             if self.is_full():
-                self.earlier = self.recent.copy()
+                # Both stay the same dicts, for `leaves_with`, and no entry is missing meanwhile.
+                recent = self.recent.copy()
+                self.earlier.update(recent)
+                for key in before:
+                    if key not in recent:
+                        self.earlier.pop(key, None)
+                        self._ends.pop(key, None)
                 self.recent.clear()
         finally:
             self._changing.release()
@@ -180,24 +194,19 @@ class RememberedOf(Remembered["ref[Any]", V]):
         if found is None:
             since = self.since
             found = self.earlier.get(key)
-            found = self._entered(ref(owner, self.pop), make() if found is None else found, since)
+            found = self._entered(key, make() if found is None else found, since)
+            self.leaves_with(key, owner)
         return found
 
 
-_tables: WeakValueDictionary[int, Remembered[Any, Any]] = WeakValueDictionary()
-_numbers = itertools.count()
+_tables = ends.Living["Remembered[Any, Any]"]()
 _events: set[str] = set()
-
-
-def _alive() -> list[Remembered[Any, Any]]:
-    found = [get() for get in _tables.valuerefs()]
-    return [table for table in found if table is not None]
 
 
 def sizes() -> dict[str, tuple[int, int]]:
     """Return the number of entries of each table and its limit, by name."""
     found: dict[str, tuple[int, int]] = {}
-    for table in _alive():
+    for table in _tables.members():
         entries, most = found.get(table.name, (0, 0))
         found[table.name] = entries + len(table), most + table.most
     return dict(sorted(found.items()))
@@ -205,13 +214,13 @@ def sizes() -> dict[str, tuple[int, int]]:
 
 def forget() -> None:
     """Empty all tables."""
-    for table in _alive():
+    for table in _tables.members():
         table.forget()
 
 
 def _on_settings(options: Collection[str]) -> None:
     if not _events.isdisjoint(options):
-        for table in _alive():
+        for table in _tables.members():
             if not table.forget_on.isdisjoint(options):
                 table.forget()
 

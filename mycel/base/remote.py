@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Optional
 
-from mycel.base import atomic_files, config, copies
+from mycel.base import atomic_files, config, copies, ends
 from mycel.base.decompression import limit
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -100,11 +100,12 @@ class _Asker:
         self.process = os.getpid()
         self.questions: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=_answer_all, args=(self.questions,), name="mycel-remote", daemon=True).start()
-        weakref.finalize(self, self.questions.put, None)
+        # A function of C, which puts the reference.
+        ends.at_end(self, self.questions.put)
 
 
 def _answer_all(questions: SimpleQueue[Any]) -> None:
-    while (question := questions.get()) is not None:
+    while not isinstance(question := questions.get(), weakref.ref):
         call, answers = question
         try:
             answers.put((call(), None))

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from mycel.base import locks
+from mycel.base import ends, locks
 
 __all__ = ["Block", "WhileOpen"]
 
@@ -41,6 +41,7 @@ class WhileOpen(Generic[T]):
         self.lock = locks.reentrant()
         # The thread of each open block.
         self.open: dict[int, int] = {}
+        self._ends: dict[int, ends.Task] = {}
         self.before = self.during = get()
         locks.in_child(self._in_child)
 
@@ -48,8 +49,10 @@ class WhileOpen(Generic[T]):
         """Make a block, to be entered by `with`."""
         return Block(self)
 
-    def enter(self, number: int) -> None:
-        """Open the block of this number."""
+    def enter(self, block: Block) -> None:
+        """Open a block."""
+        number = id(block)
+        self._ends[number] = ends.when_gone(block, self.leave, number, at_exit=False)
         with self.lock:
             now = self.get()
             during = self.within(now)
@@ -61,6 +64,9 @@ class WhileOpen(Generic[T]):
 
     def leave(self, number: int) -> None:
         """End the block of this number, if it is open."""
+        end = self._ends.pop(number, None)
+        if end is not None:
+            end.cancel()
         if number in self.open:
             with self.lock:
                 if len(self.open) == 1:
@@ -83,16 +89,13 @@ class WhileOpen(Generic[T]):
 class Block:
     """A `with` block in which a setting of the process has another value."""
 
-    __slots__ = ("_setting",)
+    __slots__ = ("_setting", "__weakref__")
 
     def __init__(self, setting: WhileOpen[Any]) -> None:
         self._setting = setting
 
     def __enter__(self) -> None:
-        self._setting.enter(id(self))
+        self._setting.enter(self)
 
     def __exit__(self, *error: object) -> None:
-        self._setting.leave(id(self))
-
-    def __del__(self) -> None:
         self._setting.leave(id(self))

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, ParamSpec, TypeVar, Union, overload
 
-from mycel.base import arguments, config, garbage, locks
+from mycel.base import arguments, config, ends, garbage, locks
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.jit_config import check_options, is_strict
 from mycel.base.log import logger
@@ -259,13 +259,13 @@ class Jit:
             if part.number in self._watched or not isinstance(part.get, weakref.ref):
                 continue
 
-            def forget(_: Any, number: int = part.number) -> None:
+            def forget(number: int = part.number) -> None:
                 jit = mine()
                 if jit is not None:
                     jit._watched.pop(number, None)
                     jit._forget()
 
-            self._watched[part.number] = weakref.ref(part.get(), forget)
+            self._watched[part.number] = ends.when_gone(part.get(), forget, at_exit=False)
 
     def _forget(self) -> None:
         tables: tuple[Any, ...] = (self.versions, self.lives, self._gone, self.dimensions.calls, self.dimensions.bound)
@@ -351,7 +351,7 @@ class Unit(Jit):
 
     @__wrapped__.setter
     def __wrapped__(self, function: Any) -> None:
-        self._function = weakref.WeakMethod(function) if isinstance(function, types.MethodType) else reach(function)
+        self._function = ends.Method(function) if isinstance(function, types.MethodType) else reach(function)
 
 
 @timed("live", lambda plan, *_: plan.refusal.function)

@@ -11,11 +11,11 @@ call runs, so that the results are the same to the bit.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
-from mycel.base import config
+from mycel.base import config, ends
 from mycel.base.log import logger
 from mycel.base.tree import map_leaves
 from mycel.compiled.arguments import key_of
@@ -158,7 +158,7 @@ class Repeater:
         self.function = function
         self.call: Callable[..., Any] = call or function
         self.told = False
-        self._loops: WeakKeyDictionary[Version, _Loop] = WeakKeyDictionary()
+        self._loops: dict[int, _Loop] = {}
 
     def __call__(self, batches: Sequence[Sequence[Any]], keep: bool = False) -> Results:
         """Call the function on each batch.
@@ -201,12 +201,14 @@ class Repeater:
         if reason:
             return self._tell(reason)
         entry = version.program or version.compile()
-        loop = self._loops.get(version)
+        loop = self._loops.get(id(version))
         if loop is None or loop.entry is not entry:
             loop = _Loop.of(version, entry)
             if loop is None:
                 return self._tell("its values are checked after every step (check_nan)")
-            self._loops[version] = loop
+            if id(version) not in self._loops:
+                ends.at_end(version, functools.partial(self._loops.pop, id(version)))
+            self._loops[id(version)] = loop
         if version.shares and any(id(t) in loop.outside for batch in group for t in batch):
             return self._tell("a batch is a tensor that it uses from outside")
         for t in version.tensors:

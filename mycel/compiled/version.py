@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Optional
 
-from mycel.base import config
+from mycel.base import config, ends
 from mycel.base.errors import CompileError
 from mycel.base.parallel_settings import plan
 from mycel.compiled.arguments import Arguments
@@ -280,7 +280,7 @@ class Version:
         return self.program
 
 
-_with_program: weakref.WeakSet[Version] = weakref.WeakSet()
+_with_program: ends.Living[Version] = ends.Living()
 
 
 def _same(value: Any) -> Any:

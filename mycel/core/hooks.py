@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import arguments
+from mycel.base import arguments, ends
 from mycel.base.errors import GradientError
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
@@ -120,7 +119,7 @@ class _Made:
 
 
 _made = _Made()
-_tables: weakref.WeakSet[TensorHooks] = weakref.WeakSet()
+_tables: ends.Living[TensorHooks] = ends.Living()
 _numbers = itertools.count(1)
 
 

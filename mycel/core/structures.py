@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Optional
 from weakref import ref
 
@@ -84,15 +83,10 @@ def history_of(owner: Optional[Any]) -> History:
         return usual
     known = _histories.get(id(owner))
     if known is None or known[0]() is not owner:
-        known = ref(owner, partial(_end, id(owner))), History()
+        known = ref(owner), History()
         _histories.replace(id(owner), known)
+        _histories.leaves_with(id(owner), owner)
     return known[1]
-
-
-def _end(number: int, gone: ref[Any]) -> None:
-    known = _histories.get(number)
-    if known is not None and known[0] is gone:
-        _histories.pop(number)
 
 
 def key_of(node: Node) -> Any:

@@ -24,14 +24,13 @@ import contextlib
 import heapq
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.dataset.blocks import Block
-from mycel.dataset.scope import Counter, Pace, Scope, block_size, members
+from mycel.dataset.scope import Counter, Pace, Scope, block_size
 from mycel.prims.lapack import alone
 
 # A piece of rows: what there is of it, the number of its first row, and how many rows it has.
@@ -431,7 +430,7 @@ def _through(stages: Sequence[Stage], value: Any, start: int) -> tuple[Any, Base
     return value, failure
 
 
-_flows: weakref.WeakSet[Flow] = weakref.WeakSet()
+_flows: ends.Living[Flow] = ends.Living()
 
 
 @locks.in_child
@@ -445,5 +444,5 @@ def _in_child() -> None:
 
 def cancel_all() -> None:
     """Cancel every flow, when the program ends."""
-    for flow in members(_flows):
+    for flow in _flows:
         flow.cancel()

@@ -7,12 +7,11 @@ import itertools
 import math
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel.base import arguments, locks
+from mycel.base import arguments, ends, locks
 from mycel.base.notices import say_once
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row, as_array, drop, stack
@@ -45,11 +44,11 @@ class _Turn:
 
 
 # By the numbers of sources, which live as long as those who read them.
-_turns: weakref.WeakValueDictionary[int, _Turn] = weakref.WeakValueDictionary()
+_turns: ends.Interned[int, _Turn] = ends.Interned()
 
 
 def _turn_of(source: Any) -> _Turn:
-    return _Turn() if is_safe(source) else _turns.setdefault(id(source), _Turn())
+    return _Turn() if is_safe(source) else _turns.enter(id(source), _Turn())
 
 
 class _Reading:

@@ -14,27 +14,26 @@ import atexit
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.dtype import from_any
 from mycel.base.heaps import share_heaps
 from mycel.base.spans import timed
 from mycel.base.tracebacks import at_border
 from mycel.core.tensor import Tensor, make
-from mycel.dataset import config, flow, passes, positions
+from mycel.dataset import config, flow, passes, positions, processes
 from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
 from mycel.dataset.blocks import Array, Row, as_array
 from mycel.dataset.failure import of_pipeline
 from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Run
-from mycel.dataset.scope import Scope, members, watching
+from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
@@ -129,8 +128,8 @@ class _Queue:
             self.may_write.notify_all()
 
 
-_open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
-_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_open_queues: ends.Living[_Queue] = ends.Living()
+_threads: ends.Living[threading.Thread] = ends.Living()
 _LAST_WAIT = 2.0
 
 
@@ -146,11 +145,12 @@ def _close_all() -> None:
 
     A thread that is stuck in a user's function is left behind.
     """
-    for queue in members(_open_queues):
+    for queue in _open_queues:
         queue.close()
     flow.cancel_all()
+    processes.hurry()
     deadline = time.monotonic() + _LAST_WAIT
-    for thread in members(_threads):
+    for thread in _threads:
         if thread is not threading.current_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -207,14 +207,17 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
         # Whatever a user's function raises, even `SystemExit`, belongs to the waiting consumer.
         queue.put(_Failure(error))
     finally:
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
+        _closed(items)
 
 
 def _close(queue: _Queue, scope: Scope) -> None:
     queue.close()
     scope.close()
+
+
+def _end(items: Iterator[Any], scope: Scope) -> None:
+    scope.close()
+    _closed(items)
 
 
 class _Iterator:
@@ -244,7 +247,7 @@ class _Iterator:
         self._rows: Iterator[Any] | None = None
         self._queue: _Queue | None = None
         self._thread: threading.Thread | None = None
-        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._finalizer: ends.Task | None = None
         self._stopped = False
         # Other threads may stop an iterator while it starts.
         self._lock = locks.reentrant()
@@ -308,12 +311,12 @@ class _Iterator:
         items = _epochs(self.dataset, scope, self._seed, self._seeded, begin, self.num_epochs)
         if self._here or not ahead:
             self._rows = items
-            self._finalizer = weakref.finalize(self, scope.close)
+            self._finalizer = ends.when_gone(self, _end, items, scope)
             return
         queue = _Queue(config.get_prefetch_size())
         _open_queues.add(queue)
         self._queue = queue
-        self._finalizer = weakref.finalize(self, _close, queue, scope)
+        self._finalizer = ends.when_gone(self, _close, queue, scope)
         thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         thread.start()
         _threads.add(thread)
@@ -458,9 +461,8 @@ class _Iterator:
             finalizer()
         if thread is not None and thread is not threading.current_thread():
             thread.join(config.get_callback_timeout())
-        close = getattr(rows, "close", None)
-        if close is not None and self._process == os.getpid():
-            close()
+        if self._process == os.getpid():
+            _closed(rows)
 
     def cancel(self) -> None:
         """Wake whoever waits in the pipeline, in whatever thread, to stop the iterator soon."""

@@ -23,27 +23,26 @@ import socket
 import subprocess
 import sys
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel.base import locks, starting
+from mycel.base import ends, locks, starting
 from mycel.base.log import logger
 from mycel.base.notices import no_effect
 from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken
 from mycel.dataset.resting import YOUNG, Resting
-from mycel.dataset.scope import Scope, members
+from mycel.dataset.scope import Scope
 
 _GRACE = 0.3
 # What `faulthandler` adds to stacks.
 _MODULES = "Extension modules: "
 # Both ends of every connection, from when it is made: open in a forked child, an end of the
 # program's would keep its workers alive, and one of a worker's would hide that it has died.
-_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+_sockets: ends.Living[socket.socket] = ends.Living()
+_crews: ends.Living[Crew] = ends.Living()
 
 
 class WorkerTraceback(Exception):
@@ -90,9 +89,10 @@ def _environment() -> dict[str, str]:
 
 def _pair() -> tuple[socket.socket, socket.socket]:
     """Return the two ends of a new connection; a forked child has neither."""
-    ends = socket.socketpair()
-    _sockets.update(ends)
-    return ends
+    made = socket.socketpair()
+    for end in made:
+        _sockets.add(end)
+    return made
 
 
 def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
@@ -106,7 +106,7 @@ def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Pope
 
 
 class _Busy(Exception):
-    """This very thread is asking the server, and garbage is collected meanwhile."""
+    """The server is being asked, by another thread or by this one while it was interrupted."""
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -122,20 +122,26 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 class _Server:
     """The fork server of this process, which starts when it is first needed.
 
-    Garbage may be collected within a question, by which iterators end that ask for the state of
-    their workers. They kill these instead, and the server is asked of them (`left`) later.
+    Iterators that end ask for the state of their workers. While somebody asks the server for long,
+    they kill these instead, and the server is asked of them (`left`) later.
     """
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
-        self.asking = False
+        self.asking = self.over = False
         self.left: list[int] = []
         self.control: socket.socket | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Send a request; start the server again where it is gone. Raises _Busy."""
-        with self.lock:
+    def ask(self, request: dict[str, Any], descriptors: Sequence[int] = (), patience: float = -1) -> Any:
+        """Send a request; start the server again where it is gone.
+
+        Raises _Busy where another thread's question takes longer than `patience` seconds (-1: any
+        time), as while the server starts.
+        """
+        if not self.lock.acquire(timeout=patience):
+            raise _Busy
+        try:
             if self.asking:
                 raise _Busy
             self.asking = True
@@ -143,6 +149,8 @@ class _Server:
                 return self._answer(request, descriptors)
             finally:
                 self.asking = False
+        finally:
+            self.lock.release()
 
     def _answer(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
         for attempt in range(2):
@@ -164,7 +172,18 @@ class _Server:
         with self.lock:
             self._connected()
 
+    def end(self) -> None:
+        """Let nobody wait for the server any more, when the program ends; `forget` follows."""
+        self.over = True
+        control = self.control
+        if control is not None:
+            # Closing it would not wake a thread that waits.
+            with contextlib.suppress(OSError):
+                control.shutdown(socket.SHUT_RDWR)
+
     def _connected(self) -> socket.socket:
+        if self.over:
+            raise Ended
         if self.control is None:
             with contextlib.ExitStack() as stack:
                 ours, theirs = map(stack.enter_context, _pair())
@@ -344,11 +363,14 @@ class Worker:
         parts = os.pread(self.trace, self._said - begin, begin).decode(errors="replace").strip().split("\n\n")
         return "\n\n".join(part for part in parts if " in _watch\n" not in part and not part.startswith(_MODULES))
 
-    def status(self) -> int | None:
-        """Return how the process ended, negative for a signal; None while it runs."""
+    def status(self, patience: float = -1) -> int | None:
+        """Return how the process ended, negative for a signal; None while it runs.
+
+        `patience` is that of `_Server.ask`.
+        """
         if self.method == "forkserver":
             try:
-                found: int | None = _server.ask({"status": self.pid})
+                found: int | None = _server.ask({"status": self.pid}, patience=patience)
             except (OSError, Ended):
                 return -signal.SIGKILL
             return found
@@ -392,7 +414,7 @@ class Worker:
 
     def _await_end(self, until: float) -> None:
         try:
-            while self.status() is None:
+            while self.status(_GRACE) is None:
                 if time.monotonic() >= until:
                     self._kill()
                 time.sleep(0.002)
@@ -413,9 +435,15 @@ class Worker:
             os.kill(self.pid, signal.SIGKILL)
 
 
+def hurry() -> None:
+    """Let nobody wait for worker processes to start, when the program ends."""
+    _server.end()
+
+
 @atexit.register
 def _end_all() -> None:
-    for crew in members(_crews):
+    hurry()
+    for crew in _crews:
         crew.close()
     _resting.close()
     _server.forget()

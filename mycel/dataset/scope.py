@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-import weakref
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.dataset.blocks import Block
 
-T = TypeVar("T")
 # Lists that get the root and the scope of each iterator that begins, while a profile is made.
 watching: list[list[Any]] = []
 # The time that one piece of rows should take, in seconds.
@@ -56,16 +54,6 @@ class Counter:
         if isinstance(block, Block):
             self.rows += block.count
             self.size += block_size(block)
-
-
-def members(found: weakref.WeakSet[T]) -> list[T]:
-    """Return what is in a weak set, to which other threads may add."""
-    while True:
-        try:
-            return list(found)
-        except RuntimeError:
-            # It grew meanwhile.
-            continue
 
 
 def block_size(block: Block) -> int:
@@ -125,7 +113,7 @@ class Scope:
         self.closed = False
         self._paces: dict[int, Pace] = {}
         self._kept: dict[Any, Any] = {}
-        self._flows: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._flows: ends.Living[Any] = ends.Living()
         self._lock = locks.lock()
 
     def counter(self, node: Any) -> Counter:

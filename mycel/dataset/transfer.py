@@ -14,14 +14,13 @@ import os
 import secrets
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import recv_object_list, send_object_list
 from mycel.core.tensor import Tensor
@@ -219,7 +218,7 @@ class TransferNode(Node):
             rows = TupleIterator(self.children[0], num_epochs=num_epochs, output_numpy=True)
             sender = _Sender(rows, config.get_prefetch_size())
             sender.thread = threading.Thread(target=sender.run, name="mycel-send", daemon=True)
-            weakref.finalize(self, sender.close)
+            ends.when_gone(self, sender.close)
             # Whoever closes it waits for the thread, which has to be there.
             sender.thread.start()
             self._sender = sender

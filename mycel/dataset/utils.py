@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import atomic_files
+from mycel.base import atomic_files, ends
 from mycel.dataset.blocks import Array
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ class LineReader:
             raise ValueError(f"LineReader: line must be within [1, {len(self.offsets)}], got {line}")
         if self._handle is None:
             self._handle = open(self.filename, "rb")
-        ends = [*self.offsets[line : line + 1], self._size]
+            ends.when_gone(self, self._handle.close, at_exit=False)
+        bounds = [*self.offsets[line : line + 1], self._size]
         # Threads may share the reader: reading leaves no position behind.
-        content = os.pread(self._handle.fileno(), ends[0] - self.offsets[line - 1], self.offsets[line - 1])
+        content = os.pread(self._handle.fileno(), bounds[0] - self.offsets[line - 1], self.offsets[line - 1])
         return content.decode().removesuffix("\n").removesuffix("\r")
 
     def len(self) -> int:
@@ -84,10 +85,6 @@ class LineReader:
         if self._handle is not None:
             self._handle.close()
             self._handle = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self.close()
 
 
 Names = Union[Sequence[str], dict[int, str]]

@@ -39,6 +39,7 @@ from mycel.dataset.blocks import Block, try_stack
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
 from mycel.dataset.failure import said
 from mycel.dataset.flow import Broken
+from mycel.transport.watch import end_with_parent
 
 LENGTH = struct.Struct("<I")
 _JOB = struct.Struct("<QQ")
@@ -206,6 +207,8 @@ def _fork_on_request(control: socket.socket, children: set[int]) -> None:
             child = starting.fork()
             if not child:
                 control.close()
+                # At once, where the server is killed; `_watch` looks once a second.
+                end_with_parent()
                 try:
                     serve(tuple(descriptors), None, given["shares"])
                 finally:

@@ -128,11 +128,8 @@ class _Taken:
     def __init__(self, context: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
         self.context, self.outputs, self.structure = context, list(outputs), structure
         # A segment must not drop the nodes before the function has been called.
-        self.holds = bool(context.is_live)
-        context.depth += self.holds
-
-    def __del__(self) -> None:
-        self.context.depth -= self.holds
+        if context.is_live:
+            context.taken.add(self)  # type: ignore[attr-defined]
 
     def within(self) -> Any:
         """Return a context manager within which a gradient around this one sees the derivative's

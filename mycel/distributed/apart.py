@@ -11,6 +11,7 @@ They are kept only while nothing but the tensor refers to the buffer: no array, 
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
@@ -245,7 +246,7 @@ def keep_piece(tensor: Tensor, place: Hashable, piece: Any, program: Any) -> Non
         tensor.__dict__["_pieces"] = {}
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     pieces = tensor.__dict__["_pieces"]
-    pieces[place] = (piece, weakref.ref(program, lambda _: pieces.pop(place, None)))
+    pieces[place] = (piece, weakref.ref(program, functools.partial(pieces.pop, place)))
 
 
 class GivenParts(list[Any]):

@@ -55,7 +55,7 @@ class StagedCall:
 def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, ...]) -> Any:
     """Return ``call()``, the call of `cell` with `args`, which `stage` remembers for a gradient."""
     depth = stage.cells_open
-    if stage.depth or stage.is_live or (depth >= _DEEP and not cell.requires_grad):
+    if stage.depth or stage.taken or stage.is_live or (depth >= _DEEP and not cell.requires_grad):
         return call()
     made = StagedCall(stage, args, list(cell.get_parameters()))
     stage.cells_open = depth + 1

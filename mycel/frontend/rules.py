@@ -26,7 +26,7 @@ __all__ = ["attach"]
 def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
     """Return copies of `values`, in `stage`, whose derivative by `operands` is `rule`."""
     live: Any = stage
-    by_value = live.is_live and not stage.scope.is_branch and not stage.depth
+    by_value = live.is_live and not stage.scope.is_branch and not (stage.depth or stage.taken)
     if by_value and live.outer is None:
         # No gradient can get here.
         return list(values)
@@ -41,7 +41,11 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         except Exception as error:
             # An error of the rule matters only if a gradient reaches it, and is raised then.
             rule.refusal = str(error) or type(error).__name__
-    if backward is None and stage.scope.is_branch and (stage.depth or (live.is_live and live.outer is not None)):
+    if (
+        backward is None
+        and stage.scope.is_branch
+        and (stage.depth or stage.taken or (live.is_live and live.outer is not None))
+    ):
         raise Unsupported(f"{current_where()}: a derivative that the program gives itself is no graph: {rule.refusal}")
     if backward is None and by_value:
         live.end_segment((*outs, *inputs))

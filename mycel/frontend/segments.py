@@ -18,13 +18,14 @@ are compiled by themselves (`units`) and appear in a segment as one `call`.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, TypeVar
 
 import numpy as np
 
-from mycel.base import config
+from mycel.base import config, ends
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
 from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
 from mycel.base.tree import flatten, map_leaves
@@ -75,7 +76,7 @@ class LivePlan:
     def __init__(self, refusal: Any) -> None:
         self.refusal = refusal
         self.python: dict[Any, str] = {}
-        self.heavy: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.heavy: ends.Living[Any] = ends.Living()
         self.breaks: list[Break] = []
         self.segments: list[Graph] = []
 
@@ -197,7 +198,7 @@ class LiveStage(Interpreter):
 
     def _expose(self, t: Tensor) -> None:
         key = id(t)
-        self.exposed[key] = weakref.ref(t, lambda _: self.exposed.pop(key, None))
+        self.exposed[key] = weakref.ref(t, functools.partial(self.exposed.pop, key))
 
     def attempt(self, where: Optional[Where], staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
         """Stage a construct that depends on a tensor; if that fails, let Python run it by the
@@ -267,7 +268,7 @@ class LiveStage(Interpreter):
         roots = dict.fromkeys([*wanted, *nodes, *[self.current[id(c.tensor)] for c in written]])
         for node, value in zip(*self._run(roots)):
             self.values[node] = value
-        if self.depth:
+        if self.depth or self.taken:
             self.alive = [weakref.ref(t) for t in held]
             return
         self.alive = []
@@ -317,7 +318,7 @@ class LiveStage(Interpreter):
         outputs = [n for n in roots if n in able and n not in known and not is_constant(n)]
         if not outputs:
             return [], []
-        if self.depth:
+        if self.depth or self.taken:
             outputs += [n for n in order if n in able and n not in known and n not in roots and _costly(n)]
         if len(able) < len(order):
             order = toposort(outputs, stop=known)
@@ -348,6 +349,7 @@ class LiveStage(Interpreter):
     def close(self) -> None:
         """End the call: tensors that escaped or were written to get their values."""
         self.depth = 0
+        self.taken.clear()
         self.end_segment(())
         resolve_all(self)
 

@@ -21,6 +21,7 @@ from typing import Any, Optional, TypeVar
 import numpy as np
 
 from mycel.base import dtype as D
+from mycel.base import ends
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.tree import map_leaves
 from mycel.core import eager
@@ -226,6 +227,8 @@ class Stage(StagedDerivatives):
 
     def __init__(self) -> None:
         self.depth = 0
+        # Derivatives at recorded calls, which need the nodes while they are alive.
+        self.taken = ends.Living[Any]()
         self.guards = Guards()
         self.scopes = [Scope(False)]
         self.scope = self.scopes[0]

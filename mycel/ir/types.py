@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import operator
 from typing import Any, Union
-from weakref import WeakValueDictionary
 
-from mycel.base import locks
 from mycel.base.dtype import DType
+from mycel.base.ends import Interned
 from mycel.base.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, product
 
@@ -72,8 +71,7 @@ Type = Union[TensorType, TokenType, tuple["Type", ...]]
 
 _INTERNED: dict[tuple[tuple[DimLike, ...], DType], TensorType] = {}
 # Each compiled function has symbols of its own: types of them are let go with it.
-_lock = locks.reentrant()
-_SYMBOLIC: WeakValueDictionary[tuple[tuple[DimLike, ...], DType], TensorType] = WeakValueDictionary()
+_SYMBOLIC: Interned[tuple[tuple[DimLike, ...], DType], TensorType] = Interned()
 
 
 def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
@@ -88,8 +86,7 @@ def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
         made = TensorType(shape, dtype)
         if made.is_static:
             return _INTERNED.setdefault((shape, dtype), made)
-        with _lock:
-            found = _SYMBOLIC.setdefault((shape, dtype), made)
+        found = _SYMBOLIC.enter((shape, dtype), made)
     return found
 
 

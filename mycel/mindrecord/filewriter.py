@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from mycel.base import arguments
+from mycel.base import arguments, ends
 from mycel.base.atomic_files import Draft
 from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
@@ -65,7 +64,7 @@ class _Draft:
             for draft in self._files:
                 draft.discard()
             raise failure(MRMOpenError, f"{path!r} cannot be written: {error}") from error
-        self._clean = weakref.finalize(self, _remove, self.handle, self._files)
+        self._clean = ends.when_gone(self, _remove, self.handle, self._files)
         if source is not None:
             with open(source, "rb") as before:
                 shutil.copyfileobj(before, self.handle)

@@ -17,7 +17,7 @@ from typing import IO, Any, Union
 
 import numpy as np
 
-from mycel.base import remote
+from mycel.base import ends, remote
 from mycel.base.decompression import PIECE, Inflated
 from mycel.base.wire import fields, integers
 from mycel.engines.routines import are_on
@@ -139,15 +139,11 @@ def record_spans(path: str) -> list[tuple[int, int]]:
 class _Opened:
     """A file that is closed with its last reader."""
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "__weakref__")
 
     def __init__(self, path: str) -> None:
         self.number = os.open(path, os.O_RDONLY)
-
-    def __del__(self) -> None:
-        number, self.number = getattr(self, "number", -1), -1
-        if number >= 0:
-            os.close(number)
+        ends.when_gone(self, os.close, self.number, at_exit=False)
 
 
 class Places:

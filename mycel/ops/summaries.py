@@ -7,16 +7,16 @@ under its plugin and name, and removed by the next ``take``.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
 
+from mycel.base import ends
 from mycel.core.tensor import Tensor
 
 __all__ = ["Collected", "note"]
 
-_open: weakref.WeakSet[Collected] = weakref.WeakSet()
+_open: ends.Living[Collected] = ends.Living()
 
 
 class Collected:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import atexit
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.log import logger
 
 __all__ = ["Ahead", "Later"]
@@ -95,7 +94,7 @@ class _Channel:
             self.may_write.notify_all()
 
 
-_open: weakref.WeakSet[_Channel] = weakref.WeakSet()
+_open: ends.Living[_Channel] = ends.Living()
 
 
 @locks.in_child
@@ -158,7 +157,7 @@ class Ahead:
     def __init__(self, items: Iterator[tuple[Any, int]], most: int) -> None:
         self._channel = _Channel(max(most, 2), BYTES)
         _open.add(self._channel)
-        self._finalizer = weakref.finalize(self, self._channel.close)
+        self._finalizer = ends.when_gone(self, self._channel.close)
         self._thread = _start(_produce, "mycel-batches", self._channel, items)
 
     def take(self, most: int, until: Callable[[Any], bool] = lambda item: False) -> list[Any]:
@@ -224,7 +223,7 @@ class Later:
         if self._channel is None or self._channel.is_lost:
             self._channel = channel = _Channel(self._most)
             _open.add(channel)
-            weakref.finalize(self, channel.close)
+            ends.when_gone(self, channel.close)
             self._thread = _start(_work, "mycel-later", channel)
         if not self._channel.put((task, arguments)):
             self._raise()

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.transport import watch
 from mycel.transport.base import Transport
 from mycel.transport.place import transport, within
@@ -30,7 +30,7 @@ from mycel.transport.place import transport, within
 __all__ = ["IDLE", "Channel", "Started", "channel"]
 
 IDLE = 2.0
-_all: weakref.WeakSet[Channel] = weakref.WeakSet()
+_all: ends.Living[Channel] = ends.Living()
 
 
 class Started:

@@ -27,7 +27,6 @@ import queue
 import socket
 import struct
 import threading
-import weakref
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.dtype import from_any
 from mycel.transport import watch
 from mycel.transport.base import Array, Transport, alike, apart, reduced
@@ -53,7 +52,7 @@ _TOGETHER = 64 * 1024
 _PIECE = 4 << 20
 _SKIPPED = 64 * 1024
 _LONGEST = 4096
-_all: weakref.WeakSet[Sockets] = weakref.WeakSet()
+_all: ends.Living[Sockets] = ends.Living()
 
 
 class LostRank(RuntimeError):

@@ -253,7 +253,7 @@ OF_OBJECTS = (
 def test_each_table_is_there_once() -> None:
     names = [a or b for text in SOURCES.values() for a, b in MADE.findall(text)]
     assert len(names) == len(set(names)) > 25
-    there = [t.name for t in remembered._alive() if t.name in names and t.name not in OF_OBJECTS]
+    there = [t.name for t in remembered._tables if t.name in names and t.name not in OF_OBJECTS]
     assert len(there) == len(set(there)) > 20
     shown = ms.runtime.caches()
     assert set(there) <= set(shown) and all(0 <= entries <= most for entries, most in shown.values())

@@ -140,7 +140,7 @@ def marks(folders: tuple[pathlib.Path, pathlib.Path], words: list[object]) -> tu
     marked = programs.parent / "marks"
     marked.unlink(missing_ok=True)
     options = {"env": {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}}
-    done = subprocess.run([*map(str, words)], cwd=data, capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([*map(str, words)], cwd=data, capture_output=True, text=True, timeout=600, **options)
     said = done.stdout + "".join(file.read_text() for file in sorted(data.glob("*.log")))
     return said + (done.stderr if done.returncode else ""), marked.read_text() if marked.exists() else ""
 

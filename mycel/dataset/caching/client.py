@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.turns import Turns
 
@@ -52,7 +51,7 @@ class Client:
         with self._lock:
             if self._held is None or self._held.process != os.getpid():
                 self._held = _Held(self.connections)
-                weakref.finalize(self, self._held.close)
+                ends.when_gone(self, self._held.close)
             return self._held
 
     def close(self) -> None:

@@ -11,14 +11,15 @@ An array of jax's belongs to one buffer only, so that a program may write into i
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
-from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.references import ONE_OWNER
 from mycel.engines import buffers
 from mycel.engines.base import MemoryAccount
@@ -29,9 +30,13 @@ __all__ = ["Held", "account", "array_of", "held", "placed", "reset_peak", "value
 
 _lock = locks.reentrant()
 _bytes = [0, 0]  # on devices now, and at most
+# What each buffer counts; those of buffers that are gone are taken off at the next count.
+_gone: SimpleQueue[list[int]] = SimpleQueue()
 
 
 def _count(nbytes: int, bytes: list[int] = _bytes) -> None:
+    while not _gone.empty():
+        bytes[0] -= _gone.get()[0]
     bytes[0] += nbytes
     if bytes[0] > bytes[1]:
         bytes[1] = bytes[0]
@@ -40,35 +45,34 @@ def _count(nbytes: int, bytes: list[int] = _bytes) -> None:
 class Held(buffers.Elsewhere):
     """A buffer: `host` is one of the host's, `found` an array of jax's; one of the two is None."""
 
-    __slots__ = ("host", "found", "counted", "looks", "__weakref__")
+    __slots__ = ("host", "found", "_counted", "looks", "__weakref__")
 
     def __init__(self, host: Any = None, found: Any = None) -> None:
         self.host: Any = host
         self.found: Any = None
-        self.counted = 0
+        # In a list, which outlives the buffer.
+        self._counted = [0]
         # The memory of the last array that was given out, as long as it is alive.
         self.looks: Optional[weakref.ref[Any]] = None
         if found is not None:
             self.found = found
             # What jax's `nbytes` says, which takes as long as all else here.
-            self.counted = found.size * found.dtype.itemsize
-            _count(self.counted)
+            self._counts(found.size * found.dtype.itemsize)
+        ends.at_end(self, functools.partial(_gone.put, self._counted))
 
-    def __del__(self, count: Callable[[int], None] = _count) -> None:
-        count(-self.counted)
+    def _counts(self, nbytes: int) -> None:
+        _count(nbytes - self._counted[0])
+        self._counted[0] = nbytes
 
     def _keep(self, found: Any) -> None:
         self.host, self.found = None, found
-        nbytes = found.size * found.dtype.itemsize
-        _count(nbytes - self.counted)
-        self.counted = nbytes
+        self._counts(found.size * found.dtype.itemsize)
 
     def _fetch(self) -> None:
         """Bring the content to the host."""
         if self.host is None:
             self.host, self.found = buffers.host_copy(np.asarray(self.found)), None
-            _count(-self.counted)
-            self.counted = 0
+            self._counts(0)
 
     def _stays(self) -> bool:
         """Return whether the host has to keep the content."""
@@ -180,6 +184,7 @@ def wait() -> None:
 def account() -> MemoryAccount:
     """Return the host's account, with the bytes of buffers on devices added."""
     host = buffers.account()
+    _count(0)
     now, most = _bytes
     return host._replace(
         allocated=host.allocated + now,
@@ -191,4 +196,5 @@ def account() -> MemoryAccount:
 
 def reset_peak() -> None:
     """Reset the maximum of what is on devices to the amount in use now."""
+    _count(0)
     _bytes[1] = _bytes[0]

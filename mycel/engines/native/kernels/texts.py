@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from weakref import WeakValueDictionary
+
+from mycel.base.ends import Interned
 
 __all__ = ["Text", "packed"]
 
@@ -29,7 +30,7 @@ class Text:
         if found is None:
             made = super().__new__(cls)
             made.digest, made._content = digest, content
-            found = _known.setdefault(digest, made)
+            found = _known.enter(digest, made)
         return found
 
     def __reduce__(self) -> tuple[type[Text], tuple[bytes, bytes]]:
@@ -39,7 +40,7 @@ class Text:
         return zlib.decompress(self._content).decode()
 
 
-_known: WeakValueDictionary[bytes, Text] = WeakValueDictionary()
+_known: Interned[bytes, Text] = Interned()
 
 
 def packed(text: str) -> Text:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.remembered import SOME, Remembered
 from mycel.base.spans import span
 from mycel.engines.native.onednn import library as dnnl
@@ -148,11 +147,6 @@ class Step:
 class Handles:
     """A set of oneDNN handles that are destroyed with this object, last first."""
 
-    def __init__(self) -> None:
-        self._held: list[tuple[str, int]] = []
-        # At exit the library may be gone before its handles; the operating system takes them then.
-        weakref.finalize(self, _destroy, self._held).atexit = False
-
     def create(self, destroy: str, function: str, *arguments: Any) -> int:
         """Call a oneDNN constructor and return the handle.
 
@@ -165,14 +159,14 @@ class Handles:
 
     def hold(self, destroy: str, handle: int) -> int:
         """Let this object destroy `handle`, by the function `destroy`."""
-        self._held.append((destroy, handle))
+        address = ctypes.cast(getattr(dnnl.library().c, destroy), ctypes.c_void_p).value or 0
+        # A function of C; at exit the operating system takes what is left.
+        ends.at_end(self, functools.partial(_DESTROYS(address), handle))
         return handle
 
 
-def _destroy(held: list[tuple[str, int]]) -> None:
-    c = dnnl.library().c
-    for function, handle in reversed(held):
-        getattr(c, function)(handle)
+# With the reference that `ends.at_end` gives, of which oneDNN knows nothing.
+_DESTROYS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)
 
 
 def construct(function: str, *arguments: Any) -> tuple[int, str | None]:

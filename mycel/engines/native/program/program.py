@@ -8,13 +8,13 @@ words point to: kernels, dense plans, constants, callbacks.
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import types
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.base import locks
+from mycel.base import ends, locks
 from mycel.base.spans import timed
 from mycel.engines.failures import index_out_of_range
 from mycel.engines.native.lowering.steps import Call, HostCall, Nested, Step, Tape
@@ -30,8 +30,8 @@ from mycel.transport.channel import channel
 
 __all__ = ["ARENA", "Program", "build", "holders", "program_of", "programs", "release_arenas", "template_of"]
 
-_programs: weakref.WeakSet[Program] = weakref.WeakSet()
-_by_table: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
+_programs: ends.Living[Program] = ends.Living()
+_by_table: ends.Interned[int, Program] = ends.Interned()
 # Who wants all programs that are made from now on to be kept.
 holders: list[set[Program]] = []
 
@@ -45,7 +45,7 @@ OUT_OF_MEMORY = 2
 
 def programs() -> list[Program]:
     """Return the programs that are alive."""
-    return list(_programs)
+    return _programs.members()
 
 
 def release_arenas() -> None:
@@ -135,11 +135,11 @@ class Program(Encoded):
         _programs.add(self)
         for held in holders:
             held.add(self)
-        _by_table[ctypes.addressof(self.table)] = self
+        _by_table.enter(ctypes.addressof(self.table), self)
         self.lock: Any = locks.lock() if self.hosted else None
         self._twins: list[tuple[Program, Callable[..., Any]]] = []
-        # At exit the operating system takes the memory.
-        weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
+        # A function of C; at exit the operating system takes the memory.
+        ends.at_end(self, functools.partial(runtime().end_program, self.table, mutex))
 
     def _is_heavy(self) -> bool:
         """Return whether a run takes long enough to release Python's lock for it."""
@@ -245,7 +245,9 @@ def outside_error(table: int, record: int, index: int) -> BaseException:
     `table` is the address of the program's table, `record` that of the index's site.
     """
     try:
-        site, size = _by_table[table].sites[record]
+        found = _by_table.get(table)
+        assert found is not None
+        site, size = found.sites[record]
         return index_out_of_range(site.node, site.axis, size, index, site.wraps)
     except BaseException as error:
         return error
@@ -257,11 +259,6 @@ def program_of(entry: Callable[..., Any]) -> Optional[Program]:
     if found is None and type(entry) is types.BuiltinFunctionType and type(entry.__self__).__name__ == "PyCapsule":
         found = _by_table.get(runtime().data_address(entry.__self__))
     return found
-
-
-def _release_arena(table: Any, release: Callable[[int], None]) -> None:
-    if table[ARENA]:
-        release(table[ARENA])
 
 
 def _table(entries: Table, base: int) -> Any:
