@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -335,17 +337,49 @@ def test_what_is_no_request_ends_its_connection_alone(port: int) -> None:
         b"\xff" * 64,
         random.bytes(200),
         b"\x02\x00\x00\x00" + b"\0" * 8 + b"[]",
+        struct.pack("<IQ", 1 << 16, 0) + b"[" * (1 << 16),
     ):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(protocol.address(port))
             connection.sendall(content)
     client = Client(port)
     requests: list[tuple[str, dict[str, Any]]] = [("keep", {"session": 1}), ("find", {}), ("open", {"session": {}})]
+    requests += [
+        ("open", {"session": client.ask("generate")["session"], "size": float("inf"), "spilling": False, "key": "k"})
+    ]
     for what, words in [*requests, ("nonsense", {}), ("file", {"session": 1})]:
         with pytest.raises(CacheError, match="DatasetCache: "):
             client.ask(what, **words)
     assert client.ask("info")["process"] > 0
     client.close()
+
+
+@pytest.mark.parametrize("words", [0, 2, 15 << 20, 1 << 30])
+@pytest.mark.parametrize("size", [0, 3, 700 << 20, 63 << 30, 1 << 63])
+def test_a_message_takes_the_memory_of_what_has_come(words: int, size: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(struct.pack("<IQ", words, size) + b"{}abc"[: 2 + min(size, 3)])
+        ours.close()
+        tracemalloc.start()
+        try:
+            message, content, _ = protocol.receive(theirs)
+            assert (words, message, bytes(content)) == (2, {}, b"abc"[:size])
+        except (protocol.Ended, ValueError):
+            assert words != 2 or size > 3
+        finally:
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert most < 4 << 20
+
+
+def test_a_message_longer_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_PIECE", 16)
+    ours, theirs = socket.socketpair()
+    content = np.random.default_rng(0).bytes(1000)
+    with ours, theirs:
+        protocol.send(ours, {"do": "keep"}, content)
+        assert protocol.receive(theirs)[:2] == ({"do": "keep"}, bytearray(content))
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

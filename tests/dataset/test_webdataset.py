@@ -265,3 +265,21 @@ def test_what_identifies_rows_in_a_cache_follows_the_files(tmp_path: Path) -> No
     assert key() == first
     pack(tmp_path / "s-1.tar", members(2, 3))
     assert key() != first
+
+
+def test_an_index_is_as_long_as_its_files_are_many(tmp_path: Path) -> None:
+    """Samples with endings of their own, as many as there are samples."""
+    count = 500
+    path = pack(tmp_path / "a.tar", [(f"s{n}.e{n}", bytes([n % 7])) for n in range(count)])
+    index, _ = tar_index.index_of(path)
+    assert len(index.packed()) < 100 * count
+    again = tar_index.Index.unpacked(index.packed())
+    assert [again.endings_of(n) for n in range(count)] == [[f"e{n}"] for n in range(count)]
+    assert not again.is_complete()
+    spans = again.spans({"e3", "e400"})
+    assert np.flatnonzero(spans[:, 1]).tolist() == [3, 400]
+    offsets, sizes = np.array([again.parts(n)[f"e{n}"] for n in range(count)]).T
+    np.testing.assert_array_equal(again.spans(()), np.stack([offsets, offsets + sizes], 1))
+    rows = ds.WebDataset(path, ["e3;e4"], decode=False, num_samples=5, shuffle=False)
+    with pytest.raises(ValueError, match="has no e3 or e4"):
+        list(rows)

@@ -22,7 +22,9 @@ VERSION = 1
 PATIENCE = 60.0
 _HEAD = struct.Struct("<IQ")
 _MOST_WORDS = 16 << 20
-_MOST_BYTES = 1 << 40
+# Clients send the rows of a block at a time.
+_MOST_BYTES = 1 << 36
+_PIECE = 1 << 20
 _CREDENTIALS = struct.Struct("3i")
 
 Message = dict[str, Any]
@@ -66,10 +68,13 @@ def send(
 
 
 def _exactly(connection: socket.socket, size: int) -> bytearray:
-    found = bytearray(size)
-    view, at = memoryview(found), 0
+    """Return so many bytes. Memory is taken as they come, not for what a header promises."""
+    found, at = bytearray(min(size, _PIECE)), 0
     while at < size:
-        count = connection.recv_into(view[at:])
+        if at == len(found):
+            found += bytes(min(size - at, at))
+        with memoryview(found) as view, view[at:] as rest:
+            count = connection.recv_into(rest)
         if not count:
             raise Ended
         at += count
@@ -90,7 +95,10 @@ def receive(connection: socket.socket) -> tuple[Message, bytearray, list[int]]:
         words, size = _HEAD.unpack(head)
         if words > _MOST_WORDS or size > _MOST_BYTES:
             raise ValueError(f"a message of {words} and {size} bytes")
-        message = json.loads(bytes(_exactly(connection, words)))
+        try:
+            message = json.loads(bytes(_exactly(connection, words)))
+        except RecursionError:
+            raise ValueError("a message that nests without end") from None
         if not isinstance(message, dict):
             raise ValueError("a message that is no object")
         return message, _exactly(connection, size), list(descriptors)

@@ -89,7 +89,7 @@ class Server:
         try:
             with self._turns, self._lock:
                 found = answer(message, content)
-        except (KeyError, NoRoom, TypeError, ValueError) as error:
+        except (KeyError, NoRoom, OverflowError, TypeError, ValueError) as error:
             kinds = {KeyError: "session", NoRoom: "room"}
             found = {"error": str(error.args[0] if error.args else error), "kind": kinds.get(type(error), "request")}
         send(connection, found)

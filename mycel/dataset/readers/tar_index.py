@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from mycel.base import cache, remote
 
 BLOCK = 512
 # As in `mycel.base.cache`: a word and 16 digits, here of the version of the format.
-_KIND = "tars-0000000000000002"
+_KIND = "tars-0000000000000003"
 _MOST_EXTRA = 1 << 20
 # A name up to the first dot after the last slash, and what follows it.
 _SAMPLE = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)", re.DOTALL)
@@ -34,39 +34,68 @@ class Damaged(ValueError):
     """An archive that cannot be read, and the offset where."""
 
 
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
+
 class Index:
     """The samples of a tar file: files with one name before the first dot.
 
     * `keys`: their names, in order.
     * `endings`: what follows the first dot, over all samples.
-    * `places`: int64 [samples, endings, 2], the offset and size of each; -1 where there is none.
+    * `counts`: int64 [samples], how many files each has.
+    * `members`: int64 [files, 3], in the order of samples and endings: the number of the ending,
+      the offset and the size. So an index is as long as its files are many, however many endings
+      there are.
     """
 
-    def __init__(self, keys: list[str], endings: list[str], places: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-        self.keys, self.endings, self.places = keys, endings, places
+    def __init__(self, keys: list[str], endings: list[str], counts: Places, members: Places) -> None:
+        self.keys, self.endings, self.counts, self.members = keys, endings, counts, members
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.keys)
 
+    def parts(self, number: int) -> dict[str, tuple[int, int]]:
+        """Return the offsets and sizes of a sample's files, by their endings."""
+        own = self.members[self.starts[number] : self.starts[number + 1]].tolist()
+        return {self.endings[ending]: (offset, size) for ending, offset, size in own}
+
     def endings_of(self, number: int) -> list[str]:
         """Return the endings that a sample has."""
-        return [ending for ending, size in zip(self.endings, self.places[number, :, 1].tolist()) if size >= 0]
+        return list(self.parts(number))
 
     def is_complete(self) -> bool:
         """Return whether every sample has every ending."""
-        return bool((self.places[:, :, 1] >= 0).all())
+        return bool((self.counts == len(self.endings)).all())
+
+    def spans(self, wanted: Collection[str]) -> Places:
+        """Return where the files of each sample with one of the endings `wanted` begin and end,
+        int64 [samples, 2]; both are 0 where there is none, and all files count where no ending is
+        wanted.
+        """
+        known = np.array([not wanted or ending in wanted for ending in self.endings], np.bool_)
+        there = known[self.members[:, 0]]
+        sample = np.repeat(np.arange(len(self)), self.counts)[there]
+        begins, ends = self.members[there, 1], self.members[there, 1] + self.members[there, 2]
+        found = np.zeros((len(self), 2), np.int64)
+        found[sample, 0] = np.iinfo(np.int64).max
+        np.minimum.at(found[:, 0], sample, begins)
+        np.maximum.at(found[:, 1], sample, ends)
+        return found
 
     def packed(self) -> bytes:
         """Return the index as bytes."""
         head = json.dumps([self.keys, self.endings]).encode()
-        return len(head).to_bytes(8, "little") + head + self.places.astype("<i8").tobytes()
+        arrays = (self.counts.astype("<i8").tobytes(), self.members.astype("<i8").tobytes())
+        return b"".join((len(head).to_bytes(8, "little"), head, *arrays))
 
     @staticmethod
     def unpacked(content: bytes) -> Index:
         """Return the index that `packed` gave."""
         end = 8 + int.from_bytes(content[:8], "little")
         keys, endings = json.loads(content[8:end])
-        return Index(keys, endings, np.frombuffer(content, "<i8", offset=end).reshape(len(keys), len(endings), 2))
+        numbers = np.frombuffer(content, "<i8", offset=end)
+        return Index(keys, endings, numbers[: len(keys)], numbers[len(keys) :].reshape(-1, 3))
 
 
 def stamp_of(facts: os.stat_result) -> list[Any]:
@@ -116,11 +145,9 @@ def _grouped(members: Iterable[tuple[str, int, int]]) -> Index:
         if number in samples[-1]:
             raise Damaged(f"at offset {offset}: sample {key!r} has {ending!r} twice")
         samples[-1][number] = (offset, size)
-    places = np.full((len(keys), len(numbers), 2), -1, np.int64)
-    for row, parts in enumerate(samples):
-        for number, place in parts.items():
-            places[row, number] = place
-    return Index(keys, list(numbers), places)
+    rows = [(number, *place) for parts in samples for number, place in sorted(parts.items())]
+    counts = np.array([len(parts) for parts in samples], np.int64)
+    return Index(keys, list(numbers), counts, np.array(rows, np.int64).reshape(-1, 3))
 
 
 def _members(handle: Any, length: int) -> Iterator[tuple[str, int, int]]:

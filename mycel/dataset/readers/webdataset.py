@@ -196,15 +196,9 @@ class WebDataset(MappableDataset):
 
     def _in_pieces(self, held: int) -> Pieces:
         """Return the files in pieces, of which samples are the rows."""
-        spans = []
-        for index in self._files:
-            wanted = [n for n, name in enumerate(index.endings) if any(name in either for either in self._alternatives)]
-            places = index.places[:, wanted or slice(None)]
-            there = places[:, :, 1] >= 0
-            begins = np.where(there, places[:, :, 0], np.iinfo(np.int64).max).min(1, initial=np.iinfo(np.int64).max)
-            ends = np.where(there, places.sum(2), 0).max(1, initial=0)
-            # Samples without any of the columns are an error when they are read.
-            spans.append(np.stack([np.minimum(begins, ends), ends], 1))
+        wanted = {name for either in self._alternatives for name in either}
+        # Samples without any of the columns are an error when they are read.
+        spans = [index.spans(wanted.intersection(index.endings)) for index in self._files]
         return Pieces(self._shards, spans, self._check, held)
 
     def _check(self, file: int) -> None:
@@ -270,12 +264,12 @@ class WebDataset(MappableDataset):
         index = self._files[file]
         if either == (KEY,):
             return np.array(index.keys[number])
-        there = index.endings_of(number)
+        there = index.parts(number)
         name = next((name for name in either if name in there), None)
         where = f"{_OWN}: {self._shards[file]!r}, sample {index.keys[number]!r}"
         if name is None:
             raise ValueError(f"{where} has no {' or '.join(either)}; it has {', '.join(there)}")
-        offset, size = index.places[number, index.endings.index(name)].tolist()
+        offset, size = there[name]
         try:
             content = self._content(handle, file, number, offset, size)
         except OSError as error:
