@@ -12,6 +12,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.formats import onnx as ours
+from mycel.formats.onnx import program
 from mycel.formats.onnx.operation import RULES
 from tests.formats import onnx_cases
 
@@ -245,6 +246,99 @@ def test_external_data(tmp_path: Path) -> None:
     for name, more in (("../data", {}), ("/etc/hostname", {}), ("none", {}), ("data", {"offset": "9"})):
         with pytest.raises(ours.OnnxError, match="its elements|elements"):
             ms.load(with_location(name, **more))
+
+
+def _tensor(name: str, size: int, **more: Any) -> Any:
+    return onnx.TensorProto(name=name, data_type=FLOAT, dims=[size], **more)
+
+
+def _held(count: int, size: int, kind: str, path: Path) -> int:
+    """Load a model with so many arrays of a kind; return the bytes that they become."""
+    made = onnx.ModelProto.FromString(
+        model([helper.make_node("Identity", ["x"], ["y"])], [("x", FLOAT, [1])], [("y", FLOAT, [1])])
+    )
+    for k in range(count):
+        if kind == "sparse":
+            values, indices = (
+                _tensor("", 1, float_data=[1.0]),
+                onnx.TensorProto(data_type=INT64, dims=[1], int64_data=[3]),
+            )
+            values.name = f"s{k}"
+            made.graph.sparse_initializer.append(onnx.SparseTensorProto(values=values, indices=indices, dims=[size]))
+        elif kind == "constants":
+            value = onnx.SparseTensorProto(values=_tensor("v", 1, float_data=[1.0]), dims=[size])
+            value.indices.CopyFrom(onnx.TensorProto(data_type=INT64, dims=[1], int64_data=[0]))
+            made.graph.node.append(helper.make_node("Constant", [], [f"c{k}"], sparse_value=value))
+        else:
+            beside = _tensor(f"w{k}", size, data_location=1)
+            beside.external_data.add(key="location", value="data")
+            made.graph.initializer.append(beside)
+    path.write_bytes(made.SerializeToString())
+    net = ms.load(path)
+    return sum(p.nbytes for p in net.get_parameters())
+
+
+def test_arrays_are_bounded_for_the_file_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    (tmp_path / "data").write_bytes(bytes(4 << 20))
+    for kind in ("sparse", "constants"):
+        assert _held(2, 1 << 20, kind, path) in (0, 8 << 20)
+        for count, size in ((1, 1 << 30), (5, 1 << 20), (40, 1 << 19), (1, 1 << 62)):
+            with pytest.raises(ours.OnnxError, match="with their zeros, the sparse arrays of a file .* MYCEL_INFLATE"):
+                _held(count, size, kind, path)
+    monkeypatch.setenv("MYCEL_INFLATE", "0.03GB")
+    assert _held(5, 1 << 20, "sparse", path) == 20 << 20
+    monkeypatch.delenv("MYCEL_INFLATE")
+    # All of a file beside it, and shared weights; not the same bytes again and again.
+    assert _held(1, 1 << 20, "beside", path) == 4 << 20
+    assert _held(3, 1 << 19, "beside", path) == 6 << 20
+    for count, size in ((2, 1 << 20), (60, 1 << 20), (4, 1 << 19)):
+        with pytest.raises(ours.OnnxError, match="arrays name .* bytes of 1 files of 4194304 bytes"):
+            _held(count, size, "beside", path)
+
+
+def test_functions_that_call_each_other_do_not_unfold_without_end() -> None:
+    functions = [
+        helper.make_function(
+            "own",
+            f"f{k}",
+            ["a"],
+            ["b"],
+            [helper.make_node(f"f{k + 1}", ["a"], ["m"], domain="own")]
+            + [helper.make_node(f"f{k + 1}", ["m"], ["b"], domain="own")],
+            [helper.make_opsetid("own", 1)],
+        )
+        for k in range(6)
+    ]
+    last = helper.make_function(
+        "own", "f6", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], [helper.make_opsetid("", 18)]
+    )
+    content = model(
+        [helper.make_node("f0", ["x"], ["y"], domain="own")],
+        [("x", FLOAT, [1])],
+        [("y", FLOAT, [1])],
+        functions=[*functions, last],
+    )
+    assert ours.loads(content)(ms.Tensor([2.0])).tolist() == [2.0]
+    before, program._MOST_STEPS = program._MOST_STEPS, 100
+    try:
+        with pytest.raises(ours.OnnxError, match="more than 100 nodes"):
+            ours.loads(content)
+    finally:
+        program._MOST_STEPS = before
+
+
+@pytest.mark.parametrize("pattern", ["(((", "(a)\\1", "(?=a)a"])
+def test_patterns_that_are_none_name_the_node(pattern: str) -> None:
+    content = model(
+        [helper.make_node("RegexFullMatch", ["s"], ["y"], name="match", pattern=pattern)],
+        [("x", FLOAT, [1])],
+        [("y", 9, [1])],
+        [("s", np.array(["a"], object))],
+        20,
+    )
+    with pytest.raises(ValueError, match="node 'match'.*is none of RE2's"):
+        ours.loads(content)(ms.Tensor([1.0]))
 
 
 def test_damaged_files_raise_clear_errors(tmp_path: Path) -> None:

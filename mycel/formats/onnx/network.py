@@ -194,7 +194,7 @@ def loads(content: bytes) -> OnnxNetwork:
 def _network(content: Any, folder: Optional[str], name: str) -> OnnxNetwork:
     try:
         model = read_model(content)
-        builder = Builder(model, folder)
+        builder = Builder(model, folder, len(content))
         assert model.graph is not None
         program = builder.graph(model.graph)
     except OnnxError as error:

@@ -26,6 +26,7 @@ from mycel.base.errors import Unsupported
 from mycel.core import eager
 from mycel.core.context import Context
 from mycel.core.tensor import Tensor, cast
+from mycel.formats.onnx import messages
 from mycel.formats.onnx.tensors import TYPES
 from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
@@ -72,8 +73,8 @@ class Operation:
     """A node in the form that rules read.
 
     `bodies` are the graphs among its attributes, as functions of lists of values to lists of
-    values, and are set where the node runs. `count` is the number of outputs up to the last that is
-    wanted.
+    values, and are set where the node runs; `results` are the outputs that they declare. `count` is
+    the number of outputs up to the last that is wanted.
     """
 
     domain: str
@@ -84,6 +85,7 @@ class Operation:
     outputs: list[str]
     attributes: dict[str, Any]
     bodies: dict[str, Callable[[Sequence[Value]], list[Value]]] = field(default_factory=dict)
+    results: dict[str, list[messages.Value]] = field(default_factory=dict)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or the default where the node has none of that name."""

@@ -20,12 +20,13 @@ from mycel.core.tensor import Tensor
 from mycel.formats.onnx import messages as M
 from mycel.formats.onnx.messages import OnnxError
 from mycel.formats.onnx.operation import RULES, Operation, Rule, has_tensor, run_rule
-from mycel.formats.onnx.tensors import array_of, dense
+from mycel.formats.onnx.tensors import Room, array_of, dense
 from mycel.formats.onnx.versions import NEWEST, OLDEST, check_version, modernized
 
 __all__ = ["Builder", "Program", "Step", "settled"]
 
 _DEEPEST_CALLS = 32
+_MOST_STEPS = 524_288
 _BODIES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",), "SequenceMap": ("body",)}
 # Larger constants are no shapes: they are tensors, which rules do not look into.
 _MOST_KNOWN = 4096
@@ -108,14 +109,16 @@ def _body(program: Program, names: Mapping[str, Value], values: Sequence[Value])
 class Builder:
     """What turns the messages of one model into programs.
 
-    `mapped` counts what each operator became: the name of an operator to how many nodes it has.
+    `folder` is that of the file, which has `size` bytes. `mapped` counts what each operator became:
+    the name of an operator to how many nodes it has.
     """
 
-    def __init__(self, model: M.Model, folder: Optional[str]) -> None:
-        self.folder = folder
+    def __init__(self, model: M.Model, folder: Optional[str], size: int) -> None:
+        self.folder, self.room = folder, Room(size)
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
         self.opsets = self._versions(model.opsets)
         self.mapped: dict[str, int] = {}
+        self.steps = 0
         self.depth = 0
 
     def _versions(self, opsets: Sequence[M.OperatorSet]) -> dict[str, int]:
@@ -135,10 +138,10 @@ class Builder:
         """
         constants = {}
         for t in graph.initializers:
-            constants[t.name] = array_of(t, self.folder)
+            constants[t.name] = array_of(t, self.folder, self.room)
         for s in graph.sparse:
             if s.values is not None:
-                constants[s.values.name] = dense(s, self.folder)
+                constants[s.values.name] = dense(s, self.folder, self.room)
         inputs = [v.name for v in graph.inputs if v.name not in constants or outer]
         outputs = [v.name for v in graph.outputs]
         return self._program(graph.name, inputs, outputs, constants, graph.nodes, outer, opsets or self.opsets, given)
@@ -198,6 +201,9 @@ class Builder:
         `outer` are the names that its graphs may capture, `opsets` and `given` as in `graph`, and
         `program` takes new constants.
         """
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise OnnxError(f"ONNX: with its functions called, the model has more than {_MOST_STEPS} nodes")
         domain = _domain(node.domain)
         version = opsets.get(domain, 0)
         op = Operation(domain, node.operator, node.name, version, list(node.inputs), list(node.outputs), {})
@@ -245,6 +251,7 @@ class Builder:
         if isinstance(value, M.Graph):
             self.depth += 1
             bodies[name] = self.graph(value, outer, opsets, given)
+            op.results[name] = value.outputs
             self.depth -= 1
         else:
             op.attributes[name] = value
@@ -258,7 +265,7 @@ class Builder:
         if kind == 3:
             return bytes(a.s).decode("utf-8", "surrogateescape")
         if kind == 4 and a.t is not None:
-            return array_of(a.t, self.folder)
+            return array_of(a.t, self.folder, self.room)
         if kind == 5 and a.g is not None:
             return a.g
         if kind == 6:
@@ -268,9 +275,9 @@ class Builder:
         if kind == 8:
             return [bytes(s).decode("utf-8", "surrogateescape") for s in a.strings]
         if kind == 9:
-            return [array_of(t, self.folder) for t in a.tensors]
+            return [array_of(t, self.folder, self.room) for t in a.tensors]
         if kind == 11 and a.sparse is not None:
-            return dense(a.sparse, self.folder)
+            return dense(a.sparse, self.folder, self.room)
         if kind == 13 and a.type is not None:
             return a.type
         raise op.refused(f"the attribute {a.name!r} of kind {kind} is not supported, or is empty")

@@ -1,7 +1,8 @@
 """Arrays in ONNX files: element types, packed elements, and elements in files of their own.
 
-Nothing is allocated before the bytes for it are there, but for repeated zeros of sparse arrays,
-whose size is bounded.
+Nothing is allocated before the bytes for it are there, but for repeated zeros of sparse arrays.
+What a few bytes of a file may stand for is bounded for the file as a whole (`Room`), as any number
+of arrays may be made of them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any, Optional
 import ml_dtypes
 import numpy as np
 
+from mycel.base.decompression import limit
 from mycel.formats.onnx.messages import OnnxError, SparseTensor, Tensor
 
-__all__ = ["CODES", "TYPES", "array_of", "dense", "numpy_type"]
+__all__ = ["CODES", "TYPES", "Room", "array_of", "dense", "numpy_type"]
 
 Array = np.ndarray[Any, Any]
 TYPES: dict[int, Any] = {
@@ -57,8 +59,59 @@ CODES: dict[Any, int] = {kind: code for code, kind in TYPES.items()}
 # How many bits an element takes where it is less than a byte.
 _PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
 _SIGNED = (22, 26)
-_MOST_DENSE = 1 << 31
+_LEAST_DENSE, _TIMES_DENSE = 16 << 20, 32
+_TIMES_BESIDE = 1.5  # for weights that two arrays share
 STRING = 8
+
+
+class Room:
+    """The memory that the arrays of one model may take, by the size of its file.
+
+    Sparse arrays with their zeros become 32 times the file or 16 MiB, or what MYCEL_INFLATE says;
+    all other arrays together what `mycel.base.decompression.limit` says, as functions make theirs
+    anew at each call; and those in files of their own one and a half times these files.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.made = self.dense = self.beside = 0
+        self.files: dict[str, int] = {}
+
+    def take(self, size: int, where: str) -> None:
+        """Count the bytes of an array; raise OnnxError where they are too many."""
+        self.made += size
+        self._check(
+            self.made,
+            max(limit(self.size), _TIMES_DENSE * self.size),
+            where,
+            f"the arrays of a file of {self.size} bytes",
+        )
+
+    def take_dense(self, size: int, where: str) -> None:
+        """Count the bytes of a sparse array with its zeros, as `take` does."""
+        self.dense += size
+        most = limit(self.size) if os.environ.get("MYCEL_INFLATE", "").strip() else 0
+        most = most or max(_LEAST_DENSE, _TIMES_DENSE * self.size)
+        self._check(self.dense, most, where, f"with their zeros, the sparse arrays of a file of {self.size} bytes")
+
+    def take_beside(self, size: int, path: str, there: int, where: str) -> None:
+        """Count bytes of a file of `there` bytes beside the model, as `take` does."""
+        self.files[path] = there
+        self.beside += size
+        whole = sum(self.files.values())
+        if self.beside > _TIMES_BESIDE * whole:
+            raise OnnxError(
+                f"{where}: arrays name {self.beside} bytes of {len(self.files)} files of {whole} bytes: the same ones "
+                "again and again"
+            )
+
+    @staticmethod
+    def _check(size: int, most: int, where: str, what: str) -> None:
+        if size > most:
+            raise OnnxError(
+                f"{where}: {what} become {size} bytes, more than {most}; if they are to be read, set the environment "
+                'variable MYCEL_INFLATE to a size such as "8GB"'
+            )
 
 
 def numpy_type(code: int, where: str) -> Any:
@@ -71,11 +124,11 @@ def numpy_type(code: int, where: str) -> Any:
     return TYPES[code]
 
 
-def array_of(tensor: Tensor, folder: Optional[str] = None) -> Array:
+def array_of(tensor: Tensor, folder: Optional[str] = None, room: Optional[Room] = None) -> Array:
     """Return the array that a message holds.
 
-    `folder` is where files of external elements lie; None refuses them. Raises OnnxError where
-    elements are missing or too many.
+    `folder` is where files of external elements lie; None refuses them. `room` is that of the
+    model. Raises OnnxError where elements are missing or too many.
     """
     where = f"the array {tensor.name!r}"
     kind = numpy_type(tensor.element, where)
@@ -84,7 +137,13 @@ def array_of(tensor: Tensor, folder: Optional[str] = None) -> Array:
         raise OnnxError(f"{where}: the shape {dims} has a negative size")
     count = math.prod(dims)
     if tensor.location == 1:
-        return _unpacked(_external(tensor, folder, where, _bytes_of(count, tensor.element)), tensor, count, where)
+        content = _external(tensor, folder, where, _bytes_of(count, tensor.element), room)
+        return _unpacked(content, tensor, count, where)
+    if room is not None:
+        given = len(tensor.raw or ()) + sum(
+            map(len, (tensor.floats, tensor.doubles, tensor.int32s, tensor.int64s, tensor.uint64s, tensor.strings))
+        )
+        room.take(min(count, 4 * given) * kind.itemsize, where)
     if tensor.raw is not None:
         if tensor.element == STRING:
             raise OnnxError(f"{where}: strings are not held as raw bytes")
@@ -156,7 +215,7 @@ def _listed(tensor: Tensor, kind: Any, count: int, where: str) -> Array:
     return array
 
 
-def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int) -> Any:
+def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int, room: Optional[Room]) -> Any:
     """Read the bytes of an array from its file, which lies in the model's folder or below."""
     if folder is None:
         raise OnnxError(f"{where}: its elements are in a file of their own; load the model by its path")
@@ -177,6 +236,8 @@ def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int) ->
         raise OnnxError(
             f"{where}: bytes {offset} to {offset + length} of {name!r} ({size} bytes) for {wanted} bytes of elements"
         )
+    if room is not None:
+        room.take_beside(length, path, size, where)
     with open(path, "rb") as file:
         file.seek(offset)
         content = file.read(length)
@@ -185,15 +246,16 @@ def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int) ->
     return content
 
 
-def dense(tensor: SparseTensor, folder: Optional[str] = None) -> Array:
-    """Return a sparse array with its zeros."""
+def dense(tensor: SparseTensor, folder: Optional[str], room: Room) -> Array:
+    """Return a sparse array with its zeros; the rest is as in `array_of`."""
     if tensor.values is None or tensor.indices is None:
         raise OnnxError("a sparse array without values or indices")
-    values, places = array_of(tensor.values, folder), array_of(tensor.indices, folder)
+    values, places = (array_of(t, folder, room) for t in (tensor.values, tensor.indices))
     dims = tensor.dims
     count = math.prod(dims)
-    if any(d < 0 for d in dims) or count * max(values.dtype.itemsize, 1) > _MOST_DENSE:
-        raise OnnxError(f"the sparse array {tensor.values.name!r} of shape {dims} is too large to be made dense")
+    if any(d < 0 for d in dims):
+        raise OnnxError(f"the sparse array {tensor.values.name!r}: the shape {dims} has a negative size")
+    room.take_dense(count * values.dtype.itemsize, f"the sparse array {tensor.values.name!r} of shape {dims}")
     if places.ndim == 2 and places.shape == (len(values), len(dims)):
         if ((places < 0) | (places >= np.array(dims))).any():
             raise OnnxError(f"the sparse array {tensor.values.name!r} has indices outside of {dims}")

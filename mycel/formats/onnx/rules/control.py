@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.dtype import from_any
 from mycel.core.tensor import Tensor
 from mycel.formats.control import either, repeated
 from mycel.formats.onnx.operation import (
@@ -27,6 +28,7 @@ from mycel.formats.onnx.operation import (
     tensor,
 )
 from mycel.formats.onnx.rules.shapes import axis_of
+from mycel.formats.onnx.tensors import TYPES
 from mycel.ir.dims import Dim
 from mycel.prims import shape as S
 
@@ -68,7 +70,35 @@ def _loop(op: Operation, most: Any, condition: Any, *start: Any) -> Any:
         i += 1
         if i > _MOST_ROUNDS:
             raise op.wrong(f"more than {_MOST_ROUNDS} rounds")
+    if not i and collected:
+        first = [np.array(0, np.int64), np.array(going), *values]
+        return (*values, *_collected_none(op, first, 1 + count, [0] * scans))
     return (*values, *[_stacked(op, c) for c in collected])
+
+
+def _collected_none(op: Operation, given: list[Any], begin: int, axes: Sequence[int]) -> list[Any]:
+    """Return what a loop without rounds has collected: arrays without entries.
+
+    Their other sizes and their types are those that the body declares; where it leaves them open,
+    those that it has for `given`, inputs as a round would have. `begin` is the place of the first
+    output that is collected, and `axes` are those along which entries would lie.
+    """
+    declared = [result.type.tensor if result.type is not None else None for result in op.results["body"][begin:]]
+    shapes = [None if kind is None or kind.shape is None else [d.value for d in kind.shape.dims] for kind in declared]
+    found: list[Any] = []
+    made: list[Any] = []
+    for k, (kind, shape, axis) in enumerate(zip(declared, shapes, axes)):
+        if kind is not None and kind.element in TYPES and shape is not None and None not in shape:
+            sizes, element = [int(n) for n in shape if n is not None], TYPES[kind.element]
+        else:
+            made = made or op.bodies["body"](given)
+            value = made[begin + k]
+            value = value if isinstance(value, np.ndarray) else tensor(value)
+            sizes = [int(n) for n in value.shape]
+            element = value.dtype if isinstance(value, np.ndarray) else from_any(value.dtype).numpy
+        place = axis % (len(sizes) + 1)
+        found.append(np.zeros((*sizes[:place], 0, *sizes[place:]), element))
+    return found
 
 
 def _whole(value: Any) -> Any:
@@ -97,7 +127,7 @@ def _staged_loop(op: Operation, most: Any, condition: Any, start: Sequence[Any])
 
 def _stacked(op: Operation, values: list[Any], axis: int = 0) -> Any:
     if not values:
-        raise op.refused("a loop without rounds that collects values has no shape for them")
+        raise op.wrong("there is nothing in the sequence that could be joined")
     if all(isinstance(v, np.ndarray) for v in values):
         return np.stack(values, axis)
     given = [tensor(v) for v in values]
@@ -119,6 +149,11 @@ def _batched_scan(op: Operation, values: Sequence[Any], count: int) -> Any:
     """Return what version 8 gives, whose values have one more axis in front, of examples."""
     given = [tensor(v) for v in values]
     rows = []
+    if not given[0].shape[0]:
+        # What one example would give says the other sizes.
+        one = [_zeros(v, v.shape[1:]) for v in given]
+        made = [tensor(v) for v in _scanned(op, op.bodies["body"], one[:count], one[count:])]
+        return tuple([reshaped(sliced(reshaped(v, (1, *v.shape)), 0, 0, 0), (0, *v.shape)) for v in made])
     for i in range(given[0].shape[0]):
         one = [reshaped(sliced(v, 0, i, i + 1), v.shape[1:]) for v in given]
         rows.append(_scanned(op, op.bodies["body"], one[:count], one[count:]))
@@ -146,9 +181,16 @@ def _scanned(op: Operation, body: Any, state: list[Any], over: list[Any]) -> lis
         for kept, value in zip(collected, made[len(state) :]):
             kept.append(value)
     axes = op.get("scan_output_axes") or [0] * len(collected)
+    if not length and collected:
+        entries = [_zeros(v, [n for j, n in enumerate(v.shape) if j != a]) for v, a in zip(given, along)]
+        return [*state, *_collected_none(op, [*state, *entries], len(state), axes)]
     turned_out = op.get("scan_output_directions") or [0] * len(collected)
     found = [_stacked(op, c[::-1] if t else c, a) for c, a, t in zip(collected, axes, turned_out)]
     return [*state, *found]
+
+
+def _zeros(value: Tensor, shape: Sequence[Any]) -> Any:
+    return tensor(np.zeros([int(n) for n in shape], from_any(value.dtype).numpy))
 
 
 # Sequences.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
+from mycel.formats.onnx.linear_patterns import Pattern, PatternError
 from mycel.formats.onnx.operation import Array, Operation, array, rule
 
 __all__: list[str] = []
@@ -36,8 +36,12 @@ def _split(op: Operation, x: Array) -> Any:
 
 @rule("RegexFullMatch", raw=True)
 def _match(op: Operation, x: Array) -> Any:
-    pattern = re.compile(op.get("pattern", ""))
-    return np.array([pattern.fullmatch(s) is not None for s in x.reshape(-1)], np.bool_).reshape(x.shape)
+    # A pattern of a file may not say how long a match takes, as it may to Python's `re`.
+    try:
+        pattern = Pattern(op.get("pattern", ""))
+    except PatternError as error:
+        raise op.wrong(str(error)) from None
+    return np.array([pattern.matches(s) for s in x.reshape(-1)], np.bool_).reshape(x.shape)
 
 
 @rule("StringNormalizer", raw=True)
