@@ -52,6 +52,7 @@ __all__ = [
     "read_ckpt",
     "read_safetensors",
     "titles_of_safetensors",
+    "unknown_type",
     "write_ckpt",
     "write_safetensors",
 ]
@@ -424,6 +425,7 @@ def read_safetensors(
 
     shown = os.fspath(path)
     arrays: dict[str, NDArray[Any]] = {}
+    titles = titles_of_safetensors()
     with open(path, "rb"):
         pass
     try:
@@ -432,13 +434,11 @@ def read_safetensors(
             for name in file.keys():
                 if not verify and wanted is not None and not wanted(name):
                     continue
-                narrow = _EIGHT_BITS.get(file.get_slice(name).get_dtype())
-                array = np.asarray(file.get_tensor(name)) if narrow is None else _bytes_of(path, name, narrow)
-                if array.dtype not in _TITLE:
-                    raise CheckpointError(
-                        f"{shown}: entry {name!r} has elements of type {array.dtype}; supported: {', '.join(_NUMPY)}"
-                    )
-                arrays[name] = array
+                kind = file.get_slice(name).get_dtype()
+                if kind not in titles:
+                    raise unknown_type(shown, name, kind)
+                narrow = _EIGHT_BITS.get(kind)
+                arrays[name] = np.asarray(file.get_tensor(name)) if narrow is None else _bytes_of(path, name, narrow)
     except safetensors.SafetensorError as error:
         raise CheckpointError(f"{shown}: damaged, or not a safetensors file: {error}") from error
     if verify:
@@ -463,6 +463,17 @@ def titles_of_safetensors() -> dict[str, tuple[str, np.dtype[Any]]]:
     }
     found = {"BOOL": np.dtype(np.bool_), "BF16": dtype.bfloat16.numpy, **plain, **_EIGHT_BITS}
     return {name: (_TITLE[kind], kind) for name, kind in found.items()}
+
+
+def unknown_type(path: str, name: str, kind: str) -> CheckpointError:
+    """Return the error for a tensor of a safetensors file whose type our tensors do not have.
+
+    Such are the scales and elements of 8, 6 and 4 bits of other hardware's formats.
+    """
+    return CheckpointError(
+        f"{path}: entry {name!r} has elements of type {kind}, which tensors do not have; convert it to another type "
+        f"first; supported: {', '.join(titles_of_safetensors())}"
+    )
 
 
 # The types that the library writes, but does not give back as NumPy arrays.

@@ -37,6 +37,7 @@ from mycel.train.checkpoint_format import (
     fill_safetensors,
     read_safetensors,
     titles_of_safetensors,
+    unknown_type,
     write_safetensors,
 )
 
@@ -297,6 +298,8 @@ def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
         titles = titles_of_safetensors()
         found, places = {}, []
         for name, entry in header.items():
+            if isinstance(entry["dtype"], str) and entry["dtype"] not in titles:
+                raise unknown_type(path, name, entry["dtype"])
             title, kind = titles[entry["dtype"]]
             shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
             if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)) or len(shape) > MAX_RANK:
@@ -307,6 +310,8 @@ def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
                 raise ValueError(f"{name!r} has {stop - start} bytes for {title} of shape {shape}")
             found[name] = _Entry(title, kind, shape, 8 + length + start)
             places.append((start, stop))
+    except CheckpointError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
     end = 0

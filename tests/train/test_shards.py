@@ -218,3 +218,52 @@ def test_sizes_that_are_none(tmp_path: Path, most: Any) -> None:
         save(tmp_path / "net", most)
     with pytest.raises(ValueError, match="max_shard_size is for format='safetensors'"):
         ms.save_checkpoint({}, tmp_path / "net", max_shard_size=100)
+
+
+# All types of the format's release 0.8 that tensors have, and those that they have not.
+HERE = "BOOL U8 I8 F8_E5M2 F8_E4M3 I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64".split()
+ELSEWHERE = "F4 F6_E2M3 F6_E3M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ".split()
+
+
+def _of_type(path: Path, kind: str) -> None:
+    """Write a tensor of float32 and one of eight elements of a type."""
+    bits = 8 if kind == "BOOL" else int(kind.removeprefix("B")[1:].split("_")[0])
+    header = {
+        "good": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+        "one": {"dtype": kind, "shape": [8], "data_offsets": [8, 8 + bits]},
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + np.float32([1, 2]).tobytes() + b"\1" * bits)
+
+
+@pytest.mark.parametrize("kind", HERE + ELSEWHERE)
+def test_every_type_is_read_or_refused_by_its_name(kind: str, tmp_path: Path) -> None:
+    path, whole = tmp_path / "a.safetensors", tmp_path / "whole"
+    _of_type(path, kind)
+    index = {"metadata": {}, "weight_map": {"good": path.name, "one": path.name}}
+    (tmp_path / "b.safetensors.index.json").write_text(json.dumps(index))
+
+    def lazily() -> Any:
+        return ShardedCheckpoint(path)["one"]
+
+    def converted() -> Any:
+        ms.safetensors_to_ckpt(path, whole)
+        return ms.load_checkpoint(whole / "a.ckpt")["one"]
+
+    ways = [
+        lambda: ms.load_checkpoint(path, format="safetensors")["one"],
+        lambda: ms.load_checkpoint(tmp_path / "b.safetensors.index.json", format="safetensors")["one"],
+        lazily,
+        converted,
+    ]
+    for way in ways:
+        if kind in HERE:
+            assert way().shape == (8,)
+        else:
+            with pytest.raises(
+                CheckpointError, match=rf"a\.safetensors: entry 'one' has elements of type {kind}, which"
+            ):
+                way()
+    chosen = ms.load_checkpoint(path, format="safetensors", choice_func=lambda name: name == "good")
+    assert chosen["good"].asnumpy().tolist() == [1, 2]
