@@ -48,7 +48,9 @@ class Observer:
 
     def tally(self, values: Array) -> None:
         """Take values into the bins, which lie between the ends that were found before."""
-        if self.high > self.low and np.isfinite(self.high - self.low):
+        # Values that are nearly the same have no bins: float32 has no numbers between them.
+        finest = np.spacing(np.float32(max(abs(self.low), abs(self.high))))
+        if np.isfinite(self.high - self.low) and (self.high - self.low) / BINS > finest:
             self.bins += np.histogram(values, BINS, (self.low, self.high))[0]
 
     def range(self, method: str, bits: int, percentile: float = 99.99) -> tuple[float, float]:

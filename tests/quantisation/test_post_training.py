@@ -12,6 +12,8 @@ from mycel import nn, ops
 from mycel.base.errors import Unsupported
 from mycel.deploy import build
 from mycel.quantisation import Refused, quantise
+from mycel.quantisation.observing import Observer
+from mycel.transforms.quantise.scales import scale_for, steps_of
 from tests.quantisation.digits import IMAGES, accuracy, trained
 
 
@@ -169,3 +171,64 @@ class Sequence(nn.Cell):
 
     def construct(self, x: Any) -> Any:
         return self.cell(x)[0]
+
+
+class Joined(nn.Cell):
+    """Two branches that become one, of which the second is dead."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.first, self.second = how, nn.Dense(4, 6), shut(nn.Dense(4, 6))
+        self.last = nn.Dense(12 if how == "concat" else 6, 3)
+
+    def construct(self, x):
+        a, b = ops.relu(self.first(x)), ops.relu(self.second(x))
+        if self.how == "add":
+            return self.last(a + b)
+        return self.last(ops.concat((a, b), 1) if self.how == "concat" else ops.sigmoid(self.second(x)) * a)
+
+
+def shut(layer: Any, bias: float = -100.0, weight: Any = None) -> Any:
+    layer.bias.set_data(ms.Tensor(np.full(layer.bias.shape, bias, np.float32)))
+    if weight is not None:
+        layer.weight.set_data(ms.Tensor(layer.weight.asnumpy() * weight))
+    return layer
+
+
+DEAD = {
+    "rectifier": (lambda: nn.SequentialCell(shut(nn.Dense(4, 6)), nn.ReLU(), nn.Dense(6, 3)), (16, 4)),
+    "rectifier at the end": (lambda: nn.SequentialCell(shut(nn.Dense(4, 6)), nn.ReLU6()), (16, 4)),
+    "convolution": (
+        lambda: nn.SequentialCell(shut(nn.Conv2d(1, 3, 3, has_bias=True)), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten()),
+        (4, 1, 4, 4),
+    ),
+    "constant": (lambda: nn.SequentialCell(shut(nn.Dense(4, 6), 5.0, 0.0), nn.ReLU(), nn.Dense(6, 3)), (16, 4)),
+    "sum": (lambda: Joined("add"), (16, 4)),
+    "concatenation": (lambda: Joined("concat"), (16, 4)),
+    "gate": (lambda: Joined("gate"), (16, 4)),
+}
+
+
+@pytest.mark.parametrize("kind", DEAD)
+def test_values_that_are_always_the_same(kind: str) -> None:
+    make, shape = DEAD[kind]
+    ms.set_seed(1)
+    net, x = make(), np.random.default_rng(2).normal(size=shape).astype(np.float32)
+    wanted = net(ms.Tensor(x)).asnumpy()
+    for options in ({}, {"method": "mse", "symmetric": True}) if kind in ("rectifier", "gate") else ({},):
+        found = quantise(net, x, **options)(ms.Tensor(x)).asnumpy()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=0.05 * np.abs(wanted).max() + 1e-6)
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "mse", "kl"])
+@pytest.mark.parametrize(
+    "values", [(0.0, 0.0), (3.0, 3.0), (-2.0, -2.0), (0.0, 1e-44), (1.0, 1.0 + 2**-23), (0.0, 1e-30)]
+)
+def test_ranges_without_extent(method: str, values: tuple[float, float]) -> None:
+    seen, array = Observer(), np.array(values, np.float32)
+    seen.extend(array)
+    seen.tally(array)
+    scale = scale_for(*seen.range(method, 8))
+    steps = steps_of(array, scale)
+    back = (steps.astype(np.float64) - scale.zero) * float(scale.size)
+    np.testing.assert_allclose(back, array, rtol=0.01, atol=1e-28)

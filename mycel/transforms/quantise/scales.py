@@ -5,6 +5,9 @@ For a range from a to b that has 0 in it, and steps from low to high:
     S = (b - a) / (high - low)        Z = round(low - a / S)
 
 so that 0 is a step. Symmetric steps have Z = 0 and S = max(|a|, |b|) / high.
+
+Where all values are 0, as those of a rectifier that is never open, any scale is exact. It is then
+that of values up to 1: a tiny one would be beyond all ratio to the scales around it.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ __all__ = ["Scale", "multipliers", "scale_for", "steps_of", "weight_scale"]
 
 Array = np.ndarray[Any, Any]
 LEAST = 2.0**-100
+EMPTY = 1.0  # the range that stands for one without extent
 
 
 class Scale(NamedTuple):
@@ -49,6 +53,7 @@ def scale_for(low: float, high: float, bits: int = 8, symmetric: bool = False, n
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"quantise: values from {low} to {high} have no scale; the calibration gives infinity or NaN")
     low, high = min(low, 0.0), max(high, 0.0)
+    high = EMPTY if low == high else high
     first, last = -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1
     if symmetric:
         size = max(-low, high) / last
@@ -68,7 +73,8 @@ def weight_scale(weight: Array, axis: int | None, bits: int = 8, largest: Array 
     axes = tuple(k for k in range(weight.ndim) if axis is None or k != axis % weight.ndim)
     if largest is None:
         largest = np.abs(weight).max(axes, keepdims=True, initial=0.0) if weight.size else np.zeros((1,) * weight.ndim)
-    size = np.maximum(np.asarray(largest, np.float64) / last, LEAST).astype(np.float32)
+    real = np.asarray(largest, np.float64)
+    size = np.maximum(np.where(real == 0, EMPTY, real) / last, LEAST).astype(np.float32)
     return Scale(size if axis is not None else size.reshape(()), 0, -last, last)
 
 
