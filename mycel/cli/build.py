@@ -31,7 +31,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a file (.mindir, .onnx, .tflite), or MODULE:NAME of a Cell or function")
     add("--target", required=True, metavar="NAME", help="the machine, as cortex-m4, aarch64 or x86-64-v3")
-    add("--out", type=Path, required=True, metavar="DIR", help="where to write NAME.o and NAME.h")
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="where to write NAME.o and NAME.h, and for wasm32 NAME.wasm and NAME.mjs",
+    )
     add("--name", default="model", metavar="NAME", help="the function in C (default: %(default)s)")
     add(
         "--input",
@@ -94,7 +100,7 @@ def _build(options: argparse.Namespace) -> int:
     print(library)
     account = library.account
     print(f"memory of the arena at its peak, in bytes\n{_listed(account.peak)}")
-    print(f"operations on floats, {account.products:,} products\n{_listed(account.work)}")
+    print(f"operations on floats and products of integers, {account.products:,} products\n{_listed(account.work)}")
     if account.stripes:
         print(
             f"{account.stripes} stripes of rows for a smaller arena, which copy {account.copied_bytes:,} bytes a call"
@@ -105,7 +111,23 @@ def _build(options: argparse.Namespace) -> int:
     check_fits(library, ram, flash, advice)
     library.write(options.out)
     print(f"wrote {options.out / options.name}.o and {options.out / options.name}.h")
+    if library.target == "wasm32":
+        _write_web(library, options.out)
     return 0
+
+
+def _write_web(library: Library, folder: Path) -> None:
+    """Write what browsers take of a library, or say why they do not take it."""
+    from mycel.base.errors import Unsupported
+    from mycel.deploy import web
+
+    try:
+        web(library).write(folder)
+    except Unsupported as error:
+        print(f"{PROGRAM}: nothing for browsers is written: {error}", file=sys.stderr)
+        return
+    stem = folder / library.name
+    print(f"wrote {stem}.wasm, {stem}.mjs and {stem}.d.mts for browsers: import {{ load }} from './{library.name}.mjs'")
 
 
 def _fitting(made: Callable[[Optional[bool]], Library], ram: Optional[int]) -> Library:

@@ -58,6 +58,37 @@ def test_a_library_of_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "int digits(const float *x, float *result, void *arena);" in (folder / "lib" / "digits.h").read_text()
 
 
+def test_a_library_for_browsers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert build("built_here:Net", "--input", "1,1,8,8", "--target", "wasm32") == 0
+    assert "wrote lib/model.wasm, lib/model.mjs and lib/model.d.mts" in capsys.readouterr().out
+    assert (folder / "lib" / "model.wasm").read_bytes()[:4] == b"\0asm"
+    assert "export async function load" in (folder / "lib" / "model.mjs").read_text()
+    assert {f.suffix for f in (folder / "lib").iterdir()} == {".o", ".h", ".wasm", ".mjs", ".mts"}
+
+
+COUNTED = """
+import mycel as ms
+from mycel import nn
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.deep = nn.Conv2d(1, 8, 3), nn.Conv2d(8, 8, 3, group=8)
+        self.last = nn.Dense(512, 10, has_bias=False)
+
+    def construct(self, x):
+        return self.last(nn.Flatten()(ms.ops.relu(self.deep(ms.ops.relu(self.wide(x))))))
+"""
+
+
+@pytest.mark.parametrize("target", ["aarch64", "cortex-m4", "wasm32"])
+def test_products_of_all_kernels_are_counted(folder: Path, capsys: pytest.CaptureFixture[str], target: str) -> None:
+    """Those that are computed together with what follows them, too."""
+    (folder / "counted_here.py").write_text(COUNTED)
+    assert build("counted_here:Net", "--input", "1,1,8,8", "--target", target) == 0
+    assert f"{8 * 64 * 9 * 2 + 512 * 10:,} products" in capsys.readouterr().out
+
+
 def test_a_library_of_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ms.export(nn.Dense(4, 2), ms.ops.ones((1, 4)), file_name="net.mindir", file_format="MINDIR")
     assert build("net.mindir", "--target", "aarch64") == 0

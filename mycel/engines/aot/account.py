@@ -47,10 +47,11 @@ class Line:
 class Account:
     """What one call of a library holds in the arena at its peak, and computes.
 
-    `peak` has bytes, `work` operations on floats, the largest first. `instructions` is an estimate,
-    or None for targets without a measurement. `stripes` is the number of stripes in which the first
-    operations on images are computed for a smaller arena (0: they are not divided). No product is
-    computed twice for that; `copied_bytes` of rows that the next stripe needs are copied.
+    `peak` has bytes, `work` operations on floats and products of integers, the largest first.
+    `instructions` is an estimate, or None for targets without a measurement. `stripes` is the
+    number of stripes in which the first operations on images are computed for a smaller arena (0:
+    they are not divided). No product is computed twice for that; `copied_bytes` of rows that the
+    next stripe needs are copied.
     """
 
     peak: tuple[Line, ...]

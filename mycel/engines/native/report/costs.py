@@ -71,7 +71,9 @@ def cost(step: Step, number: Number = hint) -> Cost:
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
     if isinstance(data, Kernel) and data.counts:
         return Cost(read, written, sum(operations(n, t, ts) * number(times) for n, t, ts, times in data.counts))
-    return Cost(read, written, 0 if step.node is None else work(step.node, number))
+    # A product that is computed together with what follows it is among the members.
+    nodes = step.members or (() if step.node is None else (step.node,))
+    return Cost(read, written, sum(work(node, number) for node in nodes))
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:
