@@ -20,6 +20,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base.dtype import int32
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
@@ -50,7 +51,7 @@ def _reference(a: Array) -> Array:
 def diagonal(x: Node) -> Node:
     """Return the diagonals of square matrices."""
     n = x.shape[-1]
-    row, column = (S.iota(shape=(n, n), axis=axis, dtype=I.int32) for axis in (0, 1))
+    row, column = (S.iota(shape=(n, n), axis=axis, dtype=int32) for axis in (0, 1))
     return R.reduce_sum(E.select(E.eq(row, column), x, 0), axes=(x.type.rank - 1,), keepdims=False)
 
 
@@ -59,7 +60,7 @@ def _expand(a: Node) -> Node:
     values = diagonal(packed)
     last = (values.type.rank - 1,)
     moved = E.ne(pivots, S.iota(shape=(pivots.shape[-1],), axis=0, dtype=pivots.dtype))
-    odd = E.eq(E.mod(R.reduce_sum(E.cast(moved, dtype=I.int32), axes=last, keepdims=False), 2), 1)
+    odd = E.eq(E.mod(R.reduce_sum(E.cast(moved, dtype=int32), axes=last, keepdims=False), 2), 1)
     product = R.reduce_prod(values, axes=last, keepdims=False)
     return E.mul(product, E.select(odd, constant(-1, a.dtype), constant(1, a.dtype)))
 

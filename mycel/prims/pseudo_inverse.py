@@ -84,16 +84,16 @@ pseudo_inverse: Primitive = register(
         _vjp,
         _batch,
         samples=(
-            Sample(((4, 3), np.float64(0), np.float64(1e-9)), {"hermitian": False}, dtypes=("float64",) * 3),
+            Sample(((4, 3), np.array(0.0), np.array(1e-9)), {"hermitian": False}, dtypes=("float64",) * 3),
             Sample(((2, 2, 3), np.zeros(2), np.full(2, 1e-9)), {"hermitian": False}, dtypes=("float64",) * 3),
             Sample(
-                (_LOW, np.float64(0), np.float64(1e-9)),
+                (_LOW, np.array(0.0), np.array(1e-9)),
                 {"hermitian": False},
                 dtypes=("float64",) * 3,
                 differentiable=False,
             ),
             Sample(
-                (np.eye(3), np.float64(0), np.float64(1e-9)),
+                (np.eye(3), np.array(0.0), np.array(1e-9)),
                 {"hermitian": True},
                 dtypes=("float64",) * 3,
                 differentiable=False,
