@@ -933,7 +933,8 @@ class TensorMethods:
         """Return the determinants of square matrices, as `det`."""
 
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """Return the product of `n` factors `input`, by repeated squaring; the identity for 0."""
+        """Return the product of `n` factors `input`, by repeated squaring; the identity for 0,
+        and for a negative `n` the product of factors of the inverse."""
 
     def max(
         self,

@@ -4041,7 +4041,8 @@ class MatrixLogarithm(Primitive):
 
 class MatrixPower(Primitive):
     """`mycel.ops.matrix_power` as an object. Return the product of `n` factors `input`, by
-    repeated squaring; the identity for 0."""
+    repeated squaring; the identity for 0, and for a negative `n` the product of factors of
+    the inverse."""
 
     def __init__(self, n: Any) -> None:
         ...
