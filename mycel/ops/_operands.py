@@ -40,7 +40,9 @@ __all__ = [
     "constant_like",
     "flat",
     "floating",
+    "matched",
     "move_axis",
+    "need_matched",
     "need_room",
     "number_of",
     "numbers",
@@ -110,6 +112,34 @@ def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     found = _pair(x, y)
     assert found is not None
     return found
+
+
+def matched(name: str, x: Any, y: Any, first: str = "input", second: str = "other") -> tuple[Tensor, Tensor]:
+    """Return `operands`, as which float64 does not meet a shorter type of floats.
+
+    Where it did, everything behind would be computed in float64 without a word. `first` and
+    `second` are what the operands are called. Raises TypeError.
+    """
+    need_matched(name, x, y, first, second)
+    return operands(name, x, y)
+
+
+def need_matched(name: str, x: Any, y: Any, first: str = "input", second: str = "other") -> None:
+    """Raise the TypeError of `matched`."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.dtype is y.dtype:
+        return
+    a, b = operands(name, x, y)
+    if a.dtype is not D.float64 and a.dtype is not D.complex128:
+        return
+    kinds = [(precision.met(v) if precision.active else v).dtype for v in (x, y)]
+    if any(k.kind not in "fc" for k in kinds) or all(k in (D.float64, D.complex128) for k in kinds):
+        return
+    wide_one, place = (first, 0) if kinds[0] in (D.float64, D.complex128) else (second, 1)
+    raise TypeError(
+        f"{name}: {first} has type {kinds[0].name} and {second} {kinds[1].name}, which do not mix here; convert "
+        f"{wide_one} by .astype({kinds[1 - place].name}) (arrays of NumPy are float64 unless told otherwise), or make "
+        "both float64"
+    )
 
 
 def terms(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from mycel.ops._operands import (
     axis_of,
     constant_like,
     floating,
+    need_matched,
     operand,
     reshaped,
     rounded_once,
@@ -145,6 +146,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
     [[-0.5, 2.0]]
     """
     x, w = floating("prelu", input), operand("prelu", weight)
+    need_matched("prelu", x, w, second="weight")
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or (w.size != 1 and w.size != channels):
         raise ShapeError(f"prelu: the weight must have 1 or {channels} elements, not shape {w.shape}")

@@ -16,7 +16,14 @@ from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, scalar
 from mycel.ir.dims import DimLike, maximum, product
-from mycel.ops._operands import operand, operands, permuted, reshaped, run, size_of
+from mycel.ops._operands import (
+    matched,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    size_of,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
@@ -129,7 +136,7 @@ def convolution(
     `name` is the operation that errors name. `input`, `weight`, `bias` (or None), `stride`,
     `pad_mode`, `padding`, `dilation` and `groups` are those of `conv1d`.
     """
-    x, w = operands(name, input, weight)
+    x, w = matched(name, input, weight, second="weight")
     if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
         raise ShapeError(
             f"{name}: the input must have {rank + 2} dimensions (N, C, *spatial) and the weight (O, C / groups, "
@@ -242,7 +249,7 @@ def transposed(
     convolution, and `pairs` its padding, (low, high) for each axis. `output_padding` makes each
     axis of the result longer at its end. `name` is the operation that errors name.
     """
-    x, w = operands(name, input, weight)
+    x, w = matched(name, input, weight, second="weight")
     if w.ndim != x.ndim or x.ndim != len(strides) + 2:
         raise ShapeError(
             f"{name}: the input {x._type} and the weight {w._type} must have {len(strides) + 2} dimensions each"
@@ -317,7 +324,7 @@ def conv3d_transpose(
     """
     name = "conv3d_transpose"
     strides, steps = per_axis(name, "stride", stride, 3), per_axis(name, "dilation", dilation, 3)
-    x, w = operands(name, inputs, weight)
+    x, w = matched(name, inputs, weight, "inputs", "weight")
     if x.ndim != 5 or w.ndim != 5:
         raise ShapeError(
             f"{name}: takes an input (N, C_in, D, H, W) and a weight (C_in, C_out / group, KD, KH, KW), not {x._type} "
@@ -342,7 +349,7 @@ def bias_add(input_x: Any, bias: Any) -> Tensor:
     >>> ms.ops.bias_add(ms.ops.zeros((1, 2)), ms.Tensor([1.0, 2.0])).tolist()
     [[1.0, 2.0]]
     """
-    x, b = operands("bias_add", input_x, bias)
+    x, b = matched("bias_add", input_x, bias, "input_x", "bias")
     if x.ndim < 2 or b.ndim != 1 or b.shape[0] != x.shape[1]:
         raise ShapeError(f"bias_add: a bias {b._type} does not fit the channels (axis 1) of {x._type}")
     return run(E.add, x, reshaped(b, (b.shape[0], *(1,) * (x.ndim - 2))))

@@ -22,6 +22,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    need_matched,
     operand,
     operands,
     reshaped,
@@ -132,6 +133,7 @@ def cross_entropy(
                 f"cross_entropy: target probabilities must have the input's shape {x.shape}, not {y.shape}; "
                 "class indices are integers"
             )
+        need_matched("cross_entropy", x, y, second="target")
         return _probability_entropy(x, cast(y, x.dtype), weight, axis, reduction, label_smoothing)
     return _chosen(log_softmax(x, axis), y, weight, ignore_index, reduction, label_smoothing, axis, "cross_entropy")
 
@@ -333,6 +335,7 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     0.6931471824645996
     """
     arguments.choice("binary_cross_entropy", "reduction", reduction, _REDUCTIONS)
+    need_matched("binary_cross_entropy", logits, labels, "logits", "labels")
     p, y = _both("binary_cross_entropy", logits, labels)
     if p.shape != y.shape:
         raise ShapeError(f"binary_cross_entropy: the shapes {p.shape} and {y.shape} differ")
@@ -363,6 +366,7 @@ def binary_cross_entropy_with_logits(
     0.6931471824645996
     """
     arguments.choice("binary_cross_entropy_with_logits", "reduction", reduction, _REDUCTIONS)
+    need_matched("binary_cross_entropy_with_logits", input, target, second="target")
     x, y = _both("binary_cross_entropy_with_logits", input, target)
     if x.shape != y.shape:
         raise ShapeError(f"binary_cross_entropy_with_logits: the shapes {x.shape} and {y.shape} differ")
@@ -389,6 +393,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     0.0
     """
     arguments.one_of("kl_div", "reduction", reduction, (*_REDUCTIONS, "batchmean"))
+    need_matched("kl_div", logits, labels, "logits", "labels")
     x, y = _both("kl_div", logits, labels)
     positive = run(E.gt, y, constant_like(0.0, y))
     loss = select(positive, run(E.mul, y, run(E.sub, run(E.log, select(positive, y, 1.0)), x)), 0.0)

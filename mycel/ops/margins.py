@@ -17,6 +17,7 @@ from mycel.ops._operands import (
     flat,
     floating,
     iota,
+    need_matched,
     operand,
     reshaped,
     rounded_once,
@@ -57,6 +58,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     2.0
     """
     arguments.instance("margin_ranking_loss", "margin", margin, float)
+    need_matched("margin_ranking_loss", input1, input2, "input1", "input2")
     a, b = _both("margin_ranking_loss", input1, input2)
     y = operand("margin_ranking_loss", target, a.dtype)
     return reduced("margin_ranking_loss", _hinge(margin - y * (a - b)), reduction)
@@ -178,6 +180,7 @@ def triplet_margin_loss(
     arguments.flag("triplet_margin_loss", "swap", swap)
     from mycel.ops.lengths import vector_norm
 
+    need_matched("triplet_margin_loss", anchor, positive, "anchor", "positive")
     a, b = _both("triplet_margin_loss", anchor, positive)
     c = operand("triplet_margin_loss", negative, a.dtype)
     near, far = vector_norm(a - b + eps, p, -1), vector_norm(a - c + eps, p, -1)

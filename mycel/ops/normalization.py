@@ -22,6 +22,7 @@ from mycel.ops._operands import (
     all_axes,
     constant_like,
     floating,
+    need_matched,
     number_of,
     operand,
     reshaped,
@@ -58,6 +59,7 @@ def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
 def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
     """Return a vector of one value for each channel in a shape that broadcasts over axis 1."""
     v = operand(name, value)
+    need_matched(name, x, v, second=parameter)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
         raise ShapeError(
             f"{name}: {parameter} must have one element for each of the {x.shape[1]} channels, not shape {v.shape}"

@@ -13,7 +13,18 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import floating, move_axis, need_room, operand, operands, reshaped, run, size_of, take_slice
+from mycel.ops._operands import (
+    floating,
+    matched,
+    move_axis,
+    need_room,
+    operand,
+    operands,
+    reshaped,
+    run,
+    size_of,
+    take_slice,
+)
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -40,7 +51,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     [[5.0]]
     """
     arguments.instance("cdist", "p", p, float)
-    a, b = operands("cdist", x1, x2)
+    a, b = matched("cdist", x1, x2, "x1", "x2")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: the operands must be matrices with rows of one length: {a._type} and {b._type}")
     if isinstance(b.shape[-2], int) and b.shape[-2] < FEW:

@@ -85,7 +85,7 @@ def test_wrong_convolutions() -> None:
     with pytest.raises(ValueError, match="conv2d: the input must have 4 dimensions"):
         ops.conv2d(x[0, 0], w)
     with pytest.raises(ValueError, match="bias_add: a bias"):
-        ops.bias_add(x, Tensor([1.0]))
+        ops.bias_add(x, Tensor([1.0]).astype(x.dtype))
 
 
 def _windows(x: np.ndarray, window: tuple, strides: tuple, pads: tuple, ceil: bool) -> dict:

@@ -13,7 +13,7 @@ from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.nn.layer.plain import Plain
-from mycel.ops._operands import input_of
+from mycel.ops._operands import input_of, need_matched
 
 __all__ = [
     "CELU",
@@ -140,6 +140,7 @@ class PReLU(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to a tensor."""
         x = input_of(self, x)
+        need_matched("PReLU", x, self.w, second="w")
         return ops.prelu(x, cast(self.w, x.dtype))
 
 

@@ -28,7 +28,7 @@ from mycel.common.initializer import Uniform, initializer
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dropout
-from mycel.ops._operands import input_of, one_by_one
+from mycel.ops._operands import input_of, need_matched, one_by_one
 from mycel.ops.sequences.recurrence import GATES, step
 from mycel.ops.sequences.recurrence import layer as one_layer
 
@@ -69,6 +69,7 @@ class _Step(Cell):
                 raise ValueError(
                     f"{owner}: a state must be of shape {(x.shape[0], self.hidden_size)}, not {state.shape}"
                 )
+        need_matched(owner, x, self.weight_ih, "x", "weight_ih")
         biases = (self.bias_ih, self.bias_hh) if self.has_bias else ()
         return step(self.mode, x, states, (self.weight_ih, self.weight_hh, *biases))
 

@@ -10,7 +10,7 @@ from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.nn.layer.activation import activation_of
 from mycel.nn.loss.base import LossBase, same_shape
-from mycel.ops._operands import input_of
+from mycel.ops._operands import input_of, need_matched
 from mycel.ops.loss import softmax_entropy
 
 __all__ = [
@@ -118,6 +118,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
             )
         else:
             labels = labels if labels.dtype.is_floating else ops.cast(labels, logits.dtype)
+            need_matched(type(self).__name__, logits, labels, "logits", "labels")
             return softmax_entropy(logits, ops.cast(labels, logits.dtype), self.reduction)
         return ops.cross_entropy(logits, labels, reduction=self.reduction)
 

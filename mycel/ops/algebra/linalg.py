@@ -15,7 +15,19 @@ from mycel.core import precision
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ir.dims import product
-from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of, term
+from mycel.ops._operands import (
+    axis_of,
+    iota,
+    matched,
+    need_matched,
+    operand,
+    operands,
+    permuted,
+    reshaped,
+    run,
+    size_of,
+    term,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
@@ -56,7 +68,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     """Return the matrix product over the last two axes; the axes before broadcast.
 
     A vector on the left is a row, on the right a column, and its axis is dropped from the result.
-    Types meet in their common type.
+    Types meet in their common type, but float64 does not meet shorter floats (TypeError).
 
     Raises ValueError where the inner sizes differ or an operand has no dimensions.
 
@@ -64,7 +76,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     >>> ms.ops.matmul(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
     [[11.0]]
     """
-    a, b = operands("matmul", input, other)
+    a, b = matched("matmul", input, other)
     if a.ndim >= 2 and b.ndim >= 2:
         return _product(a, b)
     if a.ndim == 0 or b.ndim == 0:
@@ -105,7 +117,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     >>> ms.ops.mm(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])).tolist()
     [[6.0]]
     """
-    a, b = operands("mm", input, mat2)
+    a, b = matched("mm", input, mat2, second="mat2")
     _ranked("mm", 2, a, b)
     return _product(a, b)
 
@@ -120,7 +132,7 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
     >>> ms.ops.bmm(ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
     [[[3.0]], [[3.0]]]
     """
-    a, b = operands("bmm", input_x, mat2)
+    a, b = matched("bmm", input_x, mat2, "input_x", "mat2")
     if a.ndim < 3 or b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2]:
         raise ShapeError(f"bmm: operands need at least 3 dimensions and equal leading sizes: {a._type} and {b._type}")
     return _product(a, b)
@@ -135,7 +147,7 @@ def mv(mat: Any, vec: Any) -> Tensor:
     >>> ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])).tolist()
     [11.0]
     """
-    a, b = operands("mv", mat, vec)
+    a, b = matched("mv", mat, vec, "mat", "vec")
     _ranked("mv", 2, a)
     _ranked("mv", 1, b)
     return matmul(a, b)
@@ -150,7 +162,7 @@ def dot(input: Any, other: Any) -> Tensor:
     >>> float(ms.ops.dot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
     11.0
     """
-    a, b = operands("dot", input, other)
+    a, b = matched("dot", input, other)
     if a.ndim == 0 or b.ndim == 0:
         return run(E.mul, a, b)
     return tensor_dot(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
@@ -164,7 +176,7 @@ def inner(input: Any, other: Any) -> Tensor:
     >>> float(ms.ops.inner(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
     11.0
     """
-    a, b = operands("inner", input, other)
+    a, b = matched("inner", input, other)
     if a.ndim == 0 or b.ndim == 0:
         return run(E.mul, a, b)
     return tensor_dot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
@@ -223,7 +235,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
     (2, 4)
     """
     arguments.instance("tensor_dot", "axes", axes, (int, tuple, list))
-    a, b = operands("tensor_dot", x1, x2)
+    a, b = matched("tensor_dot", x1, x2, "x1", "x2")
     left, right = _axis_pair("tensor_dot", axes, a, b)
     sizes = [a.shape[i] for i in left]
     if sizes != [b.shape[i] for i in right]:
@@ -247,7 +259,7 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
     >>> ms.ops.batch_dot(ms.ops.ones((2, 3, 4)), ms.ops.ones((2, 4, 5))).shape
     (2, 3, 5)
     """
-    a, b = operands("batch_dot", x1, x2)
+    a, b = matched("batch_dot", x1, x2, "x1", "x2")
     if a.ndim < 2 or b.ndim < 2 or a.shape[0] != b.shape[0]:
         raise ShapeError(f"batch_dot: operands need at least 2 dimensions and one batch size: {a._type} and {b._type}")
     if axes is None:
@@ -362,14 +374,17 @@ def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
     >>> ms.ops.dense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([1.0])).tolist()
     [[12.0]]
     """
-    x, w = operands("dense", input, weight)
+    x, w = matched("dense", input, weight, second="weight")
     if w.ndim not in (1, 2) or x.ndim < 1:
         raise ShapeError(
             f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 "
             "dimension"
         )
     out = matmul(x, _swap(w) if w.ndim == 2 else w)
-    return out if bias is None else out + operand("dense", bias)
+    if bias is None:
+        return out
+    need_matched("dense", x, bias, second="bias")
+    return out + operand("dense", bias)
 
 
 def trace(input: Any) -> Tensor:

@@ -17,7 +17,7 @@ from mycel.ops import (
     removable,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops._operands import operands, run, select, terms
+from mycel.ops._operands import matched, run, select, terms
 from mycel.ops.algebra import linalg
 from mycel.ops.operations.attributes import number, optional
 from mycel.ops.operations.inputs import NUMBER
@@ -290,7 +290,7 @@ def _transposed(x: Tensor, swap: bool) -> Tensor:
 
 
 def _matrix_product(p: Any, x: Any, y: Any) -> Tensor:
-    a, b = operands(p.name, x, y)
+    a, b = matched(p.name, x, y, "x", "y")
     if (a.ndim, b.ndim) != (2, 2) if p.name == "MatMul" else a.ndim != b.ndim or a.ndim < 2:
         wanted = "two matrices" if p.name == "MatMul" else "two tensors of as many dimensions, at least 2"
         raise ShapeError(f"{p.name}: takes {wanted}, not {a._type} and {b._type}")
