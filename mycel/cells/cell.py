@@ -422,10 +422,10 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Declare the inputs: each tensor gives a shape and type, with None or a `Symbol` for sizes
-        that vary.
+        that vary, or None as the whole shape.
 
-        The cell is compiled once for all of these sizes. A compiled call with inputs that do not
-        fit raises ValueError.
+        The cell is compiled once for all of these sizes, by number of dimensions. A compiled call
+        with inputs that do not fit raises ValueError.
         """
         self._inputs_declared = (inputs, kwargs)
 

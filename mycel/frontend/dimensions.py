@@ -21,8 +21,9 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
+from mycel.base.dtype import DType
 from mycel.ir.binding import Binder
 from mycel.ir.decisions import Decisions
 from mycel.ir.dim_values import evaluate, substitute, symbols_in
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from mycel.engines.base import Sized
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
+
+Declared = Union[TensorType, DType]
 
 MOST = 128
 _REFUSALS = 4
@@ -134,7 +137,7 @@ class _Calls:
         self.reasons: list[str] = []
 
     def plan(
-        self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[TensorType, ...]]
+        self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[Declared, ...]]
     ) -> Optional[Plan]:
         """Return the plan for a call, if a dimension differs from that of other calls or is
         declared to vary; else None.
@@ -168,7 +171,10 @@ class _Calls:
 
 
 def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return the types that `Cell.set_inputs` declared for a call, or None."""
+    """Return the types that `Cell.set_inputs` declared for a call, or None.
+
+    The type of a tensor of any number of dimensions is its element type.
+    """
     owner = function if hasattr(function, "_inputs_declared") else args[0] if args else None
     found = getattr(owner, "_inputs_declared", None)
     if not found:
@@ -177,14 +183,22 @@ def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]
     inputs, options = found
     for value in (*inputs, *options.values()):
         describe(value, tensors)
-    return tuple([t._type for t in tensors])
+    return tuple([t._type if t.__dict__.get("_declared_shape", ()) is not None else t.dtype for t in tensors])
 
 
-def _declared_plan(types: tuple[TensorType, ...], declared: tuple[TensorType, ...]) -> Optional[Plan]:
-    sizes = Binder(declared)(types)
+def _open_type(rank: int, dtype: DType) -> TensorType:
+    return tensor_type(tuple([symbol(f"d{next(_numbers)}", 0) for _ in range(rank)]), dtype)
+
+
+def _declared_plan(types: tuple[TensorType, ...], given: tuple[Declared, ...]) -> Optional[Plan]:
+    sizes = None
+    if len(given) == len(types):
+        declared = [d if isinstance(d, TensorType) else _open_type(t.rank, d) for d, t in zip(given, types)]
+        sizes = Binder(declared)(types)
     if sizes is None:
-        wanted, given = (", ".join(map(repr, ts)) for ts in (declared, types))
-        raise ValueError(f"the inputs do not fit those declared by set_inputs: expected {wanted}, got {given}")
+        wanted = ", ".join(repr(d) if isinstance(d, TensorType) else f"{d.name} of any rank" for d in given)
+        got = ", ".join(map(repr, types))
+        raise ValueError(f"the inputs do not fit those declared by set_inputs: expected {wanted}, got {got}")
     fresh: dict[str, Any] = {}
     hints: dict[str, int] = {}
     for name, atom in symbols_in(*[t.shape for t in declared]).items():
@@ -210,7 +224,7 @@ class Dimensions:
         key: Any,
         versions: dict[Any, list[Version]],
         stage: Callable[[Plan], Version],
-        declared: Optional[tuple[TensorType, ...]] = None,
+        declared: Optional[tuple[Declared, ...]] = None,
     ) -> Optional[Version]:
         """Return a version with symbols for a call with this `key`.
 

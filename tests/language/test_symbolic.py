@@ -412,6 +412,44 @@ def test_declared_inputs() -> None:
 
 
 @pytest.mark.usefixtures("graph_mode")
+def test_declared_inputs_of_any_rank() -> None:
+    class Both(nn.Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            return (x * y).sign() + x.mean(keepdims=True).round(decimals=1)
+
+    class Slopes(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.grad = Both(), ops.GradOperation(get_all=True)
+
+        def construct(self, x: Any, y: Any) -> Any:
+            return self.grad(self.net)(x, y)
+
+    net, slopes, plain = Both(), Slopes(), Both()
+    anything = Tensor(shape=None, dtype=ms.float32)
+    for cell in (net, slopes):
+        cell.set_inputs(anything, anything)
+    for shape in ((), (3,), (2, 3), (2, 3, 4), (5, 4), (4,), (1, 1), (0, 2)):
+        x = Tensor(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+        same(net(x, x), plain(x, x).asnumpy(), 1e-6, str(shape))
+        assert [g.shape for g in slopes(x, x)] == [shape, shape]
+    # One graph for a number of dimensions, whatever the sizes are.
+    before = Template.lowerings
+    for n in (7, 8, 9):
+        x = Tensor(rows(n))
+        same(net(x, x), np.sign(rows(n) ** 2) + rows(n).mean().round(1), 1e-4, f"length {n}")
+    assert Template.lowerings == before
+    one, more = Tensor(rows(1)[0]), Tensor(rows(4))
+    same(net(more, one), plain(more, one).asnumpy(), 1e-6, "two ranks")
+    net = Both()
+    net.set_inputs(anything, Tensor(shape=[None, 3], dtype=ms.float32))
+    with pytest.raises(ValueError, match=r"expected float32 of any rank, float32\[d\d+, 3\], got float32\[3\]"):
+        net(one, one)
+    with pytest.raises(ValueError, match="any rank.*got int32"):
+        net(more.astype(ms.int32), more)
+
+
+@pytest.mark.usefixtures("graph_mode")
 def test_symbols() -> None:
     odd, small = ms.Symbol(divisor=8, remainder=1), ms.Symbol(max=32, unique=True)
     net = Net()
