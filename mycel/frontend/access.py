@@ -100,7 +100,8 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
 
     kind = type(target)
     if kind in _UNGUARDED:
-        return getattr(target, name)
+        # Compiled functions of MindSpore know this method, which Python 3 dropped.
+        return target.__contains__ if name == "has_key" and isinstance(target, dict) else getattr(target, name)
     if isinstance(target, Tensor):
         value = getattr(target, name)
         if target._buf is not None and name in target.__dict__ and not stage.is_fresh(target):

@@ -219,3 +219,30 @@ def test_names_of_layouts_and_of_older_releases() -> None:
             return 2 * img
 
     assert Twice()(3) == 6
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_functions_with_derivatives_of_their_own(mode: int) -> None:
+    from mindspore.ops.function.grad.grad_func import custom_vjp
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=mode)
+    try:
+        f = custom_vjp(lambda x, y: x * y)
+        with pytest.raises(RuntimeError, match="defbwd"):
+            ms.grad(f)(ms.Tensor(3.0), ms.Tensor(2.0))
+        g = custom_vjp()(lambda x, y: x * y)
+        g.defbwd(lambda x, y, out, dout: (dout * 10, dout * out))
+        assert float(g(ms.Tensor(3.0), ms.Tensor(2.0))) == 6.0
+        assert [float(v) for v in ms.grad(g, (0, 1))(ms.Tensor(3.0), ms.Tensor(2.0))] == [10.0, 6.0]
+    finally:
+        ms.set_context(mode=before)
+
+
+def test_dicts_of_compiled_functions_know_has_key() -> None:
+    @ms.jit
+    def f(x: Any) -> Any:
+        d: Any = {"a": x}
+        return d.has_key("a"), d.has_key("b"), x
+
+    assert f(ms.Tensor(1.0))[:2] == (True, False)

@@ -292,3 +292,20 @@ def test_hooks_see_and_change_inputs_and_outputs() -> None:
     for handle in handles:
         handle.remove()
     assert cell(ms.Tensor([-2.0, 3.0])).asnumpy().tolist() == [0, 3]
+
+
+def test_a_list_of_cells_grows_in_place() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.l = nn.CellList([nn.Dense(1, 1)])
+            known = self.l
+            self.l += [nn.Dense(1, 1)]
+            assert self.l is known
+
+    assert [p.name for p in Net().trainable_params()] == ["l.0.weight", "l.0.bias", "l.1.weight", "l.1.bias"]
+    cells: Any = nn.CellList([nn.ReLU()])
+    for wrong in (nn.CellList([nn.ReLU()]), (nn.ReLU(),), nn.ReLU()):
+        with pytest.raises(TypeError, match=r"\+= takes a list of cells"):
+            cells += wrong
+    assert len(cells) == 1

@@ -198,6 +198,11 @@ class CellList(_Indexed):
             self.append(cell)
         return self
 
+    def __iadd__(self, cells: list[Cell]) -> CellList:
+        if not isinstance(cells, list):
+            raise TypeError(f"CellList: += takes a list of cells, not {type(cells).__name__}")
+        return self.extend(cells)
+
     def construct(self, *inputs: Any) -> Any:
         """Raise an error: index the list or loop over it instead."""
         raise NotImplementedError("CellList: a list of cells is not called itself; loop over it and call its members")

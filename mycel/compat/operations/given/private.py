@@ -9,6 +9,8 @@ from typing import Any
 
 from mycel import mint, ops
 from mycel.base.remembered import SOME, Remembered
+from mycel.cells.cell import Cell
+from mycel.core import eager
 from mycel.core.tensor import Tensor
 
 __all__ = ["PRIVATE"]
@@ -53,8 +55,43 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call a function of the user's; a function that is being staged interprets it."""
+    context = eager.current_context()
+    return function(*args) if context is None else context.invoke(function, args, {})
+
+
+class CustomVjp(Cell):
+    """A function as a Cell, whose derivative is what `defbwd` was given."""
+
+    def __init__(self, fwd: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fwd, self.bwd = fwd, fwd
+        self.has_backward = False
+
+    def defbwd(self, bwd: Callable[..., Any]) -> None:
+        """Take the derivative: a function of the arguments, the result and its cotangent."""
+        self.bwd, self.has_backward = bwd, True
+
+    def construct(self, *args: Any) -> Any:
+        """Call the function."""
+        return _called(self.fwd, args)
+
+    def bprop(self, *args: Any) -> Any:
+        """Return the cotangents of the arguments."""
+        if not self.has_backward:
+            raise RuntimeError("custom_vjp: the function has no derivative; give it one by its method defbwd")
+        return _called(self.bwd, args)
+
+
+def custom_vjp(fn: Any = None) -> Any:
+    """Return a function as a `CustomVjp`, or without one the decorator that does so."""
+    return CustomVjp if fn is None else CustomVjp(fn)
+
+
 PRIVATE: dict[str, Callable[..., Any]] = {
     "_get_cache_prim": _get_cache_prim,
+    "custom_vjp": custom_vjp,
     "_innner_log_softmax": _innner_log_softmax,
     "max_": _only(mint.max),
     "min_": _only(mint.min),
