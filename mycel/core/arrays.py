@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -13,7 +14,29 @@ from mycel.base.dtype import DType
 from mycel.ir.dims import Dim
 from mycel.ir.symbols import Symbol
 
-__all__ = ["array_of", "shape_of", "unset_text", "value_text"]
+__all__ = ["array_of", "is_scipy_sparse", "shape_of", "unset_text", "value_text", "with_arrays"]
+
+# Functions of NumPy that call methods of tensors, which have other parameters, or read attributes
+# that tensors have as methods.
+_OF_ARRAYS = frozenset(
+    """
+    all amax amin any argwhere array_repr common_type imag isreal max mean min prod real result_type std sum var
+    """.split()
+)
+
+
+def with_arrays(self: object, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Return what a function of NumPy gives for arguments among which are tensors, or other
+    objects of `types`.
+
+    It is `Tensor.__array_function__`. Functions of shapes use the tensors' own methods and give
+    tensors.
+    """
+    if function.__name__ not in _OF_ARRAYS:
+        return function._implementation(*args, **kwargs)
+    given = [np.asarray(v) if type(v) in types else v for v in args]
+    return function(*given, **{word: np.asarray(v) if type(v) in types else v for word, v in kwargs.items()})
+
 
 _EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
 
@@ -82,6 +105,8 @@ def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) ->
             wanted = D.float32 if array.dtype == np.float64 else D.int64
     elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
         array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    elif is_scipy_sparse(data):
+        array = data.toarray()
     else:
         raise TypeError(
             f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} "
@@ -96,6 +121,12 @@ def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) ->
         wanted = D.from_any(kind.newbyteorder("="))
     with np.errstate(all="ignore"):
         return np.array(array.astype(wanted.numpy, copy=False), order="C", copy=True)
+
+
+def is_scipy_sparse(value: object) -> bool:
+    """Tell whether a value is a sparse matrix or array of SciPy, which is not imported to know."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(value))
 
 
 def _shortened(data: Any) -> str:

@@ -19,7 +19,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue, NotAnIndex
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
-from mycel.core.arrays import array_of, shape_of, unset_text, value_text
+from mycel.core.arrays import array_of, shape_of, unset_text, value_text, with_arrays
 from mycel.engines import buffers
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -182,9 +182,10 @@ class Tensor(TensorMethods):
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         array = self._value("conversion to a NumPy array")
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        other = dtype is not None and array.dtype != dtype
+        return array.astype(dtype) if other else array.copy() if copy else array
+
+    __array_function__ = with_arrays
 
     @property
     def __array_priority__(self) -> float:

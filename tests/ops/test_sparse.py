@@ -521,3 +521,19 @@ M = drawn(3, 4, 0.6)
 def test_errors_say_what_does_not_fit(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia", "lil", "dok", "bsr"])
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+def test_matrices_of_scipy(form: str, kind: Any) -> None:
+    dense = np.array([[0, 1.5, 0], [2, 0, 3]])
+    matrix = kind(dense).asformat(form)
+    tensor = Tensor(matrix)
+    assert tensor.dtype is ms.float64
+    for found in (tensor, CSRTensor(matrix).to_dense(), COOTensor(coo_tensor=matrix).to_dense()):
+        np.testing.assert_array_equal(found.asnumpy(), dense)
+    rows = CSRTensor(csr_tensor=matrix)
+    assert (rows.shape, rows.indptr.tolist(), rows.indices.tolist()) == ((2, 3), [0, 1, 3], [1, 0, 2])
+    assert COOTensor(matrix).indices.shape == (3, 2)
+    with pytest.raises(TypeError, match="give either csr_tensor or the parts, not both"):
+        CSRTensor(matrix, Tensor([1]))

@@ -12,12 +12,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Optional
 
+import numpy as np
+
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
 from mycel.base.log import logger
-from mycel.core.arrays import value_text
+from mycel.core.arrays import is_scipy_sparse, value_text
 from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim
 from mycel.ops._operands import certainly, term
@@ -71,10 +73,13 @@ class Sparse:
         if given is None:
             return False
         name = type(self).__name__
-        arguments.instance(name, word, given, kind)
+        if not is_scipy_sparse(given):
+            arguments.instance(name, word, given, kind)
         if any(o is not None for o in others):
             raise TypeError(f"{name}: give either {word} or the parts, not both")
-        self._hold(**{name: getattr(given, name) for name in self._parts()})
+        self._hold(
+            **(_parts_of(given, word) if is_scipy_sparse(given) else {k: getattr(given, k) for k in self._parts()})
+        )
         return True
 
     @classmethod
@@ -169,14 +174,29 @@ class _Coordinates(Sparse):
         self._hold(indices=places, values=held, shape=sizes)
 
 
+def _parts_of(matrix: Any, word: str) -> dict[str, Any]:
+    """Return the fields of a COO or, for the `word` "csr_tensor", CSR tensor of SciPy's matrix."""
+    shape = tuple(int(n) for n in matrix.shape)
+    if len(shape) != 2:
+        raise ShapeError(f"{word}: a sparse array of SciPy must be a matrix, not of shape {shape}")
+    if word == "csr_tensor":
+        rows = matrix.tocsr()
+        parts = {"indptr": rows.indptr, "indices": rows.indices, "values": rows.data}
+    else:
+        places = matrix.tocoo()
+        parts = {"indices": np.stack([places.row, places.col], 1), "values": places.data}
+    return {**{k: Tensor(v) for k, v in parts.items()}, "shape": shape}
+
+
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class COOTensor(_Coordinates):
     """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at
     one place add up.
 
     `indices` is (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two
-    sizes. In their place another COOTensor may be given as `coo_tensor`. Positions are not looked
-    at: one outside of `shape` has no defined meaning.
+    sizes. In their place another COOTensor or a sparse matrix of SciPy may be given, as
+    `coo_tensor` or alone. Positions are not looked at: one outside of `shape` has no defined
+    meaning.
 
     Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
 
@@ -191,6 +211,8 @@ class COOTensor(_Coordinates):
     shape: tuple[Any, ...]
 
     def __init__(self, indices: Any = None, values: Any = None, shape: Any = None, coo_tensor: Any = None) -> None:
+        if is_scipy_sparse(indices):
+            indices, coo_tensor = None, indices
         if not self._become(coo_tensor, COOTensor, "coo_tensor", (indices, values, shape)):
             self._fill(indices, values, shape, 2)
 
@@ -293,8 +315,8 @@ class CSRTensor(Sparse):
     `indptr` is (rows + 1,) and `indices` (N,), of int16, int32 or int64; `indptr` must begin with
     0, not decrease and end with N, which is not checked. `values` is (N, ...) of any type, and
     `shape` a tuple of ints with one size more than `values` has: further dimensions of the values
-    are those of the dense tensor after rows and columns. In their place another CSRTensor may be
-    given as `csr_tensor`.
+    are those of the dense tensor after rows and columns. In their place another CSRTensor or a
+    sparse matrix of SciPy may be given, as `csr_tensor` or alone.
 
     Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
 
@@ -312,6 +334,8 @@ class CSRTensor(Sparse):
     def __init__(
         self, indptr: Any = None, indices: Any = None, values: Any = None, shape: Any = None, csr_tensor: Any = None
     ) -> None:
+        if is_scipy_sparse(indptr):
+            indptr, csr_tensor = None, indptr
         if self._become(csr_tensor, CSRTensor, "csr_tensor", (indptr, indices, values, shape)):
             return
         rows, columns = _positions("CSRTensor", "indptr", indptr, 1), _positions("CSRTensor", "indices", indices, 1)
