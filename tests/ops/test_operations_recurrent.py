@@ -233,6 +233,23 @@ def test_ctc_of_mindspore() -> None:
     np.testing.assert_allclose(gradient.asnumpy()[:, 1], slope.asnumpy()[:, 1], atol=1e-6)
 
 
+# Results of MindSpore 2.10 for the labels 1, 2 and those in their places.
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("given", "same"), [([1, 4], [1]), ([1, 5], [1]), ([1, -1], [1]), ([1, 2, 9], [1, 2])])
+def test_ctc_leaves_out_labels_at_the_end_that_are_no_class(merge: bool, given: Any, same: Any) -> None:
+    x = Tensor(np.cos(np.arange(60, dtype=np.float64)).reshape(6, 2, 5))
+
+    def found(labels: Any) -> Any:
+        places = Tensor([*[[0, k] for k in range(len(labels))], [1, 0]])
+        call = ops.CTCLoss(ctc_merge_repeated=merge)
+        return [t.asnumpy() for t in call(x, places, Tensor([*labels, 0], ms.int32), Tensor([6, 6], ms.int32))]
+
+    for one, other in zip(found(given), found(same)):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(IndexError, match="CTCLoss: index 4 is out of range for axis 2 of size 4"):
+        found([4, 1])
+
+
 STORED = json.loads((Path(__file__).parent / "expected_lstm.json").read_text())
 
 

@@ -324,3 +324,27 @@ def test_names_are_found_everywhere() -> None:
         assert getattr(nn, short) is getattr(train, short) is getattr(ms, short)
     assert {"bleu_score", "roc", "dice", "auc"} <= set(train.names())
     assert isinstance(train.get_metric_fn("hausdorff_distance", directed=True), train.HausdorffDistance)
+
+
+def test_a_metric_of_users_converts_its_data() -> None:
+    class Distance(ms.train.Metric):
+        def __init__(self) -> None:
+            super().__init__()
+            self.clear()
+
+        def clear(self) -> None:
+            self.total, self.count = 0.0, 0
+
+        def update(self, *inputs: object) -> None:
+            predicted, wanted = (self._convert_data(v) for v in inputs)
+            self.total, self.count = self.total + abs(predicted - wanted).sum(), self.count + len(predicted)
+
+        def eval(self) -> float:
+            return self.total / self.count
+
+    for given in (ms.Tensor([1.0, 2.0]), np.array([1.0, 2.0]), [1.0, 2.0], [ms.Tensor(1.0), ms.Tensor(2.0)]):
+        assert Distance()(given, ms.Tensor([1.0, 4.0])) == 1.0
+    assert Distance()._convert_data(ms.Tensor([1.5], ms.bfloat16)).dtype == np.float32
+    for wrong in ((1, 2), 3, None, "a", True):
+        with pytest.raises(TypeError, match="Distance: the data must be a Tensor, a NumPy array or a list, not"):
+            Distance()._convert_data(wrong)

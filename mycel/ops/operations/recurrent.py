@@ -375,20 +375,26 @@ class LSTM(
 # Losses over alignments.
 
 
-def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tuple[Tensor, Tensor]:
+def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int, classes: int) -> tuple[Tensor, Tensor]:
     """Return sparse labels as rows (batch, steps + 1), and the number of each.
 
-    Numbers above `steps` count as steps + 1.
+    Numbers above `steps` count as steps + 1. Labels at the end of a row that are none of the
+    classes but the blank do not count.
     """
     width = steps + 1
     row, place = (reshaped(take_slice(indices, 1, k, k + 1), indices.shape[:1]) for k in (0, 1))
-    counts = run(I.take_add, creation.ones(row.shape, D.int64), row, axis=0, size=batch)
     # Places beyond the width are dropped.
     goal = stack(
         (row, select(run(E.lt, place, constant_like(width, place)), place, constant_like(2**31 - 1, place))), 1
     )
-    start = creation.zeros((batch, width), values.dtype)
+    start = creation.zeros((batch, width), values.dtype) - 1
     labels = run(I.scatter_nd, start, goal, values, mode="set", bounds="drop")
+    # What is no class ends the labels; a class behind it is found when all are checked.
+    within = run(E.logical_and, labels >= 0, labels < classes - 1)
+    reach = select(within, iota((batch, width), 1, D.int64) + 1, 0)
+    counts = run(R.reduce_max, reach, axes=(1,), keepdims=False)
+    kept = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
+    labels = run(I.checked, select(kept, labels, 0), axis=2, size=classes - 1, bounds="front")
     if p.preprocess_collapse_repeated:
         inside = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
         before = run(
@@ -413,7 +419,7 @@ def _ctc(p: Any, x: Any, labels_indices: Any, labels_values: Any, sequence_lengt
         )
     steps, batch, classes = value.shape
     _fits(p, "sequence_length", lengths, (batch,))
-    labels, counts = _rows(p, indices, words, int(batch), int(steps))
+    labels, counts = _rows(p, indices, words, int(batch), int(steps), int(classes))
 
     def losses(logits: Tensor) -> Tensor:
         found = ctc.log_likelihoods(log_softmax(logits, 2), labels, lengths, counts, classes - 1, p.ctc_merge_repeated)
@@ -438,11 +444,11 @@ class CTCLoss(
     """The loss of connectionist temporal classification, and its derivative, a constant.
 
     It is called with logits x (T, N, C), whose last class is the blank, labels_indices (M, 2),
-    labels_values (M,) and sequence_length (N,); labels stand at (sequence, place).
-    `preprocess_collapse_repeated` joins equal neighbours of the labels; without
-    `ctc_merge_repeated` equal outputs in a row are labels of their own. More labels than outputs
-    have the loss inf, without derivative, whether they are to be ignored or not. Graves et al.,
-    2006.
+    labels_values (M,) and sequence_length (N,); labels stand at (sequence, place), and those at the
+    end of a sequence that are no class, or the blank, are left out. `preprocess_collapse_repeated`
+    joins equal neighbours of the labels; without `ctc_merge_repeated` equal outputs in a row are
+    labels of their own. More labels than outputs have the loss inf, without derivative, whether
+    they are to be ignored or not. Graves et al., 2006.
 
     >>> import mycel as ms
     >>> logits, labels = ms.ops.zeros((2, 1, 2)), (ms.Tensor([[0, 0]]), ms.Tensor([0]))

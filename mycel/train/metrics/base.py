@@ -93,6 +93,10 @@ class Metric(ABC):
         self.update(*inputs)
         return self.eval()
 
+    def _convert_data(self, data: Any) -> NDArray[Any]:
+        """Return a tensor, an array or a list as an array, as `update` of a subclass needs it."""
+        return as_array(data, type(self).__name__, "the data")
+
     def _arrays(self, inputs: Sequence[Any], *names: str) -> list[NDArray[Any]]:
         if len(inputs) != len(names):
             raise ValueError(
