@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
-from types import FrameType
+from functools import update_wrapper, wraps
+from types import FrameType, FunctionType
 from typing import Any, Optional, TypeVar, cast
 
 from mycel.base.names import listing as _listing
@@ -22,6 +22,7 @@ __all__ = [
     "Unsupported",
     "VerifyError",
     "VmapError",
+    "name_constructors",
     "named",
     "operation_called",
 ]
@@ -93,6 +94,9 @@ def operation_called() -> str:
             found = _SUBSCRIPTS.get(found, found)
             if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
+            if "name" in frame.f_code.co_freevars:
+                # A function that another one made, under the name that it has there.
+                found = str(frame.f_locals["name"])
             known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
             if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
@@ -113,6 +117,23 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return cast(F, run)
+
+
+def name_constructors(namespace: dict[str, Any]) -> None:
+    """Give the classes of a module that inherit a constructor one of their own name.
+
+    Python's errors of missing arguments then name the class that the user called.
+    """
+    for name, kind in namespace.items():
+        if not isinstance(kind, type) or name.startswith("_") or "__init__" in vars(kind):
+            continue
+        init = kind.__init__  # type: ignore[misc]
+        if isinstance(init, FunctionType):
+            made = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
+            update_wrapper(made, init)
+            made.__kwdefaults__, made.__qualname__ = init.__kwdefaults__, f"{name}.__init__"
+            del made.__wrapped__  # type: ignore[attr-defined]
+            kind.__init__ = made  # type: ignore[misc]
 
 
 class IndexRangeError(IndexError, RuntimeError, ValueError):

@@ -215,7 +215,7 @@ def begin(backend_name: Optional[str], found: Optional[World], store: Optional[T
     place where processes meet, where they are given.
     """
     name = "mccl" if backend_name is None else backend_name
-    if name not in WORLDS:
+    if not isinstance(name, str) or name not in WORLDS:
         raise ValueError(f"init: backend_name must be 'hccl', 'nccl' or 'mccl', not {backend_name!r}")
     if _joined.way is None and transport().size == 1:
         _join(world() if found is None else found, store)

@@ -132,7 +132,7 @@ def new_group(
     1
     """
     name = "new_group"
-    if backend is not None and backend not in groups.WORLDS:
+    if backend is not None and (not isinstance(backend, str) or backend not in groups.WORLDS):
         raise ValueError(f"{name}: backend must be 'hccl', 'nccl' or 'mccl', not {backend!r}")
     if ranks is None:
         find_group(name, None)

@@ -299,3 +299,6 @@ __dir__ = _listing(__name__, (*_METRICS, *_MINT))
 
 # Last, because it adds attributes to the classes above.
 import mycel.nn.layer.layer_operations  # noqa: E402, F401
+from mycel.base.errors import name_constructors as _name_constructors  # noqa: E402
+
+_name_constructors(globals())

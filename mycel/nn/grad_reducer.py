@@ -17,6 +17,13 @@ from mycel.nn.optim.adasum import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapC
 __all__ = ["DistributedGradReducer", "PipelineGradReducer", "broadcast_parameters", "reducer_in_force"]
 
 
+def _several(name: str, parameters: object) -> tuple[Any, ...]:
+    """Return parameters in a tuple."""
+    if not isinstance(parameters, Iterable):
+        raise arguments.wrong_type(name, "parameters", "a sequence of parameters", parameters)
+    return tuple(parameters)
+
+
 class DistributedGradReducer(Cell):
     """The sums of gradients over the processes of `group`; a single process keeps its own
     gradients. Gradients go together as `comm_fusion` of the settings says, those of the last
@@ -43,7 +50,7 @@ class DistributedGradReducer(Cell):
     ) -> None:
         super().__init__(auto_prefix=False)
         name = type(self).__name__
-        self.parameters = tuple(parameters)
+        self.parameters = _several(name, parameters)
         self.mean = current().gradients_mean if mean is None else arguments.flag(name, "mean", mean)
         if degree is None:
             degree = get_group_size(group)
@@ -153,7 +160,7 @@ class PipelineGradReducer(Cell):
         super().__init__(auto_prefix=False)
         arguments.instance("PipelineGradReducer", "scale_sense", scale_sense, (int, float, Tensor))
         arguments.optional("PipelineGradReducer", "opt_shard", opt_shard, bool)
-        self.parameters = tuple(parameters)
+        self.parameters = _several("PipelineGradReducer", parameters)
         self.scale_sense = scale_sense
 
     def construct(self, grads: Any) -> Any:

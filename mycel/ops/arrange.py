@@ -186,6 +186,8 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
     """
     arguments.integer("rot90", "k", k, flags=True)
     x = operand("rot90", input)
+    if len(arguments.sequence("rot90", "dims", dims)) != 2:
+        raise arguments.wrong_value("rot90", "dims", "two axes", dims)
     a, b = (axis_of("rot90", d, x.ndim) for d in dims)
     if a == b:
         raise ShapeError(f"rot90: dims {tuple(dims)} must name two axes")

@@ -199,6 +199,8 @@ def _make_list(*items: Any) -> Any:
 
 
 def _make_dict(keys: Any, values: Any) -> Any:
+    for word, value in (("keys", keys), ("values", values)):
+        arguments.sequence("make_dict", word, value)
     if len(keys) != len(values):
         raise ValueError(f"make_dict: there are {len(keys)} keys and {len(values)} values; give as many of both")
     return dict(zip(keys, values))

@@ -101,10 +101,11 @@ def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[i
 
 def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
     """Cut an axis, or pad it with zeros, to `size`."""
+    least = x.shape[axis] if size is None else size
+    if isinstance(least, int) and least < 1:
+        raise ValueError(f"{name}: a transform needs at least 1 element, not {least}, along axis {axis} of {x._type}")
     if size is None or size == x.shape[axis]:
         return x
-    if size < 1:
-        raise ValueError(f"{name}: a transform needs at least 1 element, not {size}")
     if size < x.shape[axis]:
         return take_slice(x, axis, 0, size)
     low = (0,) * x.ndim

@@ -217,7 +217,7 @@ def embedding(
     >>> ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
-    if scale_grad_by_freq:
+    if arguments.flag("embedding", "scale_grad_by_freq", scale_grad_by_freq):
         raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported; leave it False")
     index, table = cast_index("embedding", input), operand("embedding", weight)
     if table.ndim != 2:

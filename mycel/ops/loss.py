@@ -123,7 +123,7 @@ def cross_entropy(
     0.6931471824645996
     """
     arguments.one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
-    if not 0.0 <= label_smoothing <= 1.0:
+    if not 0.0 <= arguments.number("cross_entropy", "label_smoothing", label_smoothing) <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must lie in [0, 1], not {label_smoothing}")
     x, y = _as_wide("cross_entropy", floating("cross_entropy", input), weight), operand("cross_entropy", target)
     axis = _class_axis("cross_entropy", x)
@@ -286,7 +286,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     [0.5, 2.5]
     """
     arguments.choice("smooth_l1_loss", "reduction", reduction, _REDUCTIONS)
-    if beta < 0:
+    if arguments.number("smooth_l1_loss", "beta", beta) < 0:
         raise arguments.wrong_value("smooth_l1_loss", "beta", "at least 0", beta)
     if beta == 0:
         return l1_loss(input, target, reduction)

@@ -18,6 +18,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     need_matched,
+    number_of,
     operand,
     reshaped,
     rounded_once,
@@ -127,7 +128,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     a, b = (broadcast(cast(x, D.float64), shape) for x in (a, b))
     product = run(E.mul, a, b)
     squares = _sum(a * a, axes) * _sum(b * b, axes)
-    least = constant_like(eps * eps, squares)
+    least = constant_like(number_of("cosine_similarity", "eps", eps) ** 2, squares)
     return cast(_sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares)), kind)
 
 
@@ -183,6 +184,8 @@ def triplet_margin_loss(
     need_matched("triplet_margin_loss", anchor, positive, "anchor", "positive")
     a, b = _both("triplet_margin_loss", anchor, positive)
     c = operand("triplet_margin_loss", negative, a.dtype)
+    for word, value in (("p", p), ("eps", eps), ("margin", margin)):
+        number_of("triplet_margin_loss", word, value)
     near, far = vector_norm(a - b + eps, p, -1), vector_norm(a - c + eps, p, -1)
     if swap:
         far = run(E.minimum, far, vector_norm(b - c + eps, p, -1))

@@ -18,6 +18,7 @@ from mycel.ops._operands import (
     constant_like,
     finfo,
     floating,
+    number_of,
     operand,
     operands,
     rounded_once,
@@ -121,7 +122,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     [4.0]
     """
     a, b = operands("addcmul", tensor1, tensor2)
-    return operand("addcmul", input) + a * b * value
+    return operand("addcmul", input) + a * b * number_of("addcmul", "value", value)
 
 
 @fused
@@ -136,7 +137,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     if isinstance(value, bool):
         raise arguments.wrong_type("addcdiv", "value", "a number or a tensor", value)
     a, b = operands("addcdiv", tensor1, tensor2)
-    return operand("addcdiv", input) + a / b * value
+    return operand("addcdiv", input) + a / b * number_of("addcdiv", "value", value)
 
 
 @fused
@@ -428,6 +429,8 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     [True, False]
     """
     x, y = operands("isclose", input, other)
+    for word, value in (("rtol", rtol), ("atol", atol)):
+        number_of("isclose", word, value)
     same = run(E.eq, x, y)
     if not x.dtype.is_floating:
         x, y = cast(x, D.float64), cast(y, D.float64)
@@ -446,7 +449,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
     """
     a, b = operands("approximate_equal", x, y)
     gap = run(E.abs_, a - b)
-    return gap < tolerance
+    return gap < number_of("approximate_equal", "tolerance", tolerance)
 
 
 @fused

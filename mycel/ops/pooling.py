@@ -421,7 +421,9 @@ def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
     >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
     [[[5.0]]]
     """
-    return _lp_pool("lp_pool1d", 1, x, float(norm_type), kernel_size, stride, ceil_mode)
+    return _lp_pool(
+        "lp_pool1d", 1, x, float(arguments.number("lp_pool1d", "norm_type", norm_type)), kernel_size, stride, ceil_mode
+    )
 
 
 @fused
@@ -437,4 +439,6 @@ def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
     >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
     [[[[2.0]]]]
     """
-    return _lp_pool("lp_pool2d", 2, x, float(norm_type), kernel_size, stride, ceil_mode)
+    return _lp_pool(
+        "lp_pool2d", 2, x, float(arguments.number("lp_pool2d", "norm_type", norm_type)), kernel_size, stride, ceil_mode
+    )

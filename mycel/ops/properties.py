@@ -168,4 +168,7 @@ def is_nonzero(input: Tensor) -> bool:
     >>> ms.ops.is_nonzero(ms.Tensor([2.0]))
     True
     """
-    return bool(input)
+    x = term("is_nonzero", input)
+    if x.size != 1:
+        raise ValueError(f"is_nonzero: takes a tensor of one element, not one of shape {x.shape}")
+    return bool(x)

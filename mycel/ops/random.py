@@ -462,6 +462,7 @@ def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
     >>> ms.ops.rrelu(ms.Tensor([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
+    lower, upper = arguments.number("rrelu", "lower", lower), arguments.number("rrelu", "upper", upper)
     if not 0.0 <= lower <= upper <= 1.0:
         raise ValueError(f"rrelu: lower {lower} and upper {upper} must satisfy 0 <= lower <= upper <= 1")
     x = floating("rrelu", input)

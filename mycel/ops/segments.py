@@ -243,6 +243,8 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
     [[True, False, False], [True, True, False]]
     """
     x = operand("sequence_mask", lengths)
+    if maxlen is None and not x.size:
+        raise ShapeError(f"sequence_mask: lengths of shape {x.shape} have no largest; give maxlen")
     size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
     # Narrower types might not have all positions.
     x = cast(x, D.int32) if x.dtype.is_integer and x.dtype.itemsize < 4 else x

@@ -13,7 +13,19 @@ from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
-from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select, term
+from mycel.ops._operands import (
+    axis_of,
+    constant_like,
+    finfo,
+    floating,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    shape_of,
+    term,
+)
 from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
 from mycel.ops.composite import HyperMap
@@ -287,7 +299,7 @@ def shape_mul(input_data: Any) -> Any:
     >>> ms.ops.shape_mul((2, 3))
     6
     """
-    return plain_math.prod(input_data)
+    return plain_math.prod(shape_of("shape_mul", input_data, False))
 
 
 def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
@@ -297,7 +309,8 @@ def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
     >>> ms.ops.reduced_shape((2, 3), (1,))
     (2, 1)
     """
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shape = shape_of("reduced_shape", shape, False)
+    axes = (axis,) if isinstance(axis, int) else arguments.sequence("reduced_shape", "axis", axis)
     hit = {axis_of("reduced_shape", a, len(shape)) for a in axes} or set(range(len(shape)))
     return tuple(1 if k in hit else size for k, size in enumerate(shape))
 

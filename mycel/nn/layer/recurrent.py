@@ -18,6 +18,7 @@ zeros. The reverse direction therefore starts at each sequence's own last elemen
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import ops
@@ -164,6 +165,14 @@ def _pair(owner: str, hx: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(hx, (tuple, list)) or len(hx) != 2:
         raise TypeError(f"{owner}: hx must be the pair (h, c), not {type(hx).__name__}")
     return _tensor(owner, hx[0]), _tensor(owner, hx[1])
+
+
+def _needed(layer: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+    """Return positional arguments of recurrent layers. Raises TypeError where sizes are missing."""
+    missing = [n for n in ("input_size", "hidden_size")[len(args) :] if n not in kwargs]
+    if missing:
+        raise TypeError(f"{type(layer).__name__}: missing {' and '.join(map(repr, missing))}")
+    return args
 
 
 class _Recurrent(Cell):
@@ -323,7 +332,7 @@ class RNN(_Recurrent):
         rest = list(args)
         # MindSpore's order has the nonlinearity by keyword only.
         self.mode = arguments.choice("RNN", "nonlinearity", kwargs.pop("nonlinearity", "tanh"), ("tanh", "relu"))
-        super().__init__(*rest, **kwargs)
+        super().__init__(*_needed(self, rest, kwargs), **kwargs)
 
 
 class GRU(_Recurrent):
@@ -339,7 +348,7 @@ class GRU(_Recurrent):
     mode = "gru"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*_needed(self, args, kwargs), **kwargs)
 
 
 class LSTM(_Recurrent):
@@ -355,4 +364,4 @@ class LSTM(_Recurrent):
     mode = "lstm"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*_needed(self, args, kwargs), **kwargs)

@@ -264,6 +264,8 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
         raise ShapeError(f"batch_dot: operands need at least 2 dimensions and one batch size: {a._type} and {b._type}")
     if axes is None:
         axes = (a.ndim - 1, b.ndim - 1 if b.ndim == 2 else b.ndim - 2)
+    if not isinstance(axes, int) and len(arguments.sequence("batch_dot", "axes", axes, "an int or two")) != 2:
+        raise arguments.wrong_value("batch_dot", "axes", "an int or two", axes)
     left, right = (axes, axes) if isinstance(axes, int) else axes
     i, j = axis_of("batch_dot", left, a.ndim), axis_of("batch_dot", right, b.ndim)
     if i == 0 or j == 0 or a.shape[i] != b.shape[j]:

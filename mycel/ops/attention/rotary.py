@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
@@ -63,7 +64,7 @@ def rotary_position_embedding(x: Any, cos: Any, sin: Any, mode: int = 0) -> Tens
     [-2.0, 1.0]
     """
     name = "rotary_position_embedding"
-    if mode not in (0, 1):
+    if arguments.integer("rotary_position_embedding", "mode", mode) not in (0, 1):
         raise ValueError(f"{name}: mode must be 0 (halves) or 1 (neighbours), not {mode!r}")
     v, c, s = operand(name, x), operand(name, cos), operand(name, sin)
     if v.ndim != 4 or c.ndim != 4:

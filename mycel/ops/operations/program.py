@@ -206,7 +206,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
     >>> Scale(3.0).attrs, float(Scale(3.0)(ms.Tensor(2.0)))
     ({'factor': 3.0, 'shift': 0.0}, 6.0)
     """
-    signature = inspect.signature(fn)
+    signature = inspect.signature(arguments.function("prim_attr_register", "fn", fn))
 
     @functools.wraps(fn)
     def start(self: Primitive, *args: Any, **kwargs: Any) -> None:

@@ -27,8 +27,8 @@ def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
     `mycel.ops.gather_elements`.
     """
     if "dim" in named or "index" in named or (args and isinstance(args[0], builtins.int)):
-        return indexed.gather_elements(self, *args, **named)
-    return indexed.gather(self, *args, **named)
+        return indexed.gather_elements(self, *bound("gather", ("dim", "index"), args, named))
+    return indexed.gather(self, *bound("gather", ("input_indices", "axis"), args, named, batch_dims=0))
 
 
 def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -40,7 +40,7 @@ def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
         return indexed.write_elements("scatter_add", self, index, src, dim, "add")
-    return indexed.tensor_scatter_add(self, *args, **named)
+    return indexed.tensor_scatter_add(self, *bound("scatter_add", ("indices", "updates"), args, named))
 
 
 def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
@@ -164,7 +164,7 @@ def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
     ``select(condition, y)`` is `where`.
     """
     if "condition" in named or (args and isinstance(args[0], Tensor)):
-        return _where(self, *args, **named)
+        return _where(self, *bound("select", ("condition", "y"), args, named))
     dim, index = bound("select", ("dim", "index"), args, named)
     return self[(slice(None),) * axis_of("select", dim, self.ndim) + (size_of("select", index),)]
 

@@ -69,18 +69,23 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
     return call
 
 
-def bound(method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+def bound(
+    method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Mapping[str, Any], **defaults: Any
+) -> list[Any]:
     """Return the arguments of one of the overloads of `method`, in the order of `names`, all of
-    which it needs.
+    which it needs, and of `defaults`, which are values that may be left out.
 
     `args` are those given by position, `named` those given by name. Raises TypeError that says what
     is missing or too much.
     """
-    given = dict(zip(names, args))
-    if len(args) > len(names) or given.keys() & named.keys() or (given.keys() | named.keys()) != set(names):
+    every = (*names, *defaults)
+    given = dict(zip(every, args))
+    both = given.keys() | named.keys()
+    if len(args) > len(every) or given.keys() & named.keys() or set(names) - both or both - set(every):
         what = ", ".join([*(type(a).__name__ for a in args), *(f"{k}=" for k in named)]) or "nothing"
-        raise TypeError(f"{method}: takes {', '.join(names)}, but was given {what}")
-    return [given[n] if n in given else named[n] for n in names]
+        raise TypeError(f"{method}: takes {', '.join(every)}, but was given {what}")
+    found = {**defaults, **given, **named}
+    return [found[n] for n in every]
 
 
 def _copy(function: FunctionType, code: Any) -> FunctionType:
