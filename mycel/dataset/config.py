@@ -17,6 +17,7 @@ from mycel.base.notices import no_effect
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
 from mycel.dataset.arguments import MOST_WORKERS
+from mycel.dataset.failure import InputValueError, MissingFile
 from mycel.dataset.options import (
     INT32_MAX,
     ErrorSamplesMode,
@@ -313,10 +314,17 @@ def get_iterator_mode() -> dict[str, bool]:
     return {"do_copy": _settings["do_copy"], "parallel_convert": _settings["parallel_convert"]}
 
 
+# Keys in files of MindSpore's first releases that it reads no more either.
+_EARLIER = frozenset(("logFilePath", "rowsPerBuffer", "workerConnectorSize", "callbackTimout"))
+
+
 def load(file: str) -> None:
     """Read settings from a JSON file with keys such as "seed" and "numParallelWorkers".
 
-    Raises ValueError for an unknown key.
+    Of the keys in files for MindSpore's first releases "opConnectorSize" is the number of rows that
+    are made ahead, and the others have no effect, which is said once. Raises ValueError for any
+    other key, an error that is a RuntimeError too for a file that is missing or no JSON, and
+    TypeError for what is no path.
 
     >>> import os, tempfile
     >>> from mycel.dataset import config
@@ -335,14 +343,21 @@ def load(file: str) -> None:
         "prefetchSize": set_prefetch_size,
         "monitorSamplingInterval": set_monitor_sampling_interval,
         "callbackTimeout": set_callback_timeout,
+        "opConnectorSize": set_prefetch_size,
     }
-    with open(file, encoding="utf-8") as handle:
-        try:
+    if not isinstance(file, (str, os.PathLike)):
+        raise TypeError(f"load: file must be a path, got {file!r:.80}")
+    try:
+        with open(file, encoding="utf-8") as handle:
             values = json.load(handle)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"load: {file} cannot be read as JSON: {error}") from error
+    except FileNotFoundError as error:
+        raise MissingFile(error.errno, "load: there is no such file of settings", str(file)) from None
+    except (ValueError, RecursionError) as error:
+        raise InputValueError(f"load: {file} cannot be read as JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"load: {file} must hold an object of settings, got {values!r:.80}")
+    for key in _EARLIER.intersection(values):
+        no_effect("load", key, values.pop(key), "pipelines have no such part")
     unknown = [key for key in values if key not in setters]
     if unknown:
         raise ValueError(f"load: unknown setting {unknown[0]!r} in {file}; known settings: {', '.join(setters)}")

@@ -15,6 +15,10 @@ class InputValueError(ValueError, RuntimeError):
     """An input that an operation cannot compute with; MindSpore raises RuntimeError for it."""
 
 
+class MissingFile(FileNotFoundError, RuntimeError):
+    """A file that is not there; MindSpore raises RuntimeError for it."""
+
+
 class InputIndexError(IndexError, RuntimeError):
     """An index that the input of an operation does not have."""
 

@@ -39,6 +39,9 @@ from mycel.engines import buffers
 from mycel.ir.types import tensor_type
 
 _EPOCH_END = object()
+# The iterators that were made, of which some are gone; those are forgotten now and then.
+created: list[weakref.ref[_Iterator]] = []
+_MANY = 64
 
 
 # Smaller arrays are copied in less time than is needed to share them.
@@ -256,6 +259,9 @@ class _Iterator:
         self._hands_over = not copies and dataset.hands_over()
         self.scope: Scope | None = None
         self._process = os.getpid()
+        if len(created) >= _MANY:
+            created[:] = [known for known in created if known() is not None]
+        created.append(weakref.ref(self))
         if dataset._init_state is not None:
             self._begin(dataset._init_state, "set_init_state")
         elif initial:

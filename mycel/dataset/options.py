@@ -133,6 +133,8 @@ def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> Non
         raise TypeError(f"set_enable_autotune: filepath_prefix must be text, got {filepath_prefix!r}")
     if filepath_prefix == "":
         raise RuntimeError("set_enable_autotune: filepath_prefix is empty")
+    if enable is True and filepath_prefix is not None and not os.path.isdir(os.path.dirname(filepath_prefix) or "."):
+        raise RuntimeError(f"set_enable_autotune: there is no folder for filepath_prefix {filepath_prefix!r}")
     _switch("set_enable_autotune", "autotune", enable, enable, "")
     _options["autotune_file"] = filepath_prefix
 

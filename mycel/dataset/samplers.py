@@ -511,7 +511,9 @@ def select_sampler(
         raise InputValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
     if sampler is not None:
         given = {"num_samples": num_samples, "shuffle": shuffle, "num_shards": num_shards, "shard_id": shard_id}
-        listed = isinstance(sampler, Iterable) and not isinstance(sampler, (str, BuiltinSampler))
+        listed = not isinstance(sampler, (str, type, BuiltinSampler)) and (
+            isinstance(sampler, Iterable) or hasattr(sampler, "__getitem__")
+        )
         if listed and shuffle is False:
             del given["shuffle"]
         if listed:

@@ -241,7 +241,9 @@ class FileWriter:
     def _checked_size(
         self, size: Any, low: int, high: int, kind: type[MRMInvalidHeaderSizeError] | type[MRMInvalidPageSizeError]
     ) -> int:
-        if isinstance(size, bool) or not isinstance(size, int) or not low <= size <= high or size % 4:
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"FileWriter: the size of headers and pages must be an int, not {type(size).__name__}")
+        if not low <= size <= high or size % 4:
             raise failure(kind, f"It must be a multiple of 4 within [{low}, {high}], got {size!r}.")
         if self._drafts is not None or self._append:
             raise failure(kind, "Rows are written already.")

@@ -42,6 +42,8 @@ class MindPage:
 
     def __init__(self, file_name: str | list[str], num_consumer: int = CONSUMERS) -> None:
         check_consumers("MindPage", num_consumer)
+        if not isinstance(file_name, (str, list)) or not file_name:
+            raise ParamValueError(f"MindPage reads a file or a list of files, not {file_name!r}.")
         self._records = Records("MindPage", file_name)
         self._category_field: str | None = None
         self._categories: dict[str, list[int]] = {}

@@ -177,6 +177,45 @@ def test_settings_load_from_json(tmp_path: Any) -> None:
     path.write_text('{"speed": 4}')
     with pytest.raises(ValueError, match="unknown setting 'speed'"):
         ds.config.load(str(path))
+    path.write_text('{"logFilePath": "/tmp", "rowsPerBuffer": 1, "opConnectorSize": 5, "workerConnectorSize": 7}')
+    ds.config.load(path)
+    assert ds.config.get_prefetch_size() == 5
+    for wrong in ("{", "[]"):
+        path.write_text(wrong)
+        with pytest.raises(ValueError, match="load: "):
+            ds.config.load(path)
+    for kind in (FileNotFoundError, RuntimeError):
+        with pytest.raises(kind, match="there is no such file of settings"):
+            ds.config.load(str(tmp_path / "none.json"))
+    with pytest.raises(TypeError, match="file must be a path"):
+        ds.config.load(3)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="there is no folder"):
+        ds.config.set_enable_autotune(True, str(tmp_path / "none" / "tuned"))
+
+
+@pytest.mark.parametrize("source", [[10, 11, 12], np.array([10, 11, 12])])
+def test_samplers_that_only_iterate(source: Any) -> None:
+    class Numbers:
+        def __getitem__(self, place: int) -> int:
+            return (2, 0)[place]
+
+    class Iterates:
+        def __iter__(self) -> Any:
+            return iter((2, 0))
+
+    class Derived(ds.Sampler):
+        def __iter__(self) -> Any:
+            yield from (2, 0)
+
+    for sampler in (Numbers(), Iterates(), Derived(), [2, 0], np.array([2, 0])):
+        for data in (
+            ds.NumpySlicesDataset(source, ["x"], sampler=sampler),
+            ds.GeneratorDataset(source, ["x"], sampler=sampler),
+        ):
+            for _ in range(2):
+                assert [int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [12, 10]
+    with pytest.raises(TypeError, match="expected a sampler or row numbers"):
+        ds.NumpySlicesDataset(source, ["x"], sampler=Derived)
 
 
 class Seeks:

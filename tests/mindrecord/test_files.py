@@ -312,7 +312,10 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
         writer.add_index(["d"])
     with pytest.raises(mindrecord.MRMAddIndexError, match="has no field 'q'"):
         writer.add_index(["q"])
-    for size in (0, (1 << 14) + 1, (1 << 27) + 4, "16"):
+    for wrong in ("16", 3.0, True):
+        with pytest.raises(TypeError, match="must be an int"):
+            writer.set_header_size(wrong)
+    for size in (0, (1 << 14) + 1, (1 << 27) + 4):
         with pytest.raises(mindrecord.MRMInvalidHeaderSizeError):
             writer.set_header_size(size)
     for size in ((1 << 15) - 4, (1 << 15) + 2, (1 << 28) + 4):
@@ -446,3 +449,9 @@ def test_errors_have_the_codes_of_mindspore() -> None:
     )
     assert mindrecord.EXCEPTIONS["MRMDefineCategoryError"] == [205, "Category field is error."]
     assert (mindrecord.SUCCESS, mindrecord.FAILED, mindrecord.SYS_ID) == (0, 1, 42)
+
+
+def test_pages_name_the_file_that_is_none() -> None:
+    for wrong in (None, 3, "", []):
+        with pytest.raises(mindrecord.ParamValueError, match="MindPage reads a file or a list of files"):
+            MindPage(wrong)  # type: ignore[arg-type]
