@@ -143,15 +143,42 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "ops.communication": _OPS,
     "ops.operations": _OPS,
     "ops.primitive": ("mycel.common.markers", "mycel.ops", "mycel.derivatives"),
+    "boost.boost_cell_wrapper": ("mycel.boost",),
+    "common.device": ("mycel.devices.machine",),
+    "dataset.engine.serializer_deserializer": ("mycel.dataset",),
+    "dataset.utils.browse_dataset": ("mycel.dataset.utils",),
+    "dataset.utils.line_reader": ("mycel.dataset.utils",),
+    "device_context.cpu.device": (f"{_HERE}.inner.device_context.cpu",),
+    "device_context.ascend.device": (f"{_HERE}.inner.device_context.ascend",),
+    "device_context.gpu.device": (f"{_HERE}.inner.device_context.gpu",),
+    "device_manager": ("mycel.devices.machine",),
+    "graph._check_supported._check_jit_view_unsupported_api": ("mycel.mint.other_names",),
+    "graph._utils.cell_attr_register": (f"{_HERE}.retired",),
+    "graph._utils.check_jit_forbidden_api": ("mycel.mint.other_names", "mycel.frontend.permissions"),
+    "graph._utils.mindir_util": ("mycel.train.mindir",),
+    "hal.device": ("mycel.devices.hal",),
+    "hal.event": ("mycel.devices.stream",),
+    "hal.memory": ("mycel.devices.hal",),
+    "hal.stream": ("mycel.devices.hal",),
+    "mindrecord.common.enums": ("mycel.mindrecord.errors",),
+    "mindrecord.common.exceptions": ("mycel.mindrecord.errors",),
+    "profiler.envprofiler": ("mycel.profiler.session",),
     "rewrite.api": ("mycel.rewrite",),
     "rewrite.common": (),
     "rewrite.common.namespace": (f"{_HERE}.rewrite_namespace",),
     "runtime": ("mycel.devices.machine",),
+    "run_check.run_check": ("mycel.devices.machine",),
+    "runtime.event": ("mycel.devices.stream",),
+    "runtime.executor": ("mycel.devices.machine", "mycel.devices.stream"),
+    "runtime.memory": ("mycel.devices.runtime", "mycel.devices.hal"),
+    "runtime.stream": ("mycel.devices.hal",),
     "scipy.ops": ("mycel.scipy.linalg", "mycel.scipy.optimize"),
     "train": _TRAIN,
     "train.amp": ("mycel.amp", f"{_HERE}.amp_levels"),
     "numpy.utils": ("mycel.numpy",),
     "numpy.utils_const": ("mycel.numpy",),
+    "train.callback._landscape": ("mycel.train.callback.landscape",),
+    "utils.utils": (f"{_HERE}.fault_tolerance",),
     "train.callback": ("mycel.train", f"{_HERE}.fault_tolerance"),
     "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
     "train.metrics": (),
@@ -189,7 +216,7 @@ def sources(path: str) -> list[str]:
     >>> sources("nn.metrics")[0], sources("no.such.path")
     ('mycel.compat.metrics', [])
     """
-    if path.startswith("graph."):  # where MindSpore has moved what its `common` shows
+    if path.startswith("graph.") and path not in _TABLE:  # where MindSpore has moved what its `common` shows
         return sources(f"common.{path[len('graph.') :]}")
     same = f"mycel.{path}" if path else "mycel"
     found = [name for name in (same, f"{_HERE}.inner.{path}".rstrip(".")) if _exists(name)]

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from mycel.ir.types import tensor_type
 
 _EPOCH_END = object()
 # The iterators that were made, of which some are gone; those are forgotten now and then.
-created: list[weakref.ref[_Iterator]] = []
+created: list[ref[_Iterator]] = []
 _MANY = 64
 
 
@@ -261,7 +262,7 @@ class _Iterator:
         self._process = os.getpid()
         if len(created) >= _MANY:
             created[:] = [known for known in created if known() is not None]
-        created.append(weakref.ref(self))
+        created.append(ref(self))
         if dataset._init_state is not None:
             self._begin(dataset._init_state, "set_init_state")
         elif initial:

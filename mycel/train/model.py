@@ -149,7 +149,7 @@ class Model(ModelLayouts):
         self._metrics = get_metrics(metrics)
         self._amp_level = amp_level
         self._loss_scale_manager = kwargs.get("loss_scale_manager")
-        self._keep_batchnorm = kwargs.get("keep_batchnorm_fp32")
+        self._keep_bn_fp32 = kwargs.get("keep_batchnorm_fp32")
         self._eval_indexes = checked_indexes(eval_indexes)
         # Of the last evaluation that began with the end of its pipeline: what it had, and ran.
         self._front: Optional[tuple[Any, Cell, Cell]] = None
@@ -167,7 +167,7 @@ class Model(ModelLayouts):
 
             if self._optimizer is None:
                 raise ValueError("Model: amp_level and loss_scale_manager want an optimizer")
-            options = {"loss_scale_manager": self._loss_scale_manager, "keep_batchnorm_fp32": self._keep_batchnorm}
+            options = {"loss_scale_manager": self._loss_scale_manager, "keep_batchnorm_fp32": self._keep_bn_fp32}
             given = {name: value for name, value in options.items() if value is not None}
             return build_train_network(self._network, self._optimizer, self._loss_fn, level=self._amp_level, **given)
         network = self._network if self._loss_fn is None else nn.WithLossCell(self._network, self._loss_fn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import gc
 import importlib
 import inspect
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import mycel
 from mycel import compat, nn, train
 from mycel.base.errors import Unsupported
 from mycel.compat import names
@@ -112,3 +114,68 @@ def test_advice_names_what_is_there() -> None:
     for word in words:
         owner, _, name = word.partition("(")[0].rpartition(".")
         assert hasattr(importlib.import_module(owner), name) or inspect.ismodule(importlib.import_module(word)), word
+
+
+def test_modules_below_public_ones_have_what_is_there() -> None:
+    from mindspore import graph, hal, runtime
+    from mindspore.device_context.cpu.device import device_count  # type: ignore[import-not-found]
+    from mindspore.graph.api import jit  # type: ignore[import-not-found]
+    from mindspore.graph.mutable import mutable  # type: ignore[import-not-found]
+    from mindspore.hal.stream import Stream  # type: ignore[import-not-found]
+    from mindspore.mindrecord.common.exceptions import MRMOpenError  # type: ignore[import-not-found]
+    from mindspore.runtime.memory import max_memory_allocated  # type: ignore[import-not-found]
+
+    assert jit is mycel.jit and mutable is mycel.mutable and graph.api.jit is mycel.jit
+    assert issubclass(MRMOpenError, mycel.mindrecord.MindRecordException) and MRMOpenError().error_code > 0
+    assert Stream is runtime.Stream is hal.Stream and max_memory_allocated() >= 0 and device_count() == 1
+
+
+def test_iterators_end_together() -> None:
+    from mindspore.dataset.engine import iterators  # type: ignore[import-not-found]
+
+    data = mycel.dataset.NumpySlicesDataset([1, 2, 3], ["a"], shuffle=False)
+    iterators._cleanup()
+    iterators._unset_iterator_cleanup()
+    one, two = data.create_dict_iterator(output_numpy=True), data.create_tuple_iterator(output_numpy=True)
+    assert next(one)["a"] == 1 and next(two)[0] == 1
+    del two
+    gc.collect()
+    assert [r() for r in iterators.ITERATORS_LIST] == [one, None] and not iterators.check_iterator_cleanup()
+    iterators._cleanup()
+    assert iterators.check_iterator_cleanup() and not iterators.ITERATORS_LIST
+    with pytest.raises(RuntimeError, match="was stopped"):
+        next(one)
+    iterators._unset_iterator_cleanup()
+    assert next(data.create_tuple_iterator(output_numpy=True))[0] == 1
+    for _ in range(200):
+        data.create_tuple_iterator()
+    assert len(iterators.ITERATORS_LIST) <= 64
+
+
+def test_names_that_do_something() -> None:
+    from mindspore.common._decorator import deprecated  # type: ignore[import-not-found]
+    from mindspore.common.parameter import _get_unique_parameter_key  # type: ignore[import-not-found]
+
+    class Holder:
+        @deprecated("2.0", "ops.twice", use_substitute_name=True, module_prefix="ops.")
+        def double(self, x: int) -> int:
+            """Double."""
+            return 2 * x
+
+    assert Holder().double(3) == 6 and Holder.double.__doc__ == "Double."
+    assert getattr(Holder, "substitute_name", None) == "ops.twice"
+    first = _get_unique_parameter_key()
+    assert [_get_unique_parameter_key() for _ in range(2)] == [first + 1, first + 2]
+    net = nn.Dense(2, 2)
+    optimizer = nn.SGD(net.trainable_params())
+    for given, kept in (({}, None), ({"keep_batchnorm_fp32": False}, False)):
+        assert train.Model(net, nn.MSELoss(), optimizer, amp_level="O3", **given)._keep_bn_fp32 is kept
+
+
+def test_private_parts_of_operations_and_containers() -> None:
+    operation = mycel.ops.MatMul(transpose_b=True)
+    assert vars(operation)["init_attrs"] == {"transpose_a": False, "transpose_b": True}
+    operation.add_prim_attr("kept", 3)
+    assert operation.get_attr_dict() == {**vars(operation)["init_attrs"], "kept": 3}
+    first, second = nn.ReLU(), nn.Dense(2, 2)
+    assert nn.SequentialCell(first, second).cell_list == [first, second]

@@ -132,6 +132,17 @@ class SequentialCell(_Indexed):
         for i, cell in enumerate(members):
             setattr(self, str(i), self._check(cell))
 
+    @property
+    def cell_list(self) -> list[Cell]:
+        """The cells, in order.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.SequentialCell(ms.nn.ReLU(), ms.nn.Tanh())
+        >>> [type(cell).__name__ for cell in net.cell_list]
+        ['ReLU', 'Tanh']
+        """
+        return list(self._cells.values())
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             made = type(self)()

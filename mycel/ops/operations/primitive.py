@@ -72,6 +72,15 @@ class Primitive:
         setattr(self, name, value)
         return self
 
+    def get_attr_dict(self) -> dict[str, Any]:
+        """Return the named values, those of the constructor's parameters among them.
+
+        >>> import mycel as ms
+        >>> ms.ops.MatMul(transpose_b=True).get_attr_dict()
+        {'transpose_a': False, 'transpose_b': True}
+        """
+        return dict(self.attrs)
+
     def del_prim_attr(self, name: str) -> Primitive:
         """Remove a named value, if there is one, and return the operation itself."""
         if self.attrs.pop(name, self) is not self:
@@ -262,6 +271,7 @@ def _define(
         for k, v in bound.arguments.items():
             check, default = attributes[k]
             self.add_prim_attr(k, v if v is default else check(name, k, v))
+        self.__dict__["init_attrs"] = dict(self.attrs)
 
     @cache
     def taken() -> Inputs:

@@ -1,0 +1,1 @@
+"""What `mindspore.dataset` shows of its own machinery."""

@@ -1,0 +1,1 @@
+"""What `mindspore.dataset.engine` shows of its own machinery."""
