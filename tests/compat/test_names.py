@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mycel
@@ -179,3 +180,19 @@ def test_private_parts_of_operations_and_containers() -> None:
     assert operation.get_attr_dict() == {**vars(operation)["init_attrs"], "kept": 3}
     first, second = nn.ReLU(), nn.Dense(2, 2)
     assert nn.SequentialCell(first, second).cell_list == [first, second]
+
+
+def test_tensors_of_the_data_engine() -> None:
+    from mindspore._c_dataengine import DataType, Tensor, TensorShape
+
+    array = np.arange(3)
+    tensor = Tensor(array)
+    array[0] = 9
+    assert tensor.as_array().tolist() == [9, 1, 2] and tensor.shape().as_list() == [3]
+    assert [str(Tensor(np.array([v])).type()) for v in ("a", b"a", True)] == ["string", "bytes", "bool"]
+    assert str(DataType("float")) == "unknown" and DataType("python").is_python()
+    assert str(TensorShape([2, -1])) == "<2,*>" and not TensorShape([2, -1]).is_known()
+    with pytest.raises(RuntimeError, match="no type for arrays of complex128"):
+        Tensor(np.array([1j]))
+    with pytest.raises(TypeError, match="an array is needed, not list"):
+        Tensor([1])
