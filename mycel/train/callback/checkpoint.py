@@ -21,6 +21,7 @@ from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
+from mycel.train.callback.best import VALUE, BestFiles
 from mycel.train.encryption import check_key
 from mycel.train.saving_options import check_saving
 from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint
@@ -163,13 +164,42 @@ class ModelCheckpoint(Callback):
     `CheckpointConfig` says.
 
     Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the
-    run's parameters. The last step is always saved, even if training was stopped by Ctrl-C. Raises
-    ValueError or TypeError for other arguments.
+    run's parameters. The last step is always saved, even if training was stopped by Ctrl-C.
+
+    With `monitor` only the best epochs are saved, and exactly the `save_best` best files are kept
+    (1 by default), whatever `config` says of when to save and of how many to keep. `monitor` is
+    "loss", "eval_loss" or a metric of validations, and `mode` says which values are better: "min",
+    "max", or "auto" by the name, as for `EarlyStopping`. Of equal values the earlier one stays, and
+    NaN is never among the best. A run that goes on, with an initial epoch or step, goes on with the
+    files of the earlier one; `best_ckpt_file_name` is the best of all.
+
+    Raises ValueError or TypeError for other arguments.
+
+    >>> import tempfile, numpy as np, mycel as ms, mycel.dataset as ds
+    >>> from mycel.train import Model, ModelCheckpoint
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
+    >>> net = ms.nn.Dense(1, 1)
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params()), metrics={"mae"})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     best = ModelCheckpoint("net", folder, monitor="mae", save_best=2)
+    ...     _ = model.fit(5, data, data, callbacks=best)
+    ...     len(os.listdir(folder))
+    2
     """
 
     writes_later = True
 
-    def __init__(self, prefix: Any = "CKP", directory: Any = None, config: Optional[CheckpointConfig] = None) -> None:
+    def __init__(
+        self,
+        prefix: Any = "CKP",
+        directory: Any = None,
+        config: Optional[CheckpointConfig] = None,
+        *,
+        monitor: Optional[str] = None,
+        mode: str = "auto",
+        save_best: Optional[int] = None,
+    ) -> None:
         super().__init__()
         if not callable(prefix) and (not isinstance(prefix, str) or not prefix or "/" in prefix):
             raise ValueError(
@@ -181,6 +211,9 @@ class ModelCheckpoint(Callback):
         self._given_prefix: str | Callable[[Any], str] = prefix
         self._given_directory = directory
         self._config = config or CheckpointConfig()
+        if monitor is None and save_best is not None:
+            raise ValueError("ModelCheckpoint: save_best wants monitor, the name of what is compared, as 'eval_loss'")
+        self._best = None if monitor is None else BestFiles(monitor, mode, 1 if save_best is None else save_best)
         self._latest = ""
         self._params: Any = None
         self._epoch_step = -1
@@ -199,6 +232,11 @@ class ModelCheckpoint(Callback):
         """The path of the newest checkpoint; empty before the first."""
         return self._latest
 
+    @property
+    def best_ckpt_file_name(self) -> str:
+        """The path of the checkpoint with the best value of `monitor`; empty before the first."""
+        return "" if self._best is None else self._best.best
+
     def on_train_begin(self, run_context: RunContext) -> None:
         """Create the directory, and choose a prefix that no file in it has."""
         params = run_context.original_args()
@@ -206,12 +244,21 @@ class ModelCheckpoint(Callback):
         given = self._given_directory(params) if callable(self._given_directory) else self._given_directory
         directory = os.path.realpath(given if given is not None else os.getcwd())
         os.makedirs(directory, exist_ok=True)
-        self._reset(_unused_prefix(prefix, directory, self._config.format), directory)
+        config, best = self._config, self._best
+        unused = _unused_prefix(prefix, directory, config.format)
+        if best is not None:
+            best.begin()
+            if params.get("first_row", 0) or params.get("initial_step", 0):
+                unused = _last_prefix(prefix, unused)
+                best.go_on(directory, unused, config.format, config.enc_key, config.enc_mode)
+        self._reset(unused, directory)
         self._begin_step = params.get("cur_step_num", 0)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Save if a checkpoint is due."""
         params, config = run_context.original_args(), self._config
+        if self._best is not None:
+            return
         if config.save_checkpoint_steps:
             last = self._begin_step if self._saved_step is None else self._saved_step
             due = params.cur_step_num - last >= config.save_checkpoint_steps
@@ -232,7 +279,11 @@ class ModelCheckpoint(Callback):
                 "ModelCheckpoint: the last step was interrupted halfway and is not saved; the newest is %s",
                 self._latest or "none",
             )
-        elif params.get("cur_step_num", 0) > self._begin_step and self._saved_step != params.cur_step_num:
+        elif (
+            self._best is None
+            and params.get("cur_step_num", 0) > self._begin_step
+            and self._saved_step != params.cur_step_num
+        ):
             self._save(params)
         finish_async_saves()
 
@@ -255,7 +306,13 @@ class ModelCheckpoint(Callback):
         self._params = run_context.original_args()
         self._epoch_step = self._params.cur_step_num
 
-    def _save(self, params: Any, ending: str = "") -> None:
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Save an epoch that is one of the best, where these are kept."""
+        value = None if self._best is None else self._best.value(run_context)
+        if value is not None:
+            self._save(run_context.original_args(), watched=value)
+
+    def _save(self, params: Any, ending: str = "", watched: Optional[float] = None) -> None:
         config = self._config
         step = (params.cur_step_num - 1) % params.batch_num + 1
         # An epoch that has only begun is not that of the last step.
@@ -265,6 +322,8 @@ class ModelCheckpoint(Callback):
         for name, value in zip(_COUNTERS, (epoch, params.cur_step_num)):
             if name in added:
                 added[name] = value
+        if watched is not None:
+            added[VALUE] = watched
         if _POSITION in added:
             added[_POSITION] = _position(params)
         save_checkpoint(
@@ -282,7 +341,11 @@ class ModelCheckpoint(Callback):
         self._saved_step, self._saved_at = params.cur_step_num, time.monotonic()
         self._latest = params["latest_ckpt_file"] = path
         params["last_save_ckpt_step"] = params.cur_step_num
-        if not ending:
+        if self._best is not None and watched is not None:
+            surplus = self._best.keep(watched, path)
+            if surplus:
+                after_async_saves(lambda: _remove(surplus, path))
+        elif not ending:
             self._keep(path)
 
     def _keep(self, path: str) -> None:
@@ -316,6 +379,12 @@ def _remove(old_files: list[str], successor: str) -> None:
             logger.info("ModelCheckpoint: the old checkpoint %s was removed already, as ranks do that share it", old)
         except OSError as error:
             logger.warning("ModelCheckpoint: the old checkpoint %s cannot be removed: %s", old, error.strerror)
+
+
+def _last_prefix(prefix: str, unused: str) -> str:
+    """Return the prefix of the last run, where `unused` is that of the next one."""
+    number = int(unused.removeprefix(f"{prefix}_")) if unused != prefix else 0
+    return f"{prefix}_{number - 1}" if number > 1 else prefix
 
 
 def _unused_prefix(prefix: str, directory: str, format: str) -> str:

@@ -21,7 +21,7 @@ from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.transport.place import transport
 
-__all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"]
+__all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "Watcher"]
 
 # What "auto" takes for errors, as MindSpore does; of all other names more is taken to be better.
 _SMALLER_IS_BETTER = frozenset(
@@ -29,17 +29,20 @@ _SMALLER_IS_BETTER = frozenset(
 )
 
 
-class _Watcher(Callback):
+class Watcher(Callback):
     """A callback that compares a watched quantity with its best value so far after every epoch.
 
     `monitor` names the quantity, and `mode` ("min", "max" or "auto") says which values are better.
     A value counts as better if it differs from the best by more than `min_delta`. After `patience`
-    epochs without a better value the subclass acts, and prints that with `verbose`.
+    epochs without a better value the subclass acts, and prints that with `verbose`. Messages name
+    the `owner`, by default the class.
     """
 
-    def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str) -> None:
+    def __init__(
+        self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str, owner: str = ""
+    ) -> None:
         super().__init__()
-        name = type(self).__name__
+        self._owner = name = owner or type(self).__name__
         arguments.text(name, "monitor", monitor)
         arguments.choice(name, "mode", mode, ("auto", "min", "max"))
         arguments.integer(name, "patience", patience, 0, numpy=False)
@@ -70,7 +73,7 @@ class _Watcher(Callback):
             if not self._warned and (results or not params.get("validates")):
                 self._warned = True
                 logger.warning(
-                    "%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor, ", ".join(values)
+                    "%s: there is no %r to watch; there are: %s", self._owner, self.monitor, ", ".join(values)
                 )
             return None
         return _of_all(float(np.mean(value)))
@@ -84,7 +87,7 @@ def _of_all(value: float) -> float:
     return float(way.all_reduce(np.array([value]), "sum", range(way.size))[0]) / way.size
 
 
-class EarlyStopping(_Watcher):
+class EarlyStopping(Watcher):
     """A callback that stops training when the quantity `monitor` has not improved by more than
     `min_delta` for `patience` epochs.
 
@@ -164,7 +167,7 @@ class EarlyStopping(_Watcher):
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
 
 
-class ReduceLROnPlateau(_Watcher):
+class ReduceLROnPlateau(Watcher):
     """A callback that multiplies the learning rate by `factor` when the quantity `monitor` has not
     improved by `min_delta` for `patience` epochs.
 
