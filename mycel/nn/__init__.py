@@ -231,6 +231,9 @@ from mycel.nn.optim import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim import RMSProp as RMSProp
 from mycel.nn.optim import Rprop as Rprop
 from mycel.nn.optim import thor as thor
+from mycel.nn.overview import LayerSummary as LayerSummary
+from mycel.nn.overview import Summary as Summary
+from mycel.nn.overview import summary as summary
 from mycel.nn.wrap import ForwardValueAndGrad as ForwardValueAndGrad
 from mycel.nn.wrap import ParameterUpdate as ParameterUpdate
 from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell
