@@ -54,7 +54,7 @@ def public_objects() -> dict[str, Any]:
                 if not (isinstance(value, type) and issubclass(value, Exception)):
                     found[f"{module}.{name}" if module else name] = value
     for name in dir(ms.Tensor):
-        if not name.startswith("_"):
+        if not name.startswith("_") and hasattr(ms.Tensor, name):
             method = inspect.getattr_static(ms.Tensor, name)
             found[f"Tensor.{name}"] = getattr(method, "method_of", method)
     return found

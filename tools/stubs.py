@@ -134,7 +134,7 @@ def tensor_methods() -> str:
     out = Writer(frozenset(BUILT_IN & set(dir(ms.Tensor))))
     out.lines.append('class TensorMethods:\n    """What tensors get from the public libraries."""\n')
     for name, value in sorted(vars(ms.Tensor).items()):
-        if name in own or name.startswith("__") or name.startswith("_"):
+        if name in own or name.startswith("_") or not hasattr(ms.Tensor, name):
             continue
         if isinstance(value, property):
             result = inspect.signature(value.fget).return_annotation if callable(value.fget) else "Any"

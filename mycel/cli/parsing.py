@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         """Print the usage and the error with what was meant, and exit with status 2."""
         super().error(message + self.close_to(message))
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the parsed arguments; an error about further ones is that of their command."""
         Parser.given = sys.argv[1:] if args is None else list(args)
         options, rest = self.parse_known_args(args, namespace)

@@ -340,8 +340,8 @@ def _attach() -> None:
     }
     for name, value in values.items():
         setattr(Tensor, name, value)
-    Tensor.__dir__ = _dir  # type: ignore[method-assign]
-    Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+    for name, method in (("__dir__", _dir), ("_repr_html_", _repr_html_)):
+        setattr(Tensor, name, method)
     attach(Tensor, OF_TENSORS)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mycel.base.hints import OF_NN, missing
+from mycel.base.hints import OF_NN as _OF_NN
+from mycel.base.hints import missing as _missing
 from mycel.base.names import listing as _listing
 from mycel.cells.cell import Cell as Cell
 from mycel.cells.cell import GraphCell as GraphCell
@@ -295,7 +296,7 @@ else:
             return getattr(importlib.import_module("mycel.train"), name)
         if name in _MINT:
             return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
-        raise missing("mycel.nn", name, OF_NN)
+        raise _missing("mycel.nn", name, _OF_NN)
 
 
 __dir__ = _listing(__name__, (*_METRICS, *_MINT))

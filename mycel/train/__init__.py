@@ -30,6 +30,8 @@ from mycel.train.dataset_helper import DatasetHelper as DatasetHelper
 from mycel.train.dataset_helper import connect_network_with_dataset as connect_network_with_dataset
 from mycel.train.distributed_checkpoints import get_ckpt_path_with_strategy as get_ckpt_path_with_strategy
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
+from mycel.train.learning_rate import LearningRateCurve as LearningRateCurve
+from mycel.train.learning_rate import find_learning_rate as find_learning_rate
 from mycel.train.metrics import F1 as F1
 from mycel.train.metrics import MAE as MAE
 from mycel.train.metrics import MSE as MSE

@@ -21,7 +21,7 @@ from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.transport.place import transport
 
-__all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "Watcher"]
+__all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "Watcher", "rate_of", "set_rate"]
 
 # What "auto" takes for errors, as MindSpore does; of all other names more is taken to be better.
 _SMALLER_IS_BETTER = frozenset(
@@ -218,11 +218,11 @@ class ReduceLROnPlateau(Watcher):
                 self._reduce(run_context)
 
     def _reduce(self, run_context: RunContext) -> None:
-        rate = _rate(run_context, "ReduceLROnPlateau")
+        rate = rate_of(run_context, "ReduceLROnPlateau")
         old = _decimal(rate)
         if old <= self.min_lr:
             return
-        _set_rate(rate, max(old * self.factor, self.min_lr))
+        set_rate(rate, max(old * self.factor, self.min_lr))
         self.cooldown_counter = self.cooldown
         self.wait = 0
         if self.verbose:
@@ -256,16 +256,17 @@ class LearningRateScheduler(Callback):
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Set the rate of the next step."""
-        rate = _rate(run_context, "LearningRateScheduler")
+        rate = rate_of(run_context, "LearningRateScheduler")
         old = _decimal(rate)
         new = self.learning_rate_function(old, run_context.original_args().cur_step_num)
         if not isinstance(new, (int, float, np.number)):
             raise TypeError(f"LearningRateScheduler: the function must give a number, not {type(new).__name__}")
         if new != old:
-            _set_rate(rate, float(new))
+            set_rate(rate, float(new))
 
 
-def _rate(run_context: RunContext, name: str) -> Parameter:
+def rate_of(run_context: RunContext, name: str) -> Parameter:
+    """Return the learning rate of a training; raises ValueError, with `name`, where it is none."""
     params = run_context.original_args()
     optimizer = params.get("optimizer") or getattr(params.train_network, "optimizer", None)
     if optimizer is None:
@@ -281,5 +282,6 @@ def _decimal(rate: Parameter) -> float:
     return float(str(rate.asnumpy()[()]))
 
 
-def _set_rate(rate: Parameter, value: float) -> None:
+def set_rate(rate: Parameter, value: float) -> None:
+    """Give a learning rate another value."""
     rate.set_data(Tensor(value, rate.dtype))

@@ -210,7 +210,7 @@ def _names() -> dict[str, Any]:
                     seen.add(id(value))
                     found[f"{module}.{name}" if module else name] = value
     for name in dir(Tensor):
-        if not name.startswith("_"):
+        if not name.startswith("_") and hasattr(Tensor, name):
             method = inspect.getattr_static(Tensor, name)
             found[f"Tensor.{name}"] = getattr(method, "method_of", method)
     return found
