@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import locks
 from mycel.dataset import user_random
 from mycel.engines.routines import are_on, draws, routine
 from mycel.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
@@ -123,6 +124,7 @@ def _uniforms(state: Int, count: Int, result: Doubles) -> None:
 # The first draws of a process, each as a None: code for more of them takes as long as thousands.
 _first: list[None] = []
 _FIRST = 256
+_drawing = locks.lock()
 
 
 class Stream:
@@ -181,7 +183,9 @@ class Stream:
             if len(_first) == _FIRST and are_on():
                 # From now on native code draws the same numbers in a tenth of the time.
                 draws.given_to(Stream, self, _GAMMA, (_MULTIPLY_1, _MULTIPLY_2))
-        self.state = state = (self.state + _GAMMA) & _MASK
+        # Two threads that share a stream draw no number both; native code keeps Python's lock.
+        with _drawing:
+            self.state = state = (self.state + _GAMMA) & _MASK
         return mix(state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
@@ -205,8 +209,9 @@ class Stream:
 
     def uniforms(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Draw what `count` calls of `uniform` draw."""
-        before = self.state
-        self.state = before + count * _GAMMA
+        with _drawing:
+            before = self.state
+            self.state = before + count * _GAMMA
         if are_on():
             found: np.ndarray[Any, np.dtype[np.float64]] = np.empty(count)
             _uniforms(before - (before >> 63 << 64), count, found)
