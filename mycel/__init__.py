@@ -13,10 +13,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mycel.base.garbage import left_alone
+from mycel.base.interpreter import refuse_unfit as _refuse_unfit
 from mycel.base.names import listing as _listing
 from mycel.base.tracebacks import install as _install
 from mycel.transport.early import show as _show
 
+_refuse_unfit()
 _install()
 
 # Other ranks may wait for this one before it comes to `init`.

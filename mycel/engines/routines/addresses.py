@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import Any
 
 import numpy as np
+
+from mycel.base import interpreter
 
 __all__ = ["address"]
 
@@ -24,7 +25,7 @@ def _read(array: np.ndarray[Any, Any]) -> int:
 
 
 _sample = np.zeros(3)
-_reads = sys.implementation.name == "cpython" and _read(_sample) == _asked(_sample)
+_reads = interpreter.is_known() and _read(_sample) == _asked(_sample)
 
 
 # Reading it takes a tenth of the time of asking for it.

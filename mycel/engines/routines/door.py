@@ -29,20 +29,19 @@ None. Their table has
     15 how many words are such numbers, and 16 the address of these: for each which argument it is,
        whether it is an INTEGER or a DOUBLE, and which word
 
-The entries read objects of CPython and arrays of NumPy in memory. Their layout is looked at once;
-where it is another one there are no such functions.
+The entries read objects of CPython and arrays of NumPy in memory. Where these are not of a known
+version (`base/interpreter.py`), or do not lie as they should, there are no such functions.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import interpreter, locks
 
 __all__ = ["ARRAY", "CONSTANT", "DATA", "DOUBLE", "FASTCALL", "INTEGER", "MOST", "MOST_MADE"]
 __all__ += ["Door", "Method", "Steps", "door", "element_of"]
@@ -462,7 +461,7 @@ def element_of(dtype: np.dtype[Any]) -> int:
 
 def _layout() -> bool:
     """Return whether objects and arrays lie in memory as the entry reads them."""
-    if sys.implementation.name != "cpython" or sys.byteorder != "little" or object.__basicsize__ != DATA:
+    if not interpreter.is_known():
         return False
     word = ctypes.c_uint64.from_address
     for array in (np.zeros((3, 4), np.uint8), np.zeros((2, 3), np.float64)[:, 1:]):
