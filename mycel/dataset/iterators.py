@@ -308,6 +308,9 @@ class _Iterator:
 
     def _begin_pass(self) -> None:
         self._process = os.getpid()
+        if self._epoch or self._step >= 2:
+            # It goes on from a position behind more than one row.
+            self._counted()
         ahead = not config.get_debug_mode()
         if ahead:
             share_heaps()

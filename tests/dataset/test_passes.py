@@ -28,6 +28,14 @@ class Source:
         return (np.float64(self.draw()),)
 
 
+def by_numpy() -> float:
+    return np.random.rand()
+
+
+def by_random() -> float:
+    return random.random()
+
+
 def generated() -> Any:
     for _ in range(8):
         yield (np.float64(np.random.rand()),)
@@ -55,10 +63,10 @@ def images() -> Any:
 APART = {"num_parallel_workers": 2, "python_multiprocessing": True}
 THREADS = {"num_parallel_workers": 2, "python_multiprocessing": False}
 PIPELINES: dict[str, Callable[[], Any]] = {
-    "source by NumPy": lambda: ds.GeneratorDataset(Source(np.random.rand), ["x"], shuffle=False),
-    "source by random": lambda: ds.GeneratorDataset(Source(random.random), ["x"], shuffle=False),
-    "source in threads": lambda: ds.GeneratorDataset(Source(np.random.rand), ["x"], shuffle=False, **THREADS),
-    "source in processes": lambda: ds.GeneratorDataset(Source(np.random.rand), ["x"], shuffle=False, **APART),
+    "source by NumPy": lambda: ds.GeneratorDataset(Source(by_numpy), ["x"], shuffle=False),
+    "source by random": lambda: ds.GeneratorDataset(Source(by_random), ["x"], shuffle=False),
+    "source in threads": lambda: ds.GeneratorDataset(Source(by_numpy), ["x"], shuffle=False, **THREADS),
+    "source in processes": lambda: ds.GeneratorDataset(Source(by_numpy), ["x"], shuffle=False, **APART),
     "generator": lambda: ds.GeneratorDataset(generated, ["x"], shuffle=False),
     "map": lambda: numbers().map(drawn, ["x"]),
     "map in threads": lambda: numbers().map(drawn, ["x"], **THREADS),
