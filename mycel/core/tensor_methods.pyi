@@ -1090,17 +1090,20 @@ class TensorMethods:
     def nelement(self) -> Any:
         """Return the number of elements."""
 
-    def new_empty(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """Return `mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
+    def new_empty(self, *sizes: Any, size: Any = ..., dtype: Any = ...) -> Tensor:
+        """Return `mycel.ops.empty` of the sizes, one by one or as `size`, in the type of the
+        tensor unless `dtype` is given."""
 
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ...) -> Tensor:
         """Return `mycel.ops.full` in the type of the tensor unless `dtype` is given."""
 
-    def new_ones(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """Return `mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
+    def new_ones(self, *sizes: Any, size: Any = ..., dtype: Any = ...) -> Tensor:
+        """Return `mycel.ops.ones` of the sizes, one by one or as `size`, in the type of the
+        tensor unless `dtype` is given."""
 
-    def new_zeros(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """Return `mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
+    def new_zeros(self, *sizes: Any, size: Any = ..., dtype: Any = ...) -> Tensor:
+        """Return `mycel.ops.zeros` of the sizes, one by one or as `size`, in the type of the
+        tensor unless `dtype` is given."""
 
     def nextafter(self, other: Any) -> Tensor:
         """Return the next floating-point number from each element of `input` towards `other`."""

@@ -333,7 +333,7 @@ def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
     >>> mnp.argmin([1.0, 4.0]).item()
     0
     """
-    return cast(ops.argmin(asarray(a), axis), D.int64)
+    return ops.argmin(asarray(a), axis)
 
 
 @export

@@ -458,7 +458,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum of `input` over `axis` (None: all axes) with NaN counted as 0.
 
-    `keepdims` and `dtype` are `keepdim` and `dtype` of `sum`.
+    `keepdims` and `dtype` are `keepdim` and `dtype` of `sum`, but integers keep their type.
 
     >>> import mycel as ms
     >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
@@ -467,7 +467,7 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
     x = operand("nansum", input)
     if x.dtype.is_floating:
         x = select(run(E.is_nan, x), 0.0, x)
-    return sum(x, axis, keepdims, dtype=dtype)
+    return sum(x, axis, keepdims, dtype=x.dtype if dtype is None and x.dtype.is_integer else dtype)
 
 
 @fused

@@ -125,6 +125,14 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "array of int": (lambda: mnp.array([1.5], int), ("Int32", [1])),
     "zeros_like of int": (lambda: mnp.zeros_like(X, int)[0], ("Int32", [0, 0, 0])),
     "arange of int": (lambda: mnp.arange(2, dtype=int), ("Int64", [0, 1])),
+    "nansum of integers": (lambda: ms.ops.nansum(Tensor([1, 2], I)), ("Int32", 3)),
+    "nansum of bytes": (lambda: mnp.nansum(Tensor([1, 2], ms.uint8)), ("UInt8", 3)),
+    "nansum of booleans": (lambda: ms.ops.nansum(Tensor([True, True])), ("Int64", 2)),
+    "argmin": (lambda: mnp.argmin(X), ("Int32", 0)),
+    "argmax": (lambda: mnp.argmax(X), ("Int64", 5)),
+    "power of booleans": (lambda: Tensor([True]) ** Tensor([2], I), ("Int32", [1])),
+    "remainder": (lambda: ms.ops.remainder(Tensor([5.0], D), Tensor([3.0])), ("Float64", [2.0])),
+    "mean in float32": (lambda: mnp.mean(Tensor([1, 2], I), dtype=ms.float32), ("Float32", 1.5)),
     "array of float": (lambda: mnp.array([1], float), ("Float32", [1.0])),
 }
 
