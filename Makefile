@@ -81,6 +81,7 @@ soak: $(VENV)/.installed-dev
 KILLS ?= 1000
 faults: $(VENV)/.installed-dev
 	nice -n 10 $(BIN)/python -m tests.faults $(KILLS)
+	nice -n 10 $(BIN)/python -m tests.faults.interrupts $(KILLS)
 
 # One of four ranks fails, RANKS times in each way and place; all have to end within 15 seconds, and nobody may be left.
 RANKS ?= 20
