@@ -199,5 +199,5 @@ def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int
     """
     arguments.integer("multinomial_with_replacement", "seed", seed, flags=True)
     arguments.flag("multinomial_with_replacement", "replacement", replacement)
-    given = None if seed < 0 else repeated_generator(seed + offset)
+    given: Any = None if seed < 0 else repeated_generator(seed + offset)
     return cast(multinomial(floating("multinomial_with_replacement", x), numsamples, replacement, given), D.int64)

@@ -25,11 +25,11 @@ class Drawing(Primitive):
     def __new__(cls, *args: Any, **named: Any) -> Drawing:
         """Note whether the object is made by a function that is being compiled."""
         made = super().__new__(cls)
-        made._staged = eager.active and eager.local.staging is not None
+        made._staged = bool(eager.active) and eager.local.staging is not None
         return made
 
 
-def numbers_of_object(p: Any, seed: int) -> Optional[Generator]:
+def numbers_of_object(p: Any, seed: int) -> Any:
     """Return the sequence of an object's random numbers; None, the default one, for the seed 0."""
     # Negative ones count from the end of the numbers that seeds can be.
     seed %= 2**63
@@ -37,5 +37,4 @@ def numbers_of_object(p: Any, seed: int) -> Optional[Generator]:
         return None
     if p._numbers is None or p._numbers.initial_seed() != seed:
         p._numbers = Repeated(seed) if p._staged else Generator().manual_seed(seed)
-    found: Generator = p._numbers
-    return found
+    return p._numbers

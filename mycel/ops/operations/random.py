@@ -7,11 +7,11 @@ same numbers in every call.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.common.generator import Generator, seeded_generator
+from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
@@ -54,7 +54,7 @@ def _shape(name: str, shape: Any) -> Any:
     return check_sizes(name, shape_of(name, shape))
 
 
-def _seed(p: Any) -> Optional[Generator]:
+def _seed(p: Any) -> Any:
     return numbers_of_object(p, p.seed + getattr(p, "seed2", 0))
 
 

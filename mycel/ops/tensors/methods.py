@@ -466,7 +466,7 @@ def _new(name: str) -> Any:
                 raise TypeError(f"new_{name}: the size is given twice, as {size!r} and as {sizes!r}")
             sizes = (size,)
         if len(sizes) > 1 and dtype is None and isinstance(sizes[-1], D.DType):
-            *sizes, dtype = sizes
+            sizes, dtype = sizes[:-1], sizes[-1]
         shape = check_sizes(f"new_{name}", shape_of(f"new_{name}", _sizes(tuple(sizes))))
         return function(shape, self.dtype if dtype is None else dtype)
 
