@@ -32,13 +32,6 @@ from mycel.prims.complex import complex_abs
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 
 
-def _zeros(kind: TensorType) -> Any:
-    """Return a buffer of zeros."""
-    made = buffers.empty(int(kind.nbytes))
-    buffers.to_array(made, kind).fill(0)
-    return made
-
-
 if TYPE_CHECKING:
     from mycel.core.tensor_methods import TensorMethods
 else:
@@ -130,7 +123,7 @@ class Tensor(TensorMethods):
             free = declared_shape(sizes)
             self.__dict__["_declared_shape"] = sizes
             self._type = tensor_type(tuple(free), wanted)
-            self._buf = None if not self._type.is_static else _zeros(self._type)
+            self._buf = None if not self._type.is_static else buffers.zeros(self._type)
             return
         self._type = tensor_type(tuple(sizes), wanted)
         self._buf = None
@@ -391,9 +384,8 @@ class Tensor(TensorMethods):
         if not isinstance(array, np.ndarray):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
         made = make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
-        staging = eager.local.staging if eager.active else None
         # What a program writes into it is no state: each call of the program makes another.
-        return made if staging is None else staging.created(made)
+        return eager.local.staging.created(made) if eager.active and eager.local.staging else made
 
     # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that
     # compute by `mycel.ops`.

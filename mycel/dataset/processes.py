@@ -33,15 +33,12 @@ from mycel.base.notices import no_effect
 from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken
+from mycel.dataset.fork_server import GRACE, Busy, ForkServer, pair, sockets, start_program
 from mycel.dataset.resting import YOUNG, Resting
 from mycel.dataset.scope import Scope
 
-_GRACE = 0.3
 # What `faulthandler` adds to stacks.
 _MODULES = "Extension modules: "
-# Both ends of every connection, from when it is made: open in a forked child, an end of the
-# program's would keep its workers alive, and one of a worker's would hide that it has died.
-_sockets: ends.Living[socket.socket] = ends.Living()
 _crews: ends.Living[Crew] = ends.Living()
 
 
@@ -82,145 +79,7 @@ def crew_of(scope: Scope, node: Any, name: str, job: Callable[..., Any], subject
     return crew
 
 
-def _environment() -> dict[str, str]:
-    one = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "VECLIB_MAXIMUM")}
-    return {**os.environ, **one}
-
-
-def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends of a new connection; a forked child has neither."""
-    made = socket.socketpair()
-    for end in made:
-        _sockets.add(end)
-    return made
-
-
-def _start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    command = starting.python(f"from mycel.dataset import worker; worker.{function}", folders=starting.path())
-    # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return starting.start(command, pass_fds=descriptors, env=_environment(), stdin=subprocess.DEVNULL)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class _Busy(Exception):
-    """The server is being asked, by another thread or by this one while it was interrupted."""
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    content = b""
-    while len(content) < count:
-        part = connection.recv(count - len(content))
-        if not part:
-            raise Ended
-        content += part
-    return content
-
-
-class _Server:
-    """The fork server of this process, which starts when it is first needed.
-
-    Iterators that end ask for the state of their workers. While somebody asks the server for long,
-    they kill these instead, and the server is asked of them (`left`) later.
-    """
-
-    def __init__(self) -> None:
-        self.lock = locks.reentrant()
-        self.asking = self.over = False
-        self.left: list[int] = []
-        self.control: socket.socket | None = None
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def ask(self, request: dict[str, Any], descriptors: Sequence[int] = (), patience: float = -1) -> Any:
-        """Send a request; start the server again where it is gone.
-
-        Raises _Busy where another thread's question takes longer than `patience` seconds (-1: any
-        time), as while the server starts.
-        """
-        if not self.lock.acquire(timeout=patience):
-            raise _Busy
-        try:
-            if self.asking:
-                raise _Busy
-            self.asking = True
-            try:
-                return self._answer(request, descriptors)
-            finally:
-                self.asking = False
-        finally:
-            self.lock.release()
-
-    def _answer(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
-        for attempt in range(2):
-            try:
-                self.left = [pid for pid in self.left if self._ask({"status": pid}, ()) is None]
-                return self._ask(request, descriptors)
-            except (OSError, Ended):
-                self.forget()
-                if attempt or "status" in request:
-                    raise
-            except BaseException:
-                # Half of an answer may be left, which would be taken for the next one.
-                self.forget()
-                raise
-        return None
-
-    def begin(self) -> None:
-        """Start the server, without waiting for what it imports."""
-        with self.lock:
-            self._connected()
-
-    def end(self) -> None:
-        """Let nobody wait for the server any more, when the program ends; `forget` follows."""
-        self.over = True
-        control = self.control
-        if control is not None:
-            # Closing it would not wake a thread that waits.
-            with contextlib.suppress(OSError):
-                control.shutdown(socket.SHUT_RDWR)
-
-    def _connected(self) -> socket.socket:
-        if self.over:
-            raise Ended
-        if self.control is None:
-            with contextlib.ExitStack() as stack:
-                ours, theirs = map(stack.enter_context, _pair())
-                self.process = _start_program(f"run_server({theirs.fileno()})", [theirs.fileno()])
-                theirs.close()
-                stack.pop_all()
-                self.control = ours
-        return self.control
-
-    def _ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> Any:
-        control = self._connected()
-        content = json.dumps(request).encode()
-        socket.send_fds(control, [worker.LENGTH.pack(len(content))], list(descriptors))
-        control.sendall(content)
-        # Another thread may forget the server meanwhile, at the program's end.
-        length = worker.LENGTH.unpack(_exactly(control, worker.LENGTH.size))[0]
-        return json.loads(_exactly(control, length))
-
-    def forget(self) -> None:
-        """Close the connection, by which the server ends."""
-        control, process = self.control, self.process
-        self.control = self.process = None
-        self.left = []
-        if control is not None:
-            control.close()
-        if process is not None:
-            try:
-                process.wait(_GRACE)
-            except BaseException as error:
-                # Its workers end as well: their parent is gone.
-                process.kill()
-                process.wait()
-                if not isinstance(error, subprocess.TimeoutExpired):
-                    raise
-
-
-_server = _Server()
+_server = ForkServer()
 _resting = Resting()
 _starting = locks.lock()
 
@@ -229,9 +88,9 @@ _starting = locks.lock()
 def _in_child() -> None:
     _server.control = _server.process = None
     _server.asking, _server.left = False, []
-    for end in list(_sockets):
+    for end in list(sockets):
         end.close()
-    _sockets.clear()
+    sockets.clear()
     _resting.forget()
 
 
@@ -259,7 +118,7 @@ class Worker:
     def _start(self, job: Callable[..., Any], descriptor: int, modules: Sequence[str], method: str) -> None:
         self._said = 0
         with contextlib.ExitStack() as stack:
-            ours, theirs = map(stack.enter_context, _pair())
+            ours, theirs = map(stack.enter_context, pair())
             numbers = []
             for _ in range(3):
                 numbers.append(memory())
@@ -301,7 +160,7 @@ class Worker:
         given = (theirs.fileno(), *memories)
         if method == "spawn":
             arguments = json.dumps({**options, "descriptors": given})
-            self.process = _start_program(f"run_spawned({arguments!r})", given)
+            self.process = start_program(f"run_spawned({arguments!r})", given)
             self.pid = self.process.pid
         else:
             self.pid = _server.ask(options, given)
@@ -366,7 +225,7 @@ class Worker:
     def status(self, patience: float = -1) -> int | None:
         """Return how the process ended, negative for a signal; None while it runs.
 
-        `patience` is that of `_Server.ask`.
+        `patience` is that of `ForkServer.ask`.
         """
         if self.method == "forkserver":
             try:
@@ -384,7 +243,7 @@ class Worker:
 
     def death(self) -> str:
         """Return how the process ended, in words, with its stack if it left one."""
-        end = time.monotonic() + _GRACE
+        end = time.monotonic() + GRACE
         status = self.status()
         while status is None and time.monotonic() < end:
             time.sleep(0.005)
@@ -414,11 +273,11 @@ class Worker:
 
     def _await_end(self, until: float) -> None:
         try:
-            while self.status(_GRACE) is None:
+            while self.status(GRACE) is None:
                 if time.monotonic() >= until:
                     self._kill()
                 time.sleep(0.002)
-        except _Busy:
+        except Busy:
             self._kill()
             _server.left.append(self.pid)
         except BaseException:
@@ -610,7 +469,7 @@ class Crew:
             for seat in self._seats:
                 seat.worker = None
             descriptor, self.descriptor = self.descriptor, -1
-        end = time.monotonic() + _GRACE
+        end = time.monotonic() + GRACE
         with contextlib.ExitStack() as stack:
             # All of it, also where Ctrl-C comes meanwhile.
             if descriptor >= 0:

@@ -43,6 +43,7 @@ __all__ = [
     "share",
     "to_array",
     "wrapping",
+    "zeros",
 ]
 
 _CAPSULE = type(datetime.datetime_CAPI)
@@ -89,6 +90,13 @@ def empty(nbytes: int) -> Any:
     """Return a new buffer of at least `nbytes`, its contents undefined."""
     made = _host_empty(nbytes)
     return made if _wrap[0] is None else _wrap[0](made)
+
+
+def zeros(type: TensorType) -> Any:
+    """Return a buffer of zeros of a static type."""
+    made = empty(int(type.nbytes))
+    to_array(made, type).fill(0)
+    return made
 
 
 def _host_empty(nbytes: int) -> Any:

@@ -226,12 +226,12 @@ class Stage(StagedDerivatives):
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
-        self.depth = 0
-        # Derivatives at recorded calls, which need the nodes while they are alive.
-        self.taken = ends.Living[Any]()
+        self.depth = self.calls = self.cells_open = 0
+        self.operators = 0  # those that were marked
+        self.taken = ends.Living[Any]()  # derivatives at recorded calls, while their nodes are alive
         self.guards = Guards()
-        self.scopes = [Scope(False)]
-        self.scope = self.scopes[0]
+        self.scope = Scope(False)
+        self.scopes = [self.scope]
         self.current: dict[int, Node] = {}
         self.captures, self.parameters = {}, {}
         self.sources: dict[int, Any] = {}
@@ -239,8 +239,7 @@ class Stage(StagedDerivatives):
         # those of Python numbers, which the tensors that meet them give a type
         self.literal_nodes: set[Node] = set()
         self.numbers: dict[int, Tensor] = {}
-        # tensors known by their identity, which must stay their own
-        self.anchored: list[Tensor] = []
+        self.anchored: list[Tensor] = []  # known by their identity, which they must keep
         self.derived: dict[int, tuple[Any, Node, Node]] = {}
         self.mixed: dict[int, list[Any]] = {}
         self.unseen: Any = None
@@ -248,14 +247,12 @@ class Stage(StagedDerivatives):
         self.namespaces: dict[int, Any] = {}
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
-        self.calls = self.operators = 0  # operators are those that were marked
         self.strategies: list[Any] = []  # how users divide the inputs of operators
         self.active: dict[Any, list[Activation]] = {}
         self.recurses = False  # whether a function called itself
         self.recursions: dict[Any, Any] = {}
         self.followed: set[Any] = set()
         self.earlier: dict[int, StagedCall] = {}
-        self.cells_open = 0
 
     # Nodes.
 

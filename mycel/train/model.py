@@ -419,8 +419,7 @@ class Model(ModelLayouts):
             try:
                 callback_list.on_train_step_begin(context)
             except BaseException:
-                # So many steps were done.
-                params["cur_step_num"] -= 1
+                params["cur_step_num"] -= 1  # so many were done
                 raise
             params["step_running"] = True
             params["net_outputs"] = called(network, batch)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import channel, config, processes
+from mycel.dataset import channel, config, fork_server, processes
 
 pytestmark = pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
 
@@ -66,7 +66,7 @@ def test_an_error_whose_message_cannot_be_shown_is_named(apart: bool) -> None:
 
 def test_an_iterator_that_is_collected_while_the_fork_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As garbage may be anywhere; it waited for itself."""
-    exactly, left = processes._exactly, []
+    exactly, left = fork_server._exactly, []
 
     def collects(connection: Any, count: int) -> Any:
         if left:
@@ -81,7 +81,7 @@ def test_an_iterator_that_is_collected_while_the_fork_server_is_asked(monkeypatc
     pids = [pid for crew in processes._crews if not crew.closed for pid in crew.pids()]
     left.append(first)
     del first
-    monkeypatch.setattr(processes, "_exactly", collects)
+    monkeypatch.setattr(fork_server, "_exactly", collects)
     # Without a worker that rests, one is started.
     monkeypatch.setattr(processes._resting, "take", lambda kind: None)
     monkeypatch.setattr(processes._resting, "add", lambda worker: False)
@@ -95,7 +95,7 @@ def test_an_iterator_that_is_collected_while_the_fork_server_is_asked(monkeypatc
 
 
 def test_half_an_answer_of_the_fork_server_is_no_other_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    exactly = processes._exactly
+    exactly = fork_server._exactly
 
     def interrupted(connection: Any, count: int) -> Any:
         exactly(connection, count)
@@ -104,7 +104,7 @@ def test_half_an_answer_of_the_fork_server_is_no_other_answer(monkeypatch: pytes
     iterator = opened()
     next(iterator)
     pid = next(pid for crew in processes._crews if not crew.closed for pid in crew.pids())
-    monkeypatch.setattr(processes, "_exactly", interrupted)
+    monkeypatch.setattr(fork_server, "_exactly", interrupted)
     with pytest.raises(KeyboardInterrupt):
         processes._server.ask({"status": pid})
     monkeypatch.undo()
