@@ -14,6 +14,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mycel.cli.parsing import Parser
 
@@ -66,25 +67,7 @@ def _parser() -> Parser:
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    train = commands.add_parser("train", help="train a bundled model: mycel train lenet5")
-    train.add_argument("model", choices=["lenet5"], help="the model")
-    train.add_argument(
-        "--mode", choices=["graph", "pynative"], default="graph", help="compile whole steps, or run them op by op"
-    )
-    train.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder of the MNIST IDX files (default: the bundled digits)"
-    )
-    train.add_argument(
-        "--epochs", type=_positive, metavar="N", help="passes over the images (default: 20, with --data 2)"
-    )
-    train.add_argument("--seed", type=_seed, metavar="N", help="seed of weights, order and shifts (default: 1)")
-    train.add_argument("--batch-size", type=_positive, metavar="N", help="images a step (default: 32)")
-    train.add_argument(
-        "--out", type=Path, default=Path("mycel-demo"), metavar="DIR", help="where to write (default: %(default)s)"
-    )
-    train.add_argument("--resume", type=Path, metavar="CKPT", help="go on from this checkpoint")
-    train.set_defaults(command=_train)
-
+    _add_train(commands)
     run = commands.add_parser("run", help="run a script in which `import mindspore` gives mycel")
     run.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
@@ -138,6 +121,27 @@ def _parser() -> Parser:
     for command in commands.choices.values():
         command.set_defaults(parser_of_command=command)
     return parser
+
+
+def _add_train(commands: Any) -> None:
+    train = commands.add_parser("train", help="train a bundled model: mycel train lenet5")
+    train.add_argument("model", choices=["lenet5"], help="the model")
+    train.add_argument(
+        "--mode", choices=["graph", "pynative"], default="graph", help="compile whole steps, or run them op by op"
+    )
+    train.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder of the MNIST IDX files (default: the bundled digits)"
+    )
+    train.add_argument(
+        "--epochs", type=_positive, metavar="N", help="passes over the images (default: 20, with --data 2)"
+    )
+    train.add_argument("--seed", type=_seed, metavar="N", help="seed of weights, order and shifts (default: 1)")
+    train.add_argument("--batch-size", type=_positive, metavar="N", help="images a step (default: 32)")
+    train.add_argument(
+        "--out", type=Path, default=Path("mycel-demo"), metavar="DIR", help="where to write (default: %(default)s)"
+    )
+    train.add_argument("--resume", type=Path, metavar="CKPT", help="go on from this checkpoint")
+    train.set_defaults(command=_train)
 
 
 def _positive(text: str) -> int:

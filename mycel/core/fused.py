@@ -354,9 +354,7 @@ def fused(function: F) -> F:
                 context = eager.local.context
                 if type(context) is Recorder:
                     recorder = context
-                elif context is not None:
-                    return plain(*args, **kwargs)
-                if precision.active:
+                if precision.active or context is not recorder:
                     return plain(*args, **kwargs)
             key: list[Any] = []
             tensors: list[Tensor] = []

@@ -385,7 +385,7 @@ class Tensor(TensorMethods):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
         made = make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
         # What a program writes into it is no state: each call of the program makes another.
-        return eager.local.staging.created(made) if eager.active and eager.local.staging else made
+        return made if not eager.active or eager.local.staging is None else eager.local.staging.created(made)
 
     # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that
     # compute by `mycel.ops`.
