@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mycel.base.origins import is_installed, is_standard
+from mycel.base.origins import _recorded, is_installed, is_standard
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,3 +50,12 @@ def test_packages_of_another_environment_run_as_they_are(tmp_path: Path) -> None
     command = [sys.executable, "-W", "error", "-c", PROGRAM]
     found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120)
     assert found.returncode == 0 and found.stdout.strip() == "[127.0, 381.0]", found.stdout + found.stderr
+
+
+def test_programs_beside_packages_of_a_target_folder(tmp_path: Path) -> None:
+    record = tmp_path / "numpy-2.3.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("numpy/__init__.py,sha256=x,3\nsix.py,,\nnumpy-2.3.0.dist-info/RECORD,,\n../bin/f2py,,\n")
+    starts = _recorded(tmp_path)
+    assert str(tmp_path / "numpy" / "core.py").startswith(starts) and str(tmp_path / "six.py").startswith(starts)
+    assert not str(tmp_path / "train.py").startswith(starts)
