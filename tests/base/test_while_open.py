@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from mycel.base import ends
 from mycel.base.while_open import WhileOpen
 
 
@@ -76,6 +77,7 @@ def test_a_block_ends_with_its_object() -> None:
     block.__enter__()
     assert level.value == 9
     del block
+    ends.settle()
     assert level.value == 1
     setting.block()
     assert level.value == 1 and level.changes == 2
