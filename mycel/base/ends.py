@@ -123,10 +123,12 @@ class Interned(Generic[K, V]):
             self._refs[key] = made
             return value
 
-    def values(self) -> list[V]:
-        """Return the objects that are alive."""
-        found = [get() for get in list(self._refs.values())]
-        return [item for item in found if item is not None]
+    def keys(self) -> list[K]:
+        """Return the keys of the objects that are alive."""
+        return [key for key, get in list(self._refs.items()) if get() is not None]
+
+    def __len__(self) -> int:
+        return len(self.keys())
 
     def _clean(self) -> None:
         while self._gone:

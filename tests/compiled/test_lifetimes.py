@@ -20,6 +20,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
+from mycel.base import ends
 from mycel.compiled.deep_stack import deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
@@ -477,6 +478,7 @@ def test_what_was_compiled_for_an_argument_is_forgotten_with_it():
     for _ in range(20):
         compiled(Net(), x)
         gc.collect()
+    ends.settle()
     assert len(compiled.versions) == 0
     assert len(compiled.dimensions.calls) == 0
 

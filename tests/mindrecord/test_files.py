@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from mycel import mindrecord
-from mycel.base import log
+from mycel.base import ends, log
 from mycel.base.errors import Unsupported
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.layout import Header
@@ -236,6 +236,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
     writer.write_raw_data([{"x": 3, "d": b"c"}])
     assert rows_of(path) == [{"x": 1, "d": b"a"}] and len(os.listdir(tmp_path)) == 3
     del writer
+    ends.settle()
     assert sorted(os.listdir(tmp_path)) == ["a", "a.db"]
     write(tmp_path / "a", [{"x": 4, "d": b"d"}], overwrite=True)
     assert rows_of(path) == [{"x": 4, "d": b"d"}]

@@ -28,11 +28,11 @@ def test_texts_end_with_their_kernels() -> None:
     run(1000)
     ms.runtime.forget()
     gc.collect()
-    before = set(texts._known)
+    before = set(texts._known.keys())
     for number in range(1001, 1006):
         run(number)
     gc.collect()
-    assert len(set(texts._known) - before) >= 5
+    assert len(set(texts._known.keys()) - before) >= 5
     ms.runtime.forget()
     gc.collect()
-    assert not set(texts._known) - before
+    assert not set(texts._known.keys()) - before
