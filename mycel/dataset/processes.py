@@ -365,8 +365,8 @@ class Crew:
                     ) from error
                 except (Ended, OSError):
                     with self._lock:
-                        if self.closed:
-                            # Whoever closed the crew ends the process.
+                        if self.closed or _server.over:
+                            # Whoever closed the crew, or ends the program, ends the process.
                             raise RuntimeError("the iterator was stopped") from None
                         seat.worker = None
                     how = present.death()

@@ -187,7 +187,7 @@ def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]
 
 
 def _open_type(rank: int, dtype: DType) -> TensorType:
-    return tensor_type(tuple([symbol(f"d{next(_numbers)}", 0) for _ in range(rank)]), dtype)
+    return tensor_type(tuple([symbol(f"r{next(_numbers)}", 0) for _ in range(rank)]), dtype)
 
 
 def _declared_plan(types: tuple[TensorType, ...], given: tuple[Declared, ...]) -> Optional[Plan]:

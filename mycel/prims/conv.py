@@ -100,11 +100,13 @@ def _check(
     if _below(groups, 1):
         raise ShapeError(f"{name}: groups must be at least 1, not {groups}")
     if _differs(w.shape[1] * groups, x.shape[1]):
-        order = (0, x.rank - 1, *range(1, x.rank - 1))
+        # Convolutions of one dimension come as those of two, with a height of 1.
+        flat = x.rank == 4 and x.shape[2] == w.shape[2] == 1
+        order = (0, 2, 1) if flat else (0, x.rank - 1, *range(1, x.rank - 1))
         last = not _differs(w.shape[1] * groups, x.shape[-1])
         raise ShapeError(
             f"{name}: {x.shape[1]} input channels in {groups} groups need a weight of shape (O, C / groups, *kernel), "
-            f"not {w}" + (f"; the channels of the input {x} seem to be last: transpose it by {order}" if last else "")
+            f"not {w}" + (f"; the channels of the input seem to be last: transpose it by {order}" if last else "")
         )
     if isinstance(groups, int) and _differs(w.shape[0] % groups, 0):
         raise ShapeError(f"{name}: {w.shape[0]} output channels do not divide into {groups} groups")

@@ -8,6 +8,7 @@ any more: neither a version of the function nor a lowering of the native engine.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, Optional
@@ -18,6 +19,8 @@ import pytest
 import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel.engines.native.program.template import Template
+from mycel.frontend import dimensions
+from mycel.ir import symbols
 from tests.language.harness import F, differences, same, total
 
 W = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
@@ -450,6 +453,21 @@ def test_declared_inputs_of_any_rank() -> None:
 
 
 @pytest.mark.usefixtures("graph_mode")
+def test_declared_sizes_are_none_of_those_of_inputs_of_any_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each counts the names that it has given.
+    monkeypatch.setattr(dimensions, "_numbers", itertools.count(1000))
+    monkeypatch.setattr(symbols, "_numbers", itertools.count(1000))
+
+    class Both(nn.Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            return x.sum(-1) + y.mean()
+
+    net = Both()
+    net.set_inputs(Tensor(shape=None, dtype=ms.float32), Tensor(shape=[None, 3], dtype=ms.float32))
+    for n, m in ((5, 4), (4, 5), (2, 2)):
+        assert float(net.compile_and_run(ops.ones(n), ops.ones((m, 3)))) == n + 1
+
+
 def test_symbols() -> None:
     odd, small = ms.Symbol(divisor=8, remainder=1), ms.Symbol(max=32, unique=True)
     net = Net()

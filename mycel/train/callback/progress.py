@@ -21,6 +21,7 @@ from mycel.base import arguments
 from mycel.base.dtype import float32
 from mycel.communication import get_rank
 from mycel.core.tensor import Tensor
+from mycel.dataset.node import Node
 from mycel.ir.types import tensor_type
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.monitor import LossMonitor, TimeMonitor
@@ -245,11 +246,9 @@ class ProgressBar(Callback):
             self._pending = 0
 
     def _rate(self, params: Any, steps: int, seconds: float) -> str:
-        batch = params.get("train_dataset_element")
-        first = batch[0] if isinstance(batch, (tuple, list)) and batch else None
-        shape = getattr(first, "shape", ())
-        rate = steps / max(seconds, 1e-9) * (shape[0] if shape else 1)
-        return f"{rate:,.{0 if rate >= 10 else 2}f} {'rows' if shape else 'steps'}/s"
+        rows = _rows(params)
+        rate = steps / max(seconds, 1e-9) * (rows or 1)
+        return f"{rate:,.{0 if rate >= 10 else 2}f} {'rows' if rows else 'steps'}/s"
 
     def _draw(self, params: Any) -> None:
         begun = time.perf_counter()
@@ -268,6 +267,17 @@ class ProgressBar(Callback):
         self._display.draw(_epoch(params), at, steps, " ".join([*parts, left]).strip())
         taken = time.perf_counter() - begun
         self._next = begun + min(max(INTERVAL, SHARE * taken), LONGEST)
+
+
+def _rows(params: Any) -> int:
+    """Return how many rows a step has, or 0 where that is not known."""
+    dataset = params.get("train_dataset")
+    if isinstance(dataset, Node):
+        return max(dataset.get_batch_size(), 0)
+    batch = params.get("train_dataset_element")
+    first = batch[0] if isinstance(batch, (tuple, list)) and batch else None
+    shape = getattr(first, "shape", ())
+    return int(shape[0]) if shape else 0
 
 
 def _first(outputs: Any) -> Any:
