@@ -59,7 +59,8 @@ def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
 def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
     """Return a vector of one value for each channel in a shape that broadcasts over axis 1."""
     v = operand(name, value)
-    need_matched(name, x, v, second=parameter)
+    if name != "group_norm":  # which takes another type than its weights', as in MindSpore
+        need_matched(name, x, v, second=parameter)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
         raise ShapeError(
             f"{name}: {parameter} must have one element for each of the {x.shape[1]} channels, not shape {v.shape}"

@@ -52,6 +52,7 @@ REFUSED: dict[str, tuple[Maker, tuple[tuple[int, ...], ...]]] = {
 }
 COMPUTED: dict[str, tuple[Maker, tuple[tuple[int, ...], ...]]] = {
     "LayerNorm": (lambda: nn.LayerNorm((4,)), ((2, 4),)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), ((2, 4, 3, 3),)),
     "RNN": (lambda: nn.RNN(4, 3), ((5, 2, 4),)),
     "GELU": (nn.GELU, ((2, 4),)),
     "MaxPool2d": (lambda: nn.MaxPool2d(2, 2), ((2, 3, 4, 4),)),

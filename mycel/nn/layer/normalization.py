@@ -21,7 +21,7 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
 from mycel.nn.state import store
-from mycel.ops._operands import input_of
+from mycel.ops._operands import input_of, need_matched
 
 __all__ = [
     "BatchNorm1d",
@@ -445,6 +445,8 @@ class _InstanceNorm(_Channels):
             variance, mean = ops.var_mean(stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
             for running, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 store(running, running * (1 - self.momentum) + ops.mean(new, 0) * self.momentum)
+        if self.gamma is not None:
+            need_matched(type(self).__name__, x, self.gamma, "x", "gamma")
         return ops.group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
 
 
