@@ -14,6 +14,7 @@ from __future__ import annotations
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union, overload
 
@@ -82,7 +83,8 @@ def named_type(value: object) -> str:
     """
     kind = type(value)
     package = str(kind.__module__).partition(".")[0]
-    return kind.__name__ if package in ("builtins", "mycel") else f"{package}.{kind.__name__}"
+    own = ("builtins", "mycel", "mindspore") if "mycel.compat" in sys.modules else ("builtins", "mycel")
+    return kind.__name__ if package in own else f"{package}.{kind.__name__}"
 
 
 def _as_tensor(what: str, value: object) -> str:

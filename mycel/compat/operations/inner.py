@@ -277,6 +277,7 @@ INNER: dict[str, Work] = {
     "DynamicBroadcastGradientArgs": _gradient_axes,
     "DynamicBroadcastTo": lambda p, x, shape: ops.broadcast_to(x, shape_of(p.name, shape)),
     "DynamicStitch": _stitched,
+    "Eig": lambda p, a: linalg.Eig(p.compute_v)(a),
     "Eigh": _eigen,
     "ErrorOnDynamicShapeInput": _same,
     "Format": lambda p, text, *values: text.format(*values),

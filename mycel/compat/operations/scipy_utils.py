@@ -152,7 +152,6 @@ def _over_differences(w: Any, epsilon: float = 1e-20) -> Any:
 
 
 NAMES: dict[str, Any] = {
-    "Eig": linalg.Eig,
     "SolveTriangular": linalg.SolveTriangular,
     "_adjoint": _adjoint,
     "_batch_eyes": _batch_eyes,
