@@ -186,7 +186,8 @@ _thread: Optional[threading.Thread] = None
 
 
 class Task:
-    """What is done once: when it is called, or by a thread after its owner is gone.
+    """What is done once, `task(*arguments)`: when it is called, or by a thread after its `owner` is
+    gone.
 
     With `at_exit` it is done when the program ends at the latest.
     """

@@ -26,8 +26,8 @@ _OF_ARRAYS = frozenset(
 
 
 def with_arrays(self: object, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Return what a function of NumPy gives for arguments among which are tensors, or other
-    objects of `types`.
+    """Return what a `function` of NumPy gives for `args` and `kwargs` among which are tensors, or
+    other objects of `types`.
 
     It is `Tensor.__array_function__`. Functions of shapes use the tensors' own methods and give
     tensors.

@@ -115,7 +115,8 @@ def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def matched(name: str, x: Any, y: Any, first: str = "input", second: str = "other") -> tuple[Tensor, Tensor]:
-    """Return `operands`, as which float64 does not meet a shorter type of floats.
+    """Return the `operands` `x` and `y` of the operation `name`, where float64 does not meet a
+    shorter type of floats.
 
     Where it did, everything behind would be computed in float64 without a word. `first` and
     `second` are what the operands are called. Raises TypeError.
@@ -125,7 +126,7 @@ def matched(name: str, x: Any, y: Any, first: str = "input", second: str = "othe
 
 
 def need_matched(name: str, x: Any, y: Any, first: str = "input", second: str = "other") -> None:
-    """Raise the TypeError of `matched`."""
+    """Raise the TypeError of `matched`, for the same `name`, `x`, `y`, `first` and `second`."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.dtype is y.dtype:
         return
     a, b = operands(name, x, y)

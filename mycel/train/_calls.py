@@ -59,7 +59,9 @@ def checked_indexes(indexes: Any) -> Optional[list[int]]:
 
 
 def check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_size: Any) -> None:
-    """Raise ValueError or TypeError for numbers of epochs and steps that do not fit."""
+    """Raise ValueError or TypeError for an `epoch`, `initial_epoch`, `sink` or `sink_size` of the
+    `function` that does not fit.
+    """
     for name, value, least in (("epoch", epoch, 1), ("initial_epoch", initial_epoch, 0)):
         arguments.integer(function, name, value, least, numpy=False)
     if initial_epoch >= epoch:

@@ -45,7 +45,9 @@ def machine() -> str:
 
 
 def meet(rank: int, size: int, store: TCPStore, name: str) -> Connections:
-    """Return the connections of a rank to all others, by their numbers; keys begin with `name`.
+    """Return the connections of a rank to all others of `size`, by their numbers.
+
+    They find each other through `store`, by keys that begin with `name`.
 
     Raises RuntimeError where another process has this number, or one does not come.
     """
@@ -70,7 +72,7 @@ def meet(rank: int, size: int, store: TCPStore, name: str) -> Connections:
 
 
 class _Meeting:
-    """What a rank knows of the others while it meets them."""
+    """What a `rank` knows of the others while it meets them; `size`, `store`, `name`: see `meet`."""
 
     def __init__(self, rank: int, size: int, store: TCPStore, name: str) -> None:
         self.rank, self.size, self.store, self.name = rank, size, store, name

@@ -95,7 +95,9 @@ class Room:
         self._check(self.dense, most, where, f"with their zeros, the sparse arrays of a file of {self.size} bytes")
 
     def take_beside(self, size: int, path: str, there: int, where: str) -> None:
-        """Count bytes of a file of `there` bytes beside the model, as `take` does."""
+        """Count `size` bytes of the file `path` beside the model, of `there` bytes, as `take` does;
+        `where` says in errors what names them.
+        """
         self.files[path] = there
         self.beside += size
         whole = sum(self.files.values())

@@ -46,7 +46,10 @@ class BestFiles:
         self._kept.clear()
 
     def go_on(self, directory: str, prefix: str, format: str, key: Any, mode: Any) -> None:
-        """Take in the files that an earlier part of this run has kept."""
+        """Take in the files that an earlier part of this run has kept.
+
+        They are those of `prefix` and `format` in `directory`; `key` and `mode` decrypt them.
+        """
         pattern = re.compile(rf"{re.escape(prefix)}-(\d+)_(\d+)\.{format}")
         found = sorted((int(m[1]), int(m[2]), m[0]) for m in map(pattern.fullmatch, os.listdir(directory)) if m)
         for _, _, name in found:

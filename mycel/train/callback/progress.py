@@ -69,7 +69,7 @@ class TrainingHistory(dict[str, list[Any]]):
         return "\n".join("  ".join(text.rjust(n) for text, n in zip(row, widths)) for row in rows)
 
     def add(self, epoch: int, loss: Optional[float], seconds: float, metrics: dict[str, Any]) -> None:
-        """Append the results of an epoch."""
+        """Append the results of an epoch: its mean `loss`, its `seconds` and its `metrics`."""
         before = len(self.setdefault("epoch", []))
         row = {"epoch": epoch, "loss": loss, "seconds": seconds}
         row.update(metrics)
@@ -341,6 +341,7 @@ class _Display:
         self._progress.start()
 
     def draw(self, title: str, done: int, total: int, facts: str) -> None:
+        """Show the bar with `done` of `total` steps between its `title` and `facts`."""
         self._progress.update(self._task, description=title, completed=done, total=total, facts=facts)
         self._progress.refresh()
 

@@ -57,7 +57,9 @@ class ScanWriter(ReductionWriter):
             self.e.do(f"store {carried} {splat}, ptr {slot}")
 
     def join_carried(self, r: Reduce, kind: str, carried: str, value: str, slot: str) -> str:
-        """Add a value to an accumulator of another type, and return the running sum."""
+        """Add a `value` of type `kind` to the accumulator at `slot`, of type `carried`, and return
+        the running sum of the reduction `r`.
+        """
         e = self.e
         before = e.put(f"load {carried}, ptr {slot}")
         if not (self.across and self.wide):
