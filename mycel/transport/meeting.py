@@ -72,7 +72,7 @@ def meet(rank: int, size: int, store: TCPStore, name: str) -> Connections:
 
 
 class _Meeting:
-    """What a `rank` knows of the others while it meets them; `size`, `store`, `name`: see `meet`."""
+    """What a `rank` knows of others while it meets them; `size`, `store`, `name`: see `meet`."""
 
     def __init__(self, rank: int, size: int, store: TCPStore, name: str) -> None:
         self.rank, self.size, self.store, self.name = rank, size, store, name

@@ -383,6 +383,7 @@ def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int, class
     """
     width = steps + 1
     row, place = (reshaped(take_slice(indices, 1, k, k + 1), indices.shape[:1]) for k in (0, 1))
+    row = run(I.checked, row, axis=0, size=batch, bounds="front")
     # Places beyond the width are dropped.
     goal = stack(
         (row, select(run(E.lt, place, constant_like(width, place)), place, constant_like(2**31 - 1, place))), 1

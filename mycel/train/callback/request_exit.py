@@ -23,8 +23,8 @@ class OnRequestExit(Callback):
     Training also stops once the JSON file `config_file` holds ``{"GracefulShutdown": 1}``; the file
     is read after every step. With `save_ckpt` the checkpoint is
     ``rank_0/FILE_NAME_train.ckpt`` in `directory`, with `file_name` for FILE_NAME. MindIR files
-    (`save_mindir`) are not written, which is logged. The signal's former handler is restored after training. Raises ValueError or
-    TypeError for other arguments.
+    (`save_mindir`) are not written, which is logged. The signal's former handler is restored after
+    training. Raises ValueError or TypeError for other arguments.
     """
 
     def __init__(
