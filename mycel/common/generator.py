@@ -123,7 +123,8 @@ def _step(count: DimLike) -> Tensor:
     if found is None:
         if not 0 <= count < 1 << 63:
             raise ValueError(f"random numbers: {count} of them at once are not possible")
-        found = _steps.enter(count, Tensor.from_numpy(np.array([0, count], np.uint64)))
+        with eager.use_context(None):
+            found = _steps.enter(count, Tensor.from_numpy(np.array([0, count], np.uint64)))
     return found
 
 

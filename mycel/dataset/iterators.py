@@ -195,9 +195,14 @@ def _epochs(
 
 
 def _closed(blocks: Any) -> None:
+    """Close a generator, unless a thread is within it, which closes it when it comes out."""
     close = getattr(blocks, "close", None)
     if close is not None:
-        close()
+        try:
+            close()
+        except ValueError as error:
+            if str(error) != "generator already executing":
+                raise
 
 
 def _produce(queue: _Queue, items: Iterator[Any]) -> None:

@@ -59,7 +59,9 @@ def _times(name: str, input: Any, other: Any, function: Any, is_inside: Any) -> 
     finite = run(E.logical_and, run(is_inside, y, constant_like(0.0, y)), run(E.is_finite, y))
     known = run(E.logical_or, finite, run(E.is_nan, y))
     empty = run(E.logical_and, run(E.eq, x, constant_like(0.0, x)), run(E.logical_not, known))
-    return select(empty, 0.0, run(E.mul, x, function(select(empty, 1.0, y))))
+    found = select(empty, 0.0, run(E.mul, x, function(select(empty, 1.0, y))))
+    # -0 as 0, with the same derivatives
+    return found - run(E.stop_gradient, select(run(E.eq, found, constant_like(0.0, found)), found, 0.0))
 
 
 @fused

@@ -66,9 +66,9 @@ def test_prelu_by_channel() -> None:
     x, w = numbers(2, 3, 2), np.array([0.1, 0.2, 0.3])
     close(ops.prelu(Tensor(x), Tensor(w)), np.where(x > 0, x, x * w[:, None]))
     check_gradient(lambda a, b: ops.prelu(a, b), x, w)
-    close(ops.prelu(Tensor(x), Tensor([0.5])), np.where(x > 0, x, x * 0.5))
+    close(ops.prelu(Tensor(x), Tensor(np.array([0.5]))), np.where(x > 0, x, x * 0.5))
     with pytest.raises(ValueError, match="prelu: the weight must have 1 or 3 elements"):
-        ops.prelu(Tensor(x), Tensor([0.1, 0.2]))
+        ops.prelu(Tensor(x), Tensor(np.array([0.1, 0.2])))
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "rotary_position_embedding": (
         lambda: ops.rotary_position_embedding(X, X, X, np.ones(2)),
         TypeError,
-        "rotary_position_embedding: mode must be an int, not ndarray",
+        "rotary_position_embedding: mode must be an int, not numpy.ndarray",
     ),
     "embedding": (
         lambda: ops.embedding(Tensor([0]), X, scale_grad_by_freq=1),

@@ -36,5 +36,7 @@ def numbers_of_object(p: Any, seed: int) -> Any:
     if not seed:
         return None
     if p._numbers is None or p._numbers.initial_seed() != seed:
-        p._numbers = Repeated(seed) if p._staged else Generator().manual_seed(seed)
+        # The state is of nobody's function: one that is being compiled may be the first to ask.
+        with eager.use_context(None):
+            p._numbers = Repeated(seed) if p._staged else Generator().manual_seed(seed)
     return p._numbers
