@@ -155,8 +155,8 @@ def test_evaluation_in_sinks_gives_the_same_results() -> None:
     trained = model()
     trained.train(2, data, dataset_sink_mode=True)
     # Iterators over shuffled rows have orders of their own.
-    plain = trained.eval(digits(drop=False, shuffle=False))
-    sunk = trained.eval(digits(drop=False, shuffle=False), dataset_sink_mode=True)
+    data = digits(drop=False, shuffle=False)
+    plain, sunk = trained.eval(data), trained.eval(data, dataset_sink_mode=True)
     assert plain == sunk and plain.keys() == {"accuracy", "loss"} and plain["loss"] > 0
     seen = []
     watch = LambdaCallback(on_eval_step_end=lambda c: seen.append(c.original_args().cur_step_num))
