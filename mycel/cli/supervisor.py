@@ -115,7 +115,7 @@ class _Rank:
             self.threads.append(facts)
             return
         now = self.heard = time.monotonic()
-        self.where = facts["where"]
+        self.where = facts["where"] or self.where
         self.said = None if facts["waits"] is None else (str(facts["waits"][0]), int(facts["waits"][1]))
         self.since = now - facts.get("since", 0.0)
         if facts["got"] != self.got:

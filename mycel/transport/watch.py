@@ -9,6 +9,7 @@ written, and errors name the same facts.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
@@ -73,10 +74,12 @@ class _State:
     pipe: Optional[int] = None
     look: Optional[Callable[[dict[str, Any]], None]] = None
     got: int = 0
+    over: bool = False
 
 
 _state = _State()
 _thread = threading.local()
+_telling = locks.lock()
 
 
 @contextmanager
@@ -227,6 +230,16 @@ def begin() -> None:
         os.set_blocking(_state.pipe, False)
         os.set_inheritable(_state.pipe, False)
         threading.Thread(target=_tell, name="mycel-watch", daemon=True).start()
+        atexit.register(_leave)
+
+
+def _leave() -> None:
+    """Tell that this rank waits for nobody any more: while Python ends, which may take long, the
+    thread that tells does not run, and what it said last would stand.
+    """
+    with _telling:
+        _state.over = True
+        _write({"where": "", "waits": None, "got": _state.got})
 
 
 def _of_thread(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -291,5 +304,8 @@ def _tell() -> None:
         key = f"{where}{waiting_for}{_state.got}"
         if key != told or now - last >= BEAT:
             told, last = key, now
-            _write(facts)
+            with _telling:
+                if _state.over:
+                    return
+                _write(facts)
         time.sleep(_LOOK)

@@ -217,6 +217,41 @@ def test_places_are_those_of_the_program() -> None:
     assert watch.place_of(None) == ""
 
 
+def test_a_rank_that_ends_waits_for_nobody() -> None:
+    # It ends while what it told last is that it waits: without another word that would stand.
+    program = """
+import os, sys
+from mycel.transport import watch
+gate = int(sys.argv[1])
+os.environ[watch.PIPE] = sys.argv[2]
+watch.begin()
+with watch.waiting("all_reduce sum", 0):
+    os.read(gate, 1)
+"""
+    gate, opens = os.pipe()
+    told, tells = os.pipe()
+    words = [sys.executable, "-c", program, str(gate), str(tells)]
+    process = subprocess.Popen(words, env=ENVIRONMENT, pass_fds=(gate, tells))
+    try:
+        os.close(tells)
+        text = b""
+        while b'"all_reduce sum"' not in text:
+            piece = os.read(told, 65536)
+            assert piece, text
+            text += piece
+        os.write(opens, b".")
+        while piece := os.read(told, 65536):
+            text += piece
+        assert process.wait(60) == 0
+        last = json.loads(text.splitlines()[-1])
+        assert last["waits"] is None and last["where"] == ""
+    finally:
+        process.kill()
+        process.wait()
+        for end in (gate, opens, told):
+            os.close(end)
+
+
 def test_code_without_a_file_is_no_place_of_the_program() -> None:
     names = {"watch": watch, "sys": sys}
     exec("def inner():\n    return watch.place_of(sys._getframe())\n", names)
