@@ -468,6 +468,7 @@ def test_declared_sizes_are_none_of_those_of_inputs_of_any_rank(monkeypatch: pyt
         assert float(net.compile_and_run(ops.ones(n), ops.ones((m, 3)))) == n + 1
 
 
+@pytest.mark.usefixtures("graph_mode")
 def test_symbols() -> None:
     odd, small = ms.Symbol(divisor=8, remainder=1), ms.Symbol(max=32, unique=True)
     net = Net()
