@@ -13,15 +13,16 @@ lost. So nothing of the package's runs there that is written in Python: no `__de
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import itertools
+import operator
 import sys
 import threading
 import types
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, Generic, Optional, TypeVar
 from weakref import ref
 
@@ -181,13 +182,26 @@ def at_end(owner: Any, function: Callable[[ref[Any]], Any]) -> None:
 
 _numbers = itertools.count()
 _waiting: dict[int, Task] = {}
-_gone: SimpleQueue[int] = SimpleQueue()
-_thread: Optional[threading.Thread] = None
+# Held while something is done.
+_doing = locks.reentrant()
+
+
+class _End(ref[Any]):
+    """A reference at whose end a thread begins, by functions of C alone."""
+
+    __slots__ = ("begin",)
+
+    begin: Callable[[], Any]
+
+
+_begin = operator.methodcaller("begin")
+_nothing = partial(bool, None)
+_over = False
 
 
 class Task:
-    """What is done once, `task(*arguments)`: when it is called, or by a thread after its `owner` is
-    gone.
+    """What is done once, `task(*arguments)`: when it is called, or by a thread that begins when its
+    `owner` is gone.
 
     With `at_exit` it is done when the program ends at the latest.
     """
@@ -197,8 +211,10 @@ class Task:
     def __init__(self, owner: Any, at_exit: bool, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.number, self.at_exit = next(_numbers), at_exit
         self._task, self._arguments = task, arguments
+        self._end = _End(owner, _begin)
+        # No thread begins while Python ends.
+        self._end.begin = _nothing if _over else partial(_thread.start_new_thread, _do, (self.number,))
         _waiting[self.number] = self
-        self._end = ref(owner, partial(_gone.put, self.number))
 
     def __call__(self) -> None:
         """Do it now, unless it was done."""
@@ -214,6 +230,11 @@ class Task:
         """Whether it is still to be done."""
         return self.number in _waiting
 
+    @property
+    def due(self) -> bool:
+        """Whether its owner is gone."""
+        return self._end() is None
+
 
 def when_gone(owner: Any, task: Callable[..., Any], *arguments: Any, at_exit: bool = True) -> Task:
     """Have a thread do `task(*arguments)` when an object is gone; `Task`.
@@ -225,55 +246,36 @@ def when_gone(owner: Any, task: Callable[..., Any], *arguments: Any, at_exit: bo
     >>> settle(); done
     [1]
     """
-    global _thread
-    made = Task(owner, at_exit, task, arguments)
-    if _thread is None:
-        _thread = threading.Thread(target=_run, name="mycel-ends", daemon=True)
-        _thread.start()
-    return made
+    return Task(owner, at_exit, task, arguments)
 
 
-class _Last:
-    __slots__ = ("__weakref__",)
-
-
-def _do(task: Task) -> None:
-    try:
-        task()
-    except BaseException:
-        # Nobody waits for it.
-        kind, error, trace = sys.exc_info()
-        threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
-
-
-def _run() -> None:
-    while True:
-        found = _waiting.get(_gone.get())
-        if found is not None:
-            _do(found)
-        # Nothing is held while the next end is awaited.
-        found = None
+def _do(number: int) -> None:
+    with _doing:
+        task = _waiting.get(number)
+        if task is None:
+            return
+        try:
+            task()
+        except BaseException:
+            # Nobody waits for it.
+            kind, error, trace = sys.exc_info()
+            threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
 
 
 def settle() -> None:
     """Wait until all is done that there was to do for objects that are gone."""
-    if threading.current_thread() is not _thread:
-        done = threading.Event()
-        # The last one in the thread's queue.
-        when_gone(_Last(), done.set)
-        done.wait()
+    with _doing:
+        for number, task in list(_waiting.items()):
+            if task.due:
+                _do(number)
 
 
 @atexit.register
 def _at_exit() -> None:
-    for task in list(_waiting.values())[::-1]:
+    global _over
+    _over = True
+    for number, task in list(_waiting.items())[::-1]:
         if task.at_exit:
-            _do(task)
+            _do(number)
         else:
             task.cancel()
-
-
-@locks.in_child
-def _in_child() -> None:
-    global _thread
-    _thread = None
