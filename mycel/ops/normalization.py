@@ -56,10 +56,13 @@ def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
     return run(E.mul, deviation, run(E.rsqrt, spread + eps))
 
 
-def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
-    """Return a vector of one value for each channel in a shape that broadcasts over axis 1."""
+def _channel(name: str, parameter: str, value: Any, x: Tensor, converts: bool = False) -> Tensor:
+    """Return a vector of one value for each channel in a shape that broadcasts over axis 1.
+
+    A vector whose type differs from that of `x` in being float64 is refused, or `converts`.
+    """
     v = operand(name, value)
-    if name != "group_norm":  # which takes another type than its weights', as in MindSpore
+    if not converts:
         need_matched(name, x, v, second=parameter)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
         raise ShapeError(
@@ -68,10 +71,10 @@ def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
     return cast(reshaped(v, (v.shape[0], *(1,) * (x.ndim - 2))), x.dtype)
 
 
-def _affine(name: str, x: Tensor, weight: Any, bias: Any) -> Tensor:
+def _affine(name: str, x: Tensor, weight: Any, bias: Any, converts: bool = False) -> Tensor:
     if weight is not None:
-        x = run(E.mul, x, _channel(name, "weight", weight, x))
-    return x if bias is None else run(E.add, x, _channel(name, "bias", bias, x))
+        x = run(E.mul, x, _channel(name, "weight", weight, x, converts))
+    return x if bias is None else run(E.add, x, _channel(name, "bias", bias, x, converts))
 
 
 def batch_norm(
@@ -221,7 +224,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     full = wide(x)
     grouped = reshaped(full, (x.shape[0], groups, product(x.shape[1:]) // groups))
     result = reshaped(_standardized(*_moments(grouped, (2,)), eps), x.shape)
-    return cast(_affine("group_norm", result, weight, bias), x.dtype)
+    # MindSpore's takes weights of another type than its input's.
+    return cast(_affine("group_norm", result, weight, bias, converts=True), x.dtype)
 
 
 @fused
