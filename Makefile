@@ -51,8 +51,9 @@ layers: $(VENV)/.installed-dev
 stubs: $(VENV)/.installed-dev
 	$(BIN)/python tools/stubs.py
 
+# Hundreds of programs are started: each would compile the package anew if nothing compiled were kept.
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(JOBS) -W error
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(JOBS) -W error
 
 # Without the tools the tests of boards and emulators are skipped. Instructions are counted on boards.
 EMULATORS := qemu-aarch64 qemu-arm qemu-riscv32 qemu-riscv64 aarch64-linux-gnu-gcc arm-linux-gnueabihf-gcc riscv64-linux-gnu-gcc

@@ -29,7 +29,6 @@ class Boom(BaseException):
 
 
 def pipeline_threads():
-    # One thread ends what belongs to objects that are gone, as long as the program runs.
     return [t for t in threading.enumerate() if t.name.startswith("mycel-")]
 
 
