@@ -337,6 +337,12 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     return type(x)(clipped) if isinstance(x, (tuple, list)) else clipped[0]
 
 
+@fused
+def _sum_of_squares(x: Tensor) -> Tensor:
+    full = cast(x, D.float64)  # which holds the squares of all numbers of fewer bits
+    return run(R.reduce_sum, run(E.mul, full, full), axes=tuple(builtins.range(x.ndim)), keepdims=False)
+
+
 def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = None) -> tuple[Tensor, ...]:
     """Scale tensors by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of all their
     elements. Pascanu et al., 2013.
@@ -355,8 +361,7 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
         raise ValueError("clip_by_global_norm: takes at least one tensor")
     total: Optional[Tensor] = None
     for v in tensors:
-        full = cast(v, D.float64)  # which holds the squares of all numbers of fewer bits
-        squares = run(R.reduce_sum, run(E.mul, full, full), axes=tuple(builtins.range(v.ndim)), keepdims=False)
+        squares = _sum_of_squares(v)
         total = squares if total is None else total + squares
     assert total is not None
     norm = root(total, 2)
