@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, Unsupported
+from mycel._src.engines.aot.library import Library
+from mycel._src.foundation.errors import CompileError, Unsupported
 from mycel.deploy import build
 from mycel.deploy.boards import BOARDS, BoardError, run
 from mycel.deploy.emulated import MACHINES
-from mycel.engines.aot.library import Library
 from mycel.quantisation import quantise
 
 # The compiler and the emulator of other targets, with what it is told.

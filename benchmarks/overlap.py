@@ -4,7 +4,7 @@
     mpirun -n 2 python benchmarks/overlap.py
     python benchmarks/overlap.py --threads 2
 
-The link is a sleep in front of each exchange (`mycel.transport.slowed`), of which the bandwidth is
+The link is a sleep in front of each exchange (`transport.slowed`), of which the bandwidth is
 chosen so that a step without overlap would send for as long as it computes; so no core works for
 it. Rank 0 prints the seconds of a step without the link, those that the link takes, what the model
 of streams predicts, and what was measured with and without overlap. All ranks compare the losses
@@ -27,14 +27,14 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.distributed import Layouts, distribute
-from mycel.ir.mesh import Mesh
-from mycel.planner.streams import run_graph
-from mycel.planner.topology import Device, Link, Topology
-from mycel.planner.work import tasks_of
-from mycel.transport import threads
-from mycel.transport.place import transport, within
-from mycel.transport.slowed import Slowed
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport.slowed import Slowed
+from mycel._src.planner.streams import run_graph
+from mycel._src.planner.topology import Device, Link, Topology
+from mycel._src.planner.work import tasks_of
+from mycel._src.staging.distributed import Layouts, distribute
 
 __all__ = ["main", "trial"]
 

@@ -12,14 +12,16 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mycel.base.garbage import left_alone
-from mycel.base.interpreter import refuse_unfit as _refuse_unfit
-from mycel.base.names import listing as _listing
-from mycel.base.tracebacks import install as _install
-from mycel.transport.early import show as _show
+from mycel._src.compiler.transport.early import show as _show
+from mycel._src.foundation.earlier_paths import install as _find_earlier_paths
+from mycel._src.foundation.garbage import left_alone
+from mycel._src.foundation.interpreter import refuse_unfit as _refuse_unfit
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.tracebacks import install as _install
 
 _refuse_unfit()
 _install()
+_find_earlier_paths()
 
 # Other ranks may wait for this one before it comes to `init`.
 _show()
@@ -31,33 +33,56 @@ _rest.__enter__()
 from mycel import dtype as dtype
 from mycel import nn as nn
 from mycel import ops as ops
-from mycel.base.config import COMPATIBLE as COMPATIBLE
-from mycel.base.config import GRAPH_MODE as GRAPH_MODE
-from mycel.base.config import LAX as LAX
-from mycel.base.config import PYNATIVE_MODE as PYNATIVE_MODE
-from mycel.base.config import STRICT as STRICT
-from mycel.base.config import get_context as get_context
-from mycel.base.config import set_context as set_context
-from mycel.base.dtype import Type as Type
-from mycel.base.dtype import bfloat16 as bfloat16
-from mycel.base.dtype import bool_ as bool_
-from mycel.base.dtype import complex64 as complex64
-from mycel.base.dtype import complex128 as complex128
-from mycel.base.dtype import float8_e4m3fn as float8_e4m3fn
-from mycel.base.dtype import float8_e5m2 as float8_e5m2
-from mycel.base.dtype import float16 as float16
-from mycel.base.dtype import float32 as float32
-from mycel.base.dtype import float64 as float64
-from mycel.base.dtype import int8 as int8
-from mycel.base.dtype import int16 as int16
-from mycel.base.dtype import int32 as int32
-from mycel.base.dtype import int64 as int64
-from mycel.base.dtype import uint8 as uint8
-from mycel.base.dtype import uint16 as uint16
-from mycel.base.dtype import uint32 as uint32
-from mycel.base.dtype import uint64 as uint64
-from mycel.base.jit_config import JitConfig as JitConfig
-from mycel.base.jit_config import set_recursion_limit as set_recursion_limit
+from mycel._src.compiler.ir.symbols import Symbol as Symbol
+from mycel._src.foundation.config import COMPATIBLE as COMPATIBLE
+from mycel._src.foundation.config import GRAPH_MODE as GRAPH_MODE
+from mycel._src.foundation.config import LAX as LAX
+from mycel._src.foundation.config import PYNATIVE_MODE as PYNATIVE_MODE
+from mycel._src.foundation.config import STRICT as STRICT
+from mycel._src.foundation.config import get_context as get_context
+from mycel._src.foundation.config import set_context as set_context
+from mycel._src.foundation.dtype import Type as Type
+from mycel._src.foundation.dtype import bfloat16 as bfloat16
+from mycel._src.foundation.dtype import bool_ as bool_
+from mycel._src.foundation.dtype import complex64 as complex64
+from mycel._src.foundation.dtype import complex128 as complex128
+from mycel._src.foundation.dtype import float8_e4m3fn as float8_e4m3fn
+from mycel._src.foundation.dtype import float8_e5m2 as float8_e5m2
+from mycel._src.foundation.dtype import float16 as float16
+from mycel._src.foundation.dtype import float32 as float32
+from mycel._src.foundation.dtype import float64 as float64
+from mycel._src.foundation.dtype import int8 as int8
+from mycel._src.foundation.dtype import int16 as int16
+from mycel._src.foundation.dtype import int32 as int32
+from mycel._src.foundation.dtype import int64 as int64
+from mycel._src.foundation.dtype import uint8 as uint8
+from mycel._src.foundation.dtype import uint16 as uint16
+from mycel._src.foundation.dtype import uint32 as uint32
+from mycel._src.foundation.dtype import uint64 as uint64
+from mycel._src.foundation.jit_config import JitConfig as JitConfig
+from mycel._src.foundation.jit_config import set_recursion_limit as set_recursion_limit
+from mycel._src.staging.compiled.compare import Comparison as Comparison
+from mycel._src.staging.compiled.compare import compare_modes as compare_modes
+from mycel._src.staging.compiled.estimate import Estimate as Estimate
+from mycel._src.staging.compiled.estimate import estimate as estimate
+from mycel._src.staging.compiled.explain import explain as explain
+from mycel._src.staging.compiled.jit import jit as jit
+from mycel._src.staging.compiled.vmap import vmap as vmap
+from mycel._src.staging.derivatives import get_grad as get_grad
+from mycel._src.staging.derivatives import grad as grad
+from mycel._src.staging.derivatives import jacfwd as jacfwd
+from mycel._src.staging.derivatives import jacrev as jacrev
+from mycel._src.staging.derivatives import jvp as jvp
+from mycel._src.staging.derivatives import recompute as recompute
+from mycel._src.staging.derivatives import value_and_grad as value_and_grad
+from mycel._src.staging.derivatives import vjp as vjp
+from mycel._src.staging.frontend.mutables import mutable as mutable
+from mycel._src.tensors.core.parameter import Parameter as Parameter
+from mycel._src.tensors.core.parameter import ParameterTuple as ParameterTuple
+from mycel._src.tensors.core.storage import from_numpy as from_numpy
+from mycel._src.tensors.core.tensor import Tensor as Tensor
+from mycel._src.tensors.core.tensor import is_tensor as is_tensor
+from mycel._src.tensors.core.tensor import tensor as tensor
 from mycel.common.generator import Generator as Generator
 from mycel.common.generator import default_generator as default_generator
 from mycel.common.generator import get_rng_state as get_rng_state
@@ -71,29 +96,6 @@ from mycel.common.markers import lazy_inline as lazy_inline
 from mycel.common.markers import no_inline as no_inline
 from mycel.common.seed import get_seed as get_seed
 from mycel.common.seed import set_seed as set_seed
-from mycel.compiled.compare import Comparison as Comparison
-from mycel.compiled.compare import compare_modes as compare_modes
-from mycel.compiled.estimate import Estimate as Estimate
-from mycel.compiled.estimate import estimate as estimate
-from mycel.compiled.explain import explain as explain
-from mycel.compiled.jit import jit as jit
-from mycel.compiled.vmap import vmap as vmap
-from mycel.core.parameter import Parameter as Parameter
-from mycel.core.parameter import ParameterTuple as ParameterTuple
-from mycel.core.storage import from_numpy as from_numpy
-from mycel.core.tensor import Tensor as Tensor
-from mycel.core.tensor import is_tensor as is_tensor
-from mycel.core.tensor import tensor as tensor
-from mycel.derivatives import get_grad as get_grad
-from mycel.derivatives import grad as grad
-from mycel.derivatives import jacfwd as jacfwd
-from mycel.derivatives import jacrev as jacrev
-from mycel.derivatives import jvp as jvp
-from mycel.derivatives import recompute as recompute
-from mycel.derivatives import value_and_grad as value_and_grad
-from mycel.derivatives import vjp as vjp
-from mycel.frontend.mutables import mutable as mutable
-from mycel.ir.symbols import Symbol as Symbol
 from mycel.ops.sparse.tensors import COOTensor as COOTensor
 from mycel.ops.sparse.tensors import CSRTensor as CSRTensor
 from mycel.ops.sparse.tensors import RowTensor as RowTensor
@@ -106,7 +108,7 @@ gc.unfreeze()
 _rest.__exit__()
 del _rest, gc, left_alone
 
-from mycel.core import tensor_facts as _tensor_facts  # noqa: F401
+from mycel._src.tensors.core import tensor_facts as _tensor_facts  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -207,34 +209,33 @@ _OTHERS = {
     "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
     "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
-    "mycel.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle "
+    "mycel._src.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle "
     "run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
-    "mycel.core.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
-    "mycel.compiled.dynamic": "enable_dynamic",
+    "mycel._src.tensors.core.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
+    "mycel._src.staging.compiled.dynamic": "enable_dynamic",
     "mycel.parallel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
     "mycel.parallel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
-    "mycel.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream "
-    "set_kernel_launch_capture "
-    "set_kernel_launch_group",
-    "mycel.core.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
+    "mycel._src.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream "
+    "set_cur_stream set_kernel_launch_capture set_kernel_launch_group",
+    "mycel._src.tensors.core.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR "
     "SUCCESS TFRecordToMR set_dec_mode "
     "set_enc_key set_enc_mode",
-    "mycel.base.dtype": "dtype_to_nptype",
-    "mycel.base.object_types": (
+    "mycel._src.foundation.dtype": "dtype_to_nptype",
+    "mycel._src.foundation.object_types": (
         "Int QuantDtype TensorType dtype_to_pytype get_py_obj_dtype list_ number "
         "pytype_to_dtype string tensor_type tuple_ type_none"
     ),
-    "mycel.frontend.permissions": (
+    "mycel._src.staging.frontend.permissions": (
         "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module"
     ),
-    "mycel.base.log": "get_level get_log_config",
+    "mycel._src.foundation.log": "get_level get_log_config",
     "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
     "reset_auto_parallel_context set_algo_parameters set_auto_parallel_context",
 }
-_LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.devices.runtime" for name in _RUNTIME}
+_LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel._src.devices.runtime" for name in _RUNTIME}
 _LAZY.update((name, module) for module, names in _OTHERS.items() for name in names.split())
 _LAZY.update(profile="mycel.profiler.profiled", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
 _MODULES = (
@@ -276,7 +277,7 @@ else:
             value = getattr(importlib.import_module(_LAZY[name]), name)
             globals()[name] = value
             return value
-        from mycel.base import hints
+        from mycel._src.foundation import hints
 
         raise hints.missing("mycel", name, hints.OF_PACKAGE)
 

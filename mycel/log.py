@@ -1,8 +1,8 @@
-"""The package's logger: the public path of `mycel.base.log`, which is this module."""
+"""The package's logger: the public path of `foundation.log`, which is this module."""
 
 import sys
 
-from mycel.base import log
-from mycel.base.log import *  # noqa: F403
+from mycel._src.foundation import log
+from mycel._src.foundation.log import *  # noqa: F403
 
 sys.modules[__name__] = log

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mycel.base import config
-from mycel.engines.native.program import stored
+from mycel._src.engines.native.program import stored
+from mycel._src.foundation import config
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,10 +24,10 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if "api" not in path.relative
 DESIGN = [DOCS / "design.md", DOCS / "compiled_and_kept.md", *sorted((DOCS / "design").glob("*.md"))]
 WITHOUT_PROGRAMS = {DOCS / "index.md", *DESIGN} - {DOCS / "compiled_and_kept.md", DOCS / "design" / "paths.md"}
 # What paths on a page of the design, or in CONTRIBUTING, may begin at.
-HOMES = (ROOT, PACKAGE)
+HOMES = (ROOT, PACKAGE, *(PACKAGE / "_src" / wing for wing in ("", "compiler", "tensors", "staging")))
 HOME_OF_PAGE = {
-    "native.md": PACKAGE / "engines" / "native",
-    "partition.md": PACKAGE / "transforms" / "partition",
+    "native.md": PACKAGE / "_src" / "engines" / "native",
+    "partition.md": PACKAGE / "_src" / "compiler" / "transforms" / "partition",
 }
 
 # What the programs of a page need beside Mycel.
@@ -100,7 +100,8 @@ def test_functions_that_the_design_names_are_there(page: Path) -> None:
     """
     rows = re.findall(r"^\| `([\w/]+\.py)` \| (`[^|]*`)", page.read_text(encoding="utf-8"), re.M)
     for path, cell in rows:
-        source = (PACKAGE / path).read_text(encoding="utf-8")
+        file = next(home / path for home in HOMES[1:] if (home / path).exists())
+        source = file.read_text(encoding="utf-8")
         for name in re.findall(r"`([\w.]+)`", cell):
             for part in name.split("."):
                 assert re.search(rf"(?:def|class) {part}\b|@{part}\(", source), f"{path} has no {name}"

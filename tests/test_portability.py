@@ -19,11 +19,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.log import logger
+from mycel._src.engines.native.llvm import jit
+from mycel._src.engines.native.llvm.target import host, processor
+from mycel._src.engines.native.threads.pool import pool
+from mycel._src.foundation.log import logger
 from mycel.cli import main
-from mycel.engines.native.llvm import jit
-from mycel.engines.native.llvm.target import host, processor
-from mycel.engines.native.threads.pool import pool
 
 
 def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
@@ -300,7 +300,7 @@ def test_processes_that_fill_a_cache_at_once(cache: Path) -> None:
 
 
 def test_places_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.base.config import cache_directory
+    from mycel._src.foundation.config import cache_directory
 
     monkeypatch.delenv("MYCEL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -329,7 +329,9 @@ def test_no_home_and_one_that_cannot_be_written(tmp_path: Path) -> None:
     assert run(ONE_SUM, **nowhere, HOME=str(tmp_path / "file")) == "[2.0, 3.0]\n"
     # Where the user has no home either, the folder is one that cannot be written.
     unknown = f"import os.path\nos.path.expanduser = lambda path: path\nos.chdir({str(tmp_path)!r})\n"
-    where = "from mycel.base.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
+    where = (
+        "from mycel._src.foundation.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
+    )
     assert run(unknown + where, **nowhere, HOME=None) == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

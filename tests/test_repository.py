@@ -5,6 +5,7 @@ packages, known dependencies.
 from __future__ import annotations
 
 import ast
+import configparser
 import importlib
 import pkgutil
 import re
@@ -198,3 +199,24 @@ def test_files_and_functions_are_of_a_size_to_read() -> None:
                     if lines > (100 if node.name in LONG else 80):
                         long.append(f"{path}: {node.name} has {lines} lines")
     assert not long
+
+
+def test_every_package_has_its_layer() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / ".importlinter")
+    layers = settings["importlinter:contract:one-way-down"]["layers"].split()
+    named = {name for name in layers if name not in ":|"}
+    package = ROOT / "mycel"
+    wings = {"_src": {"compiler", "tensors", "staging"}}
+    there = set()
+    for file in package.iterdir():
+        if file.suffix == ".py" and file.stem != "__init__":
+            there.add(f"mycel.{file.stem}")
+        elif (file / "__init__.py").exists() and file.name not in wings:
+            there.add(f"mycel.{file.name}")
+    for file in (package / "_src").glob("*/__init__.py"):
+        if file.parent.name in wings["_src"]:
+            there |= {f"mycel._src.{file.parent.name}.{p.parent.name}" for p in file.parent.glob("*/__init__.py")}
+        else:
+            there.add(f"mycel._src.{file.parent.name}")
+    assert named == there

@@ -12,8 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base import hints, notices, pages
-from mycel.base.log import logger
+from mycel._src.foundation import hints, notices, pages
+from mycel._src.foundation.log import logger
 from mycel.train import Model
 
 X = ms.Tensor(np.ones((1, 3), np.float32))

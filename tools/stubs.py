@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parents[1] / "mycel"
 WIDTH = 100
 # Annotations that a stub can name, and where from. Anything else is written as Any.
 IMPORTS = {
-    "Tensor": "mycel.core.tensor",
-    "DType": "mycel.base.dtype",
+    "Tensor": "mycel._src.tensors.core.tensor",
+    "DType": "mycel._src.foundation.dtype",
     "COOTensor": "mycel.ops.sparse.tensors",
     "CSRTensor": "mycel.ops.sparse.tensors",
-    "UntypedStorage": "mycel.core.storage",
-    "TensorHookHandle": "mycel.core.hooks",
+    "UntypedStorage": "mycel._src.tensors.core.storage",
+    "TensorHookHandle": "mycel._src.tensors.core.hooks",
     "Chosen": "mycel.ops.sorting",
     "Callable": "collections.abc",
     "Sequence": "collections.abc",
@@ -111,7 +111,7 @@ def docstring(text: str, indent: int) -> str:
 
 def declared() -> set[str]:
     """Return what the source of `Tensor` declares itself."""
-    tree = ast.parse((ROOT / "core" / "tensor.py").read_text())
+    tree = ast.parse((ROOT / "_src" / "tensors" / "core" / "tensor.py").read_text())
     (own,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
 
     def names(body: list[ast.stmt]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def declared() -> set[str]:
 
 
 def tensor_methods() -> str:
-    """Return the stub of `mycel.core.tensor_methods`."""
+    """Return the stub of `core.tensor_methods`."""
     own = declared()
     out = Writer(frozenset(BUILT_IN & set(dir(ms.Tensor))))
     out.lines.append('class TensorMethods:\n    """What tensors get from the public libraries."""\n')
@@ -221,7 +221,7 @@ def lazy_layers() -> str:
 _UNTYPED = ("Dropout", "Dropout2d", "LogSoftmax")
 
 STUBS: dict[str, Callable[[], str]] = {
-    "core/tensor_methods.pyi": tensor_methods,
+    "_src/tensors/core/tensor_methods.pyi": tensor_methods,
     "ops/operations/__init__.pyi": operations,
     "lazy_names.pyi": lambda: lazy_names(vars(ms)["_MODULES"], vars(ms)["_LAZY"]),
     "nn/lazy_names.pyi": lazy_layers,

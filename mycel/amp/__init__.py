@@ -2,6 +2,11 @@
 gradients from vanishing.
 """
 
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.staging.compiled.jit import jit as jit
+from mycel._src.staging.frontend.mutables import mutable as mutable
+from mycel._src.tensors.core.parameter import Parameter as Parameter
+from mycel._src.tensors.core.tensor import Tensor as Tensor
 from mycel.amp.build import build_train_network as build_train_network
 from mycel.amp.levels import auto_mixed_precision as auto_mixed_precision
 from mycel.amp.levels import custom_mixed_precision as custom_mixed_precision
@@ -15,12 +20,7 @@ from mycel.amp.scalers import DynamicLossScaler as DynamicLossScaler
 from mycel.amp.scalers import LossScaler as LossScaler
 from mycel.amp.scalers import StaticLossScaler as StaticLossScaler
 from mycel.amp.scalers import all_finite as all_finite
-from mycel.base.names import listing as _listing
 from mycel.common.markers import constexpr as constexpr
 from mycel.common.markers import jit_class as jit_class
-from mycel.compiled.jit import jit as jit
-from mycel.core.parameter import Parameter as Parameter
-from mycel.core.tensor import Tensor as Tensor
-from mycel.frontend.mutables import mutable as mutable
 
 __dir__ = _listing(__name__)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import nn
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.precision import converted
 from mycel.amp.levels import LEVELS, auto_mixed_precision, get_black_list, keep_wide
 from mycel.amp.managers import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.core.precision import converted
 from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell
 from mycel.nn.optim import Optimizer
 

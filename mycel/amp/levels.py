@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import nn, ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.cells.cell import Cell
-from mycel.core.precision import Precision
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.precision import Precision
 
 __all__ = ["LEVELS", "auto_mixed_precision", "custom_mixed_precision", "get_black_list", "get_white_list", "keep_wide"]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]

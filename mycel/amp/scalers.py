@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.tree import flatten, map_leaves
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.tree import flatten, map_leaves
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.loss_scale import finite
 from mycel.nn.state import store
 from mycel.ops.operations.primitive import Primitive

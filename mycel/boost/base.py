@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.nn import LARS, Optimizer
 
 __all__ = ["OptimizerProcess", "ParameterProcess"]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.state import store
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]

@@ -13,12 +13,12 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.boost.grad_accumulation import GradientAccumulation
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer
 from mycel.ops._operands import numbers, one_by_one
 

@@ -9,10 +9,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.boost.grad_freeze import FreezeOpt, freeze_cell
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.nn import CellList, Optimizer, TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mycel.nn.state import store
 

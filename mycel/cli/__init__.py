@@ -167,8 +167,8 @@ def _seed(text: str) -> int:
 def _train(options: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from mycel._src.engines.select import engine
     from mycel.demo import command
-    from mycel.engines.select import engine
 
     try:
         engine().check_environment()
@@ -236,7 +236,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _cache(options: argparse.Namespace) -> int:
-    from mycel.base import cache, config
+    from mycel._src.foundation import cache, config
 
     try:
         limit = cache.limit()

@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Run the command; return its exit status: 2 for what cannot be built or does not fit."""
-    from mycel.base.errors import CompileError, Unsupported
+    from mycel._src.foundation.errors import CompileError, Unsupported
 
     try:
         return _build(options)
@@ -118,7 +118,7 @@ def _build(options: argparse.Namespace) -> int:
 
 def _write_web(library: Library, folder: Path) -> None:
     """Write what browsers take of a library, or say why they do not take it."""
-    from mycel.base.errors import Unsupported
+    from mycel._src.foundation.errors import Unsupported
     from mycel.deploy import web
 
     try:
@@ -146,7 +146,7 @@ def _listed(lines: Sequence[Any]) -> str:
 
 def _own(path: str) -> Any:
     """Return the model in a file of Mycel's own whose sizes are known; None for another file."""
-    from mycel.ir.dim_values import symbols_in
+    from mycel._src.compiler.ir.dim_values import symbols_in
     from mycel.train.graph_file import GraphFileError
     from mycel.train.mindir import load_mindir
 
@@ -218,7 +218,7 @@ def _opened(declared: Sequence[Any], one: Any, symbols: Mapping[str, Any]) -> An
 def _example(shape: Sequence[Any], kind: Any, symbols: Mapping[str, Any]) -> Any:
     """Return an example of an input whose sizes are numbers and names of `symbols`."""
     import mycel as ms
-    from mycel.base.dtype import from_any
+    from mycel._src.foundation.dtype import from_any
 
     if all(isinstance(d, int) for d in shape):
         return ms.Tensor(np.zeros(shape, kind))
@@ -230,7 +230,7 @@ def _example(shape: Sequence[Any], kind: Any, symbols: Mapping[str, Any]) -> Any
 
 def _size(text: str) -> tuple[str, Any]:
     """Return the name and the symbol of a size from what --size says."""
-    from mycel.ir.symbols import Symbol
+    from mycel._src.compiler.ir.symbols import Symbol
 
     found = re.fullmatch(r"([A-Za-z]\w*)=([0-9]{1,9})\.\.([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", text, re.ASCII)
     if found is None:
@@ -257,7 +257,7 @@ def _type(text: str) -> tuple[tuple[Any, ...], Any]:
 
 def _named(model: str) -> Any:
     """Return the Cell or function that MODULE:NAME names; a class of Cells is called."""
-    from mycel.cells.cell import Cell
+    from mycel._src.tensors.cells.cell import Cell
 
     module, _, name = model.partition(":")
     if not module or not name:

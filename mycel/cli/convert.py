@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Run the command; return its exit status: 2 for what cannot be converted."""
-    from mycel.base.errors import CompileError, Unsupported
+    from mycel._src.foundation.errors import CompileError, Unsupported
     from mycel.formats.converting import convert
 
     try:

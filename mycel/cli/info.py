@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import mycel
-from mycel.base import config
-from mycel.base.cores import usable_cores
-from mycel.engines.select import engine, engines
+from mycel._src.engines.select import engine, engines
+from mycel._src.foundation import config
+from mycel._src.foundation.cores import usable_cores
 
 __all__ = ["as_text", "collect"]
 

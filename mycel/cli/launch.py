@@ -18,13 +18,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from mycel.base import starting
-from mycel.base.cores import usable_cores
+from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.compiler.transport.world import PORT
+from mycel._src.foundation import starting
+from mycel._src.foundation.cores import usable_cores
 from mycel.cli import machines
 from mycel.cli.processes import guarded
 from mycel.cli.supervisor import Job, Supervisor
-from mycel.transport.store import TCPStore
-from mycel.transport.world import PORT
 
 __all__ = ["add_options", "command", "ranked", "run_job", "threads_of"]
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mycel.base import starting
+from mycel._src.foundation import starting
 from mycel.cli.lines import Piped
 
 __all__ = ["Machine", "by_agent", "by_ray"]

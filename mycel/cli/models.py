@@ -40,7 +40,7 @@ def _seconds(text: str) -> float:
 
 def command(options: argparse.Namespace) -> int:
     """Run the command; return its exit status: 2 where nothing fits, or for wrong arguments."""
-    from mycel.base.errors import Unsupported
+    from mycel._src.foundation.errors import Unsupported
 
     try:
         return _chosen(options) if options.task else _listed(options)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mycel.base import starting
+from mycel._src.foundation import starting
 from mycel.cli.launch import ranked, run_job, threads_of
 from mycel.cli.parsing import Parser
 from mycel.cli.supervisor import Job

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Optional
 
-from mycel.base import starting
-from mycel.transport.activity import activity as of_process
-from mycel.transport.activity import statistics
+from mycel._src.compiler.transport.activity import activity as of_process
+from mycel._src.compiler.transport.activity import statistics
+from mycel._src.foundation import starting
 
 __all__ = ["activity", "adopt", "end_all", "guarded"]
 

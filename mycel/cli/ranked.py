@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mycel.transport import watch
+from mycel._src.compiler.transport import watch
 
 __all__ = ["main"]
 

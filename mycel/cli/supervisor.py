@@ -1,6 +1,6 @@
 """The ranks of one machine: started, watched, and ended together.
 
-Each rank is a session of its own, and has a pipe to tell what it does (`mycel.transport.watch`).
+Each rank is a session of its own, and has a pipe to tell what it does (`transport.watch`).
 The launch ends when all ranks have, or when one has failed:
 
 * it ended with another status than 0, by a signal or an exception;
@@ -37,11 +37,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, Optional
 
-from mycel.base import starting
+from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.foundation import starting
 from mycel.cli.lines import Lines, Piped, front_of, writer
 from mycel.cli.processes import activity, adopt, end_all
-from mycel.transport import watch
-from mycel.transport.store import TCPStore
 
 __all__ = ["Job", "Supervisor"]
 

@@ -1,6 +1,6 @@
 """Random number generators: a state that operations read and advance.
 
-The state is uint64[2], a key (the seed) and a counter, as the primitives of `mycel.prims.random`
+The state is uint64[2], a key (the seed) and a counter, as the primitives of `prims.random`
 take it. It is a parameter, so that drawing works in the same way eagerly and in compiled code,
 where reading and advancing it become an input and an output of the graph. Element i of a draw
 depends only on key and counter + i, so a draw of n elements advances the counter by n.
@@ -13,17 +13,17 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments, locks
-from mycel.base import dtype as D
-from mycel.base.errors import operation_called
-from mycel.base.remembered import MANY, Remembered
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, as_tensor
-from mycel.ir.dims import Dim, DimLike
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.random import seed_state
+from mycel._src.compiler.ir.dims import Dim, DimLike
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.random import seed_state
+from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import operation_called
+from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, as_tensor
 
 __all__ = [
     "Generator",

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.names import listing as _listing
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.tensors.core.parameter import initializers
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.seed import get_seed, initializer_rng
-from mycel.core.parameter import initializers
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
 
 __all__ = [
     "Constant",

@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.core import eager
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
 
 __all__ = ["constexpr", "jit_class", "lazy_inline", "no_inline"]
 

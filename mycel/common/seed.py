@@ -12,7 +12,7 @@ from typing import Optional
 
 import numpy as np
 
-from mycel.base import arguments, locks
+from mycel._src.foundation import arguments, locks
 from mycel.common import generator
 
 __all__ = ["get_seed", "initializer_rng", "set_seed"]

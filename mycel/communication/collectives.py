@@ -13,8 +13,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication.groups import Group, find_group, member
 from mycel.communication.steps import (
     ReduceOp,
@@ -34,10 +38,6 @@ from mycel.communication.steps import (
     write,
     writes,
 )
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.prims import linalg as L
-from mycel.prims import shape as S
 
 __all__ = [
     "all_gather",

@@ -1,7 +1,7 @@
 """The movement of tensors between the members of a group, from which all operations are composed.
 
 `Alone` is a group of one process: values stay where they are. `Several` applies the primitives of
-`mycel.prims.collectives` along a mesh of one axis, which has the group's members as its devices. So
+`prims.collectives` along a mesh of one axis, which has the group's members as its devices. So
 operations run at once, are recorded for gradients and staged into graphs like any other, and their
 derivatives are those of the primitives. As of any operation, what nobody uses of a graph is not
 computed: ranks that run different graphs must use the same collectives. What has no result to stage
@@ -16,15 +16,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.ir.mesh import Mesh
-from mycel.prims import collectives as C
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.transport.base import alike
-from mycel.transport.place import transport
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.prims import collectives as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.transport.base import alike
+from mycel._src.compiler.transport.place import transport
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Alone", "Exchanges", "Several"]
 

@@ -1,7 +1,7 @@
 """Processes and groups of them.
 
 A `Group` is a name and the ranks of its members in the world, in the order of their ranks in the
-group. The world is that of the transport in force (`mycel.transport.place`): a process alone, or
+group. The world is that of the transport in force (`transport.place`): a process alone, or
 after `init` the processes that its environment names. Every collective operation is composed of the
 few movements of tensors that a group's `transport` has (`mycel.communication.exchanges`).
 """
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
+from mycel._src.compiler.transport import environment, watch
+from mycel._src.compiler.transport.alone import Alone as AloneWay
+from mycel._src.compiler.transport.base import Transport
+from mycel._src.compiler.transport.place import put, transport
+from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.compiler.transport.world import World, world
+from mycel._src.engines.select import engine
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.core import eager
 from mycel.communication.exchanges import Alone, Exchanges, Several
-from mycel.core import eager
-from mycel.engines.select import engine
-from mycel.transport import environment, watch
-from mycel.transport.alone import Alone as AloneWay
-from mycel.transport.base import Transport
-from mycel.transport.place import put, transport
-from mycel.transport.store import TCPStore
-from mycel.transport.world import World, world
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP",

@@ -12,11 +12,11 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.dtype import DType
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication.groups import Group, find_group, member
 from mycel.communication.steps import CommHandle, counted, tensor_of, write, writes
-from mycel.core.tensor import Tensor
 
 __all__ = [
     "P2POp",

@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from typing import Any, Optional
 
-from mycel.base import arguments
+from mycel._src.compiler.transport.world import World, world
+from mycel._src.foundation import arguments
 from mycel.communication import groups
 from mycel.communication.groups import GlobalComm, find_group
 from mycel.communication.store import TCPStore
-from mycel.transport.world import World, world
 
 __all__ = [
     "destroy_process_group",

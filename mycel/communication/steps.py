@@ -9,13 +9,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication.groups import Group
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = ["CommHandle", "ReduceOp", "set_comm_ops_inplace"]
 

@@ -13,12 +13,12 @@ import os
 import sys
 from types import ModuleType
 
-from mycel.base.log import logger
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.finder import Finder
 from mycel.compat.golden_finder import GOLDEN, GoldenFinder
 from mycel.compat.paths import API_VERSION, ROOT
-from mycel.core.tensor import Tensor
 
 __all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import nn, ops
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.precision import Precision
 from mycel.amp import get_black_list, get_white_list
 from mycel.amp.build import WideLoss
 from mycel.amp.levels import custom_mixed_precision, keep_wide
 from mycel.amp.managers import DynamicLossScaleManager
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.cells.cell import Cell
-from mycel.core.precision import Precision
 
 __all__: list[str] = []
 

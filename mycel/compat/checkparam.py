@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Optional
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 
 __all__ = [
     "EQ",

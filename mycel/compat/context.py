@@ -1,7 +1,7 @@
 """`mindspore.context`: the settings of the process, and those of parallel training.
 
 Parallel settings are checked as MindSpore checks them, and kept in one record
-(`mycel.base.parallel_settings`), so that programs written for clusters run on one device too, where
+(`foundation.parallel_settings`), so that programs written for clusters run on one device too, where
 what has no effect is logged once.
 """
 
@@ -12,13 +12,13 @@ import dataclasses
 import difflib
 from typing import Any
 
-from mycel.base import arguments, parallel_settings
-from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
-from mycel.base.log import logger
-from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import PROCESS, ParallelSettings
+from mycel._src.compiler.ir.layout import Layout
+from mycel._src.foundation import arguments, parallel_settings
+from mycel._src.foundation.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
-from mycel.ir.layout import Layout
 from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
 
 __all__ = [
@@ -96,8 +96,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     >>> reset_auto_parallel_context()
     """
     # Other programs need not load what divides.
-    from mycel.distributed import of_cells  # noqa: F401  which tells how Cells are divided
-    from mycel.distributed.modes import WITH_EFFECT, begin, device_count
+    from mycel._src.staging.distributed import of_cells  # noqa: F401  which tells how Cells are divided
+    from mycel._src.staging.distributed.modes import WITH_EFFECT, begin, device_count
 
     function = "set_auto_parallel_context"
     changes: dict[str, Any] = {}

@@ -14,8 +14,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.object_types import string
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.object_types import string
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import audio, text, transforms, vision
 from mycel.dataset.text import NormalizeForm
 from mycel.dataset.text.base import TextTransform

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base.notes import without_effect
+from mycel._src.foundation.notes import without_effect
 from mycel.compat.unserved import signature_of
 
 __all__ = ["setting"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import from_dlpack
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn, Optional
 
-from mycel.base.errors import Unsupported
-from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import plan
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.derivatives.custom_functions import no_gradients, refused
-from mycel.derivatives.gradient import grad
-from mycel.devices.runtime import synchronize
+from mycel._src.devices.runtime import synchronize
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.parallel_settings import plan
+from mycel._src.staging.derivatives.custom_functions import no_gradients, refused
+from mycel._src.staging.derivatives.gradient import grad
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
 from mycel.parallel.regions import chosen_strategy, is_compiled, parallel_info
 from mycel.train.callback.flops import step_flops
 from mycel.train.mindir import model_of

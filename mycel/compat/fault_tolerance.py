@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat.unserved import signature_of, unserved_class
 from mycel.train.callback.base import Callback
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base import wire
-from mycel.base.wire import WireError
+from mycel._src.foundation import wire
+from mycel._src.foundation.wire import WireError
 
 __all__ = ["DecodeError", "Message", "module_of"]
 

@@ -78,7 +78,7 @@ def made(path: str, name: str) -> Any:
     (268435456, 1)
     >>> made("graph._parse.parser", "Parser")()
     Traceback (most recent call last):
-    mycel.base.errors.Unsupported: mindspore.graph._parse.parser.Parser belongs to MindSpore's ...
+    mycel.errors.Unsupported: mindspore.graph._parse.parser.Parser belongs to MindSpore's ...
     """
     if (path, name) not in _made:
         _made[path, name] = _make(path, name)

@@ -9,11 +9,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.dtype import float32
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import float32
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.context import ParallelMode, get_auto_parallel_context
 from mycel.compat.inner.parallel._tensor import _load_tensor_by_layout
-from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
 

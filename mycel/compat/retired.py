@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.notes import asked_for_host
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import asked_for_host
+from mycel._src.staging.compiled.jit import jit as ms_function
 from mycel.common.markers import jit_class as ms_class
-from mycel.compiled.jit import jit as ms_function
 
 __all__ = [
     "cell_attr_register",

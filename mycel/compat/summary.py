@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.summaries import Collected
 
 __all__: list[str] = []

@@ -18,7 +18,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn, Optional, cast
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = [
@@ -55,7 +55,7 @@ def unserved_function(name: str, advice: str, signature: Optional[inspect.Signat
 
     >>> unserved_function("mindspore.sdc_detect_start", "watches Ascend devices; use check_nan")()
     Traceback (most recent call last):
-    mycel.base.errors.Unsupported: mindspore.sdc_detect_start watches Ascend devices; use check_nan
+    mycel.errors.Unsupported: mindspore.sdc_detect_start watches Ascend devices; use check_nan
     """
 
     def unserved(*args: Any, **named: Any) -> NoReturn:
@@ -112,7 +112,7 @@ def unserved_object(name: str, advice: str) -> Any:
 
     >>> unserved_object("mindspore.graph.api.sys_path", "is MindSpore's own")[0]
     Traceback (most recent call last):
-    mycel.base.errors.Unsupported: mindspore.graph.api.sys_path is MindSpore's own
+    mycel.errors.Unsupported: mindspore.graph.api.sys_path is MindSpore's own
     """
     return _Unserved(name, advice)
 

@@ -17,18 +17,18 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import CompileError, Unsupported
-from mycel.cells.cell import Cell
-from mycel.cells.modes import outside_of_training
-from mycel.compiled.jit import jit
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.symbols import Symbol
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import CompileError, Unsupported
+from mycel._src.staging.compiled.jit import jit
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compression.cost import Cost, cost_of_graph, staged
 from mycel.compression.dependences import Dependences, dependences
 from mycel.compression.shrinking import Removed, apply_removed, mask_removed, removed_positions, shrunk
 from mycel.compression.sparse import masked_layers
-from mycel.core.tensor import Tensor
-from mycel.ir.graph import Node
-from mycel.ir.symbols import Symbol
 from mycel.train.mindir import LoadedGraph, model_of
 
 __all__ = ["ChannelReport", "Structure", "prune_channels"]

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.cells.modes import outside_of_training
-from mycel.engines.reports import work
-from mycel.ir.graph import Graph, Node
-from mycel.ir.printer import graphs_in
-from mycel.prims import control as C
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.printer import graphs_in
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.transforms.opening import without_calls
+from mycel._src.engines.reports import work
+from mycel._src.tensors.cells.modes import outside_of_training
 from mycel.train.graph_file import Model
 from mycel.train.mindir import model_of
-from mycel.transforms.opening import without_calls
 
 __all__ = ["Cost", "LayerCost", "cost_of", "cost_of_graph", "staged"]
 

@@ -24,21 +24,21 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel._src.compiler.ir.dim_values import hint
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims.attention import attention
+from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
+from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.factors import Factor, Place, factors_of, result_types
+from mycel._src.compiler.prims.index import take
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.normalization import moments
+from mycel._src.compiler.prims.recurrence import recurrence
+from mycel._src.compiler.prims.reduce import reduce_max, reduce_min
+from mycel._src.compiler.prims.shape import BROADCAST_TO, CONCAT, RESHAPE, SLICE
+from mycel._src.compiler.prims.window import window_max
 from mycel.compression.atoms import Atoms, Axis
-from mycel.ir.dim_values import hint
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import TensorType
-from mycel.prims.attention import attention
-from mycel.prims.base import CONSTANT, GET_ITEM
-from mycel.prims.conv import conv, conv_grad_input
-from mycel.prims.factors import Factor, Place, factors_of, result_types
-from mycel.prims.index import take
-from mycel.prims.linalg import matmul
-from mycel.prims.normalization import moments
-from mycel.prims.recurrence import recurrence
-from mycel.prims.reduce import reduce_max, reduce_min
-from mycel.prims.shape import BROADCAST_TO, CONCAT, RESHAPE, SLICE
-from mycel.prims.window import window_max
 
 __all__ = ["Dependences", "dependences"]
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv1d, Conv2d, Conv3d
 

@@ -20,10 +20,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compression.replacing import chosen_layers, replace_cells
-from mycel.core.tensor import Tensor
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.container import SequentialCell
 from mycel.nn.layer.conv import Conv1d, Conv2d, Conv3d

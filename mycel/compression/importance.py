@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compression.channels import Structure
-from mycel.core.tensor import Tensor
-from mycel.derivatives import value_and_grad
 
 __all__ = ["GroupLasso", "taylor_importance"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.compression.channels import ChannelReport
 from mycel.compression.cost import Cost
 from mycel.compression.shrinking import Removed, apply_removed

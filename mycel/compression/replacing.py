@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["chosen_layers", "replace_cells"]
 

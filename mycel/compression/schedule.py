@@ -8,9 +8,9 @@ end.
 
 from __future__ import annotations
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
 from mycel.compression.sparse import masked_layers, update_masks
 from mycel.train.callback.base import Callback, RunContext
 

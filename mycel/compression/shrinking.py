@@ -13,21 +13,21 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
+from mycel._src.compiler.ir.graph import Graph, Node, at, input_node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims.base import CONSTANT, constant
+from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.shape import BROADCAST_TO, RESHAPE, SLICE
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compression.dependences import Dependences
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
-from mycel.ir.graph import Graph, Node, at, input_node
-from mycel.ir.types import TensorType, tensor_type
 from mycel.nn.layer.basic import Dense, Linear
 from mycel.nn.layer.conv import Conv1d, Conv1dTranspose, Conv2d, Conv2dTranspose, Conv3d, Conv3dTranspose
 from mycel.nn.layer.embedding import Embedding
 from mycel.nn.layer.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
 from mycel.nn.layer.recurrent import GRU, LSTM, RNN
-from mycel.prims.base import CONSTANT, constant
-from mycel.prims.conv import conv, conv_grad_input
-from mycel.prims.shape import BROADCAST_TO, RESHAPE, SLICE
 from mycel.train.graph_file import Model
 
 __all__ = ["Removed", "apply_removed", "mask_removed", "removed_positions", "shrunk"]

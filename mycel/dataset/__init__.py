@@ -12,7 +12,7 @@ The names are MindSpore's.
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 from mycel.dataset import audio, config, debug, text, transforms, utils, vision
 from mycel.dataset.batching import BatchInfo
 from mycel.dataset.cache import CacheStatistics, DatasetCache

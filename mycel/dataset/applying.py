@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.references import ONE_OWNER
+from mycel._src.foundation.references import ONE_OWNER
 from mycel.dataset import debug
 from mycel.dataset.blocks import Block, Column, as_array, is_picture, plain, try_stack, user_rows
 from mycel.dataset.failure import operation_failed, operation_name

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.failure import InputValueError
 
 INT32_MAX = 2**31 - 1

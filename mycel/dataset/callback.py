@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.base import locks
-from mycel.base.hooks import Callback
+from mycel._src.foundation import locks
+from mycel._src.foundation.hooks import Callback
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.failure import said

@@ -12,8 +12,8 @@ import os
 import secrets
 from typing import Any
 
-from mycel.base.cores import usable_cores
-from mycel.base.notices import no_effect
+from mycel._src.foundation.cores import usable_cores
+from mycel._src.foundation.notices import no_effect
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
 from mycel.dataset.arguments import MOST_WORKERS

@@ -2,7 +2,7 @@
 
 Pixels have 17 levels. The images are the test part of the UCI data set "Optical Recognition of
 Handwritten Digits" by E. Alpaydin and C. Kaynak (1998), DOI 10.24432/C50P49, under the Creative
-Commons Attribution 4.0 licence; `mycel/data/README.md` has the details.
+Commons Attribution 4.0 licence; `mycel/_src/data/README.md` has the details.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.idx import read_idx
-from mycel.base.idx import write_idx as write_idx_file
+from mycel._src.foundation.idx import read_idx
+from mycel._src.foundation.idx import write_idx as write_idx_file
 from mycel.dataset.vision import Resize
 
 __all__ = ["load_digits", "stratified_split", "write_idx"]
 
-_DATA = Path(__file__).resolve().parent.parent / "data"
+_DATA = Path(__file__).resolve().parent.parent / "_src" / "data"
 _LEVELS = 16
 
 UInt8Array = np.ndarray[Any, np.dtype[np.uint8]]

@@ -28,10 +28,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
-from mycel.base import ends, locks
+from mycel._src.compiler.prims.lapack import alone
+from mycel._src.foundation import ends, locks
 from mycel.dataset.blocks import Block
 from mycel.dataset.scope import Counter, Pace, Scope, block_size
-from mycel.prims.lapack import alone
 
 # A piece of rows: what there is of it, the number of its first row, and how many rows it has.
 Piece = tuple[Any, int, int]

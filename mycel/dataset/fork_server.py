@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base import ends, locks, starting
+from mycel._src.foundation import ends, locks, starting
 from mycel.dataset import worker
 from mycel.dataset.channel import Ended
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel.base import arguments, ends, locks
-from mycel.base.notices import say_once
+from mycel._src.foundation import arguments, ends, locks
+from mycel._src.foundation.notices import say_once
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row, as_array, drop, stack
 from mycel.dataset.failure import InputTypeError, InputValueError, operation_failed, said

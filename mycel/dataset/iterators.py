@@ -21,12 +21,14 @@ from weakref import ref
 
 import numpy as np
 
-from mycel.base import ends, locks
-from mycel.base.dtype import from_any
-from mycel.base.heaps import share_heaps
-from mycel.base.spans import timed
-from mycel.base.tracebacks import at_border
-from mycel.core.tensor import Tensor, make
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.engines import buffers
+from mycel._src.foundation import ends, locks
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.heaps import share_heaps
+from mycel._src.foundation.spans import timed
+from mycel._src.foundation.tracebacks import at_border
+from mycel._src.tensors.core.tensor import Tensor, make
 from mycel.dataset import config, flow, passes, positions, processes
 from mycel.dataset.arguments import check_count, is_hidden, names
 from mycel.dataset.arguments import positions as places_of
@@ -36,8 +38,6 @@ from mycel.dataset.node import Node
 from mycel.dataset.run import FRESH, Run
 from mycel.dataset.scope import Scope, watching
 from mycel.dataset.tuning import Tuner
-from mycel.engines import buffers
-from mycel.ir.types import tensor_type
 
 _EPOCH_END = object()
 # The iterators that were made, of which some are gone; those are forgotten now and then.

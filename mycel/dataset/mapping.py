@@ -12,8 +12,8 @@ import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from mycel.base.log import logger
-from mycel.base.notices import no_effect
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notices import no_effect
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import names, positions

@@ -19,10 +19,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.log import logger
-from mycel.base.notices import no_effect
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notices import no_effect
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import is_hidden

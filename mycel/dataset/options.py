@@ -10,10 +10,10 @@ import os
 from enum import IntEnum
 from typing import Any
 
-from mycel.base import remote
-from mycel.base.copies import NoRoom
-from mycel.base.log import logger
-from mycel.base.notices import no_effect
+from mycel._src.foundation import remote
+from mycel._src.foundation.copies import NoRoom
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notices import no_effect
 from mycel.dataset.sending import SendingLimit
 
 __all__ = [

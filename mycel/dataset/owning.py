@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.references import ONE_OWNER
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.tensors.core.tensor import Tensor
 
 _CONTAINERS = {dict, list, tuple}
 # Types of values that nobody can write into: those of most rows, which need not be asked more.

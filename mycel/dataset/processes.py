@@ -27,9 +27,9 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel.base import ends, locks, starting
-from mycel.base.log import logger
-from mycel.base.notices import no_effect
+from mycel._src.foundation import ends, locks, starting
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notices import no_effect
 from mycel.dataset import by_value, config, worker
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory
 from mycel.dataset.flow import Broken

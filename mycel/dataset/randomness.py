@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import locks
+from mycel._src.engines.routines import are_on, draws, routine
+from mycel._src.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
+from mycel._src.foundation import locks
 from mycel.dataset import user_random
-from mycel.engines.routines import are_on, draws, routine
-from mycel.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
 
 _MASK = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.engines.select import engine
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
 from mycel.dataset.failure import InputValueError, said
 from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Begun, Run, Stretch
 from mycel.dataset.undone import undone
-from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]

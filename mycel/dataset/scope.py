@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import ends, locks
+from mycel._src.foundation import ends, locks
 from mycel.dataset.blocks import Block
 
 # Lists that get the root and the scope of each iterator that begins, while a profile is made.

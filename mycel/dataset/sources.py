@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments, locks
+from mycel._src.foundation import arguments, locks
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Array, Block, Column, aligned, as_array, join
 from mycel.dataset.cached import blocks_of, plan_of

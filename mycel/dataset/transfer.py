@@ -20,10 +20,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import ends, locks
+from mycel._src.foundation import ends, locks
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import recv_object_list, send_object_list
-from mycel.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Block

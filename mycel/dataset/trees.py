@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import atomic_files
-from mycel.base import dtype as types
+from mycel._src.foundation import atomic_files
+from mycel._src.foundation import dtype as types
 from mycel.dataset.cache import DatasetCache
 from mycel.dataset.node import Node
 from mycel.dataset.samplers import BuiltinSampler

@@ -12,8 +12,8 @@ import json
 import os
 from collections.abc import Iterator
 
-from mycel.base import atomic_files
-from mycel.base.log import logger
+from mycel._src.foundation import atomic_files
+from mycel._src.foundation.log import logger
 from mycel.dataset import config
 from mycel.dataset.node import Node
 from mycel.dataset.options import autotune_file

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mycel.base import locks
+from mycel._src.foundation import locks
 
 if TYPE_CHECKING:
     from mycel.dataset.randomness import Stream

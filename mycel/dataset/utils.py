@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import atomic_files, ends
+from mycel._src.foundation import atomic_files, ends
 from mycel.dataset.blocks import Array
 
 if TYPE_CHECKING:

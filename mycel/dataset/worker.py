@@ -33,13 +33,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import starting
+from mycel._src.compiler.transport.watch import end_with_parent
+from mycel._src.foundation import starting
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, try_stack
 from mycel.dataset.channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
 from mycel.dataset.failure import said
 from mycel.dataset.flow import Broken
-from mycel.transport.watch import end_with_parent
 
 LENGTH = struct.Struct("<I")
 _JOB = struct.Struct("<QQ")

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import starting
-from mycel.engines.aot.header import Argument
-from mycel.engines.aot.library import Library
+from mycel._src.engines.aot.header import Argument
+from mycel._src.engines.aot.library import Library
+from mycel._src.foundation import starting
 
 __all__ = ["BOARDS", "Board", "BoardError", "Run", "missing_tools", "run"]
 

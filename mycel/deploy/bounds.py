@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.engines.aot.sizes import MOST_SIZE, Size
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim, DimLike
-from mycel.ir.symbols import Symbol
-from mycel.ir.types import TensorType
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim, DimLike
+from mycel._src.compiler.ir.symbols import Symbol
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.engines.aot.sizes import MOST_SIZE, Size
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["sizes_of"]
 
@@ -23,8 +23,8 @@ def sizes_of(types: Sequence[TensorType], names: Sequence[str], given: Mapping[s
     Raises Unsupported where a size has no bound, ValueError for symbols that the inputs do not
     have.
 
-    >>> from mycel.base.dtype import float32
-    >>> from mycel.ir.types import tensor_type
+    >>> from mycel._src.foundation.dtype import float32
+    >>> from mycel._src.compiler.ir.types import tensor_type
     >>> batch = Symbol(max=8, unique=True)
     >>> kind = tensor_type((batch.dim(), 3), float32)
     >>> [s.text for s in sizes_of([kind], ["x"], {"batch": batch})]

@@ -6,13 +6,13 @@ import json
 import os
 from dataclasses import dataclass
 
-from mycel.base.atomic_files import write_folder
-from mycel.base.errors import Unsupported
-from mycel.engines.aot.header import Argument
-from mycel.engines.aot.library import Library
-from mycel.engines.aot.plan import ALIGN
-from mycel.engines.aot.sizes import formula
-from mycel.engines.aot.wasm import linked
+from mycel._src.engines.aot.header import Argument
+from mycel._src.engines.aot.library import Library
+from mycel._src.engines.aot.plan import ALIGN
+from mycel._src.engines.aot.sizes import formula
+from mycel._src.engines.aot.wasm import linked
+from mycel._src.foundation.atomic_files import write_folder
+from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["WebModule", "web"]
 

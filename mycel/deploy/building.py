@@ -8,24 +8,24 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.symbols import Symbol
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims.quantisation import dequantize
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.freezing import frozen
+from mycel._src.engines.aot.library import Library, library_of
+from mycel._src.engines.aot.module import Value
+from mycel._src.engines.aot.sizes import Decided, Size
+from mycel._src.engines.aot.targets import named
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import default_generator
-from mycel.core.tensor import Tensor
 from mycel.deploy.bounds import sizes_of
-from mycel.engines.aot.library import Library, library_of
-from mycel.engines.aot.module import Value
-from mycel.engines.aot.sizes import Decided, Size
-from mycel.engines.aot.targets import named
-from mycel.ir.graph import Graph
-from mycel.ir.symbols import Symbol
-from mycel.ir.types import TensorType
-from mycel.prims.quantisation import dequantize
 from mycel.train.graph_file import Model, State
 from mycel.train.mindir import model_of
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.freezing import frozen
 
 __all__ = ["build"]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mycel.base.atomic_files import write_folder
-from mycel.base.errors import Unsupported
-from mycel.base.type_numbers import MINDSPORE
-from mycel.engines.aot.header import Argument
-from mycel.engines.aot.library import Library
-from mycel.engines.aot.plan import ALIGN
-from mycel.engines.aot.sizes import formula
-from mycel.ir.dims import same, symbol
+from mycel._src.compiler.ir.dims import same, symbol
+from mycel._src.engines.aot.header import Argument
+from mycel._src.engines.aot.library import Library
+from mycel._src.engines.aot.plan import ALIGN
+from mycel._src.engines.aot.sizes import formula
+from mycel._src.foundation.atomic_files import write_folder
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.type_numbers import MINDSPORE
 
 __all__ = ["cpp"]
 
-_HEADER = Path(__file__).resolve().parent.parent / "data" / "mycel_model.hpp"
+_HEADER = Path(__file__).resolve().parent.parent / "_src" / "data" / "mycel_model.hpp"
 
 
 _TEXT = """/* {name} as a model: `{name}_program()` is what mindspore::Model::Build takes. */

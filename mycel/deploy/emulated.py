@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import starting
+from mycel._src.engines.aot.library import Library
+from mycel._src.foundation import starting
 from mycel.deploy.boards import MEMORY, SECONDS, Arrays, BoardError, main_text, parts
-from mycel.engines.aot.library import Library
 
 __all__ = ["MACHINES", "Machine", "missing_tools", "run"]
 

@@ -20,11 +20,11 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.dtype import int32
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
-from mycel.derivatives import value_and_grad
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import int32
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim.optimizer import Optimizer
 
 __all__ = ["Aggregator", "client_round", "client_step"]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base.errors import Unsupported
-from mycel.engines.aot.library import Library
+from mycel._src.engines.aot.library import Library
+from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["bytes_of", "check_fits", "largest_batch"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["MapParameter"]
 

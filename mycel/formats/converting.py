@@ -13,17 +13,17 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
-from mycel.base.tree import flatten
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.tree import flatten
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats import onnx, tflite
 from mycel.formats.loading import load
 from mycel.formats.mindir.messages import TENSOR_KINDS
 from mycel.formats.mindir.network import MindIRGraph
 from mycel.formats.onnx.tensors import TYPES
-from mycel.ir.dims import Dim
 from mycel.train.mindir import LoadedGraph, export
 
 __all__ = ["READERS", "WRITERS", "Input", "Reader", "Report", "convert"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 from mycel.formats import mindir, tflite
 from mycel.train.encryption import decrypted, is_encrypted
 from mycel.train.graph_file import MAGIC, GraphFileError

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments, log
-from mycel.base.idx import read_idx
+from mycel._src.foundation import arguments, log
+from mycel._src.foundation.idx import read_idx
 from mycel.mindrecord import plain_pickle
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Callable
 from typing import IO, Any, Union
 
-from mycel.base import arguments
-from mycel.base.atomic_files import Draft
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import arguments
+from mycel._src.foundation.atomic_files import Draft
+from mycel._src.foundation.errors import Unsupported
 
 _END = b"ENCRYPT"
 _OWN = b"UDF-ENC"

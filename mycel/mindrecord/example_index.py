@@ -11,8 +11,8 @@ from typing import Any, Union
 
 import numpy as np
 
-from mycel.engines.routines import are_on, routine
-from mycel.engines.routines.words import Bytes, Int, Ints, Longs, i32, i64
+from mycel._src.engines.routines import are_on, routine
+from mycel._src.engines.routines.words import Bytes, Int, Ints, Longs, i32, i64
 
 __all__ = ["find_records", "parse_rows"]
 

@@ -12,8 +12,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from mycel.base import arguments, ends
-from mycel.base.atomic_files import Draft
+from mycel._src.foundation import arguments, ends
+from mycel._src.foundation.atomic_files import Draft
 from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
     MRMAddIndexError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.mindrecord.errors import (
     MRMDefineCategoryError,
     MRMFetchDataError,

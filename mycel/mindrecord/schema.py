@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments, log
-from mycel.base.notices import no_effect
+from mycel._src.foundation import arguments, log
+from mycel._src.foundation.notices import no_effect
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema

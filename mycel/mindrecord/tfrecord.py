@@ -17,10 +17,10 @@ from typing import IO, Any, Union
 
 import numpy as np
 
-from mycel.base import ends, remote
-from mycel.base.decompression import PIECE, Inflated
-from mycel.base.wire import fields, integers
-from mycel.engines.routines import are_on
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import ends, remote
+from mycel._src.foundation.decompression import PIECE, Inflated
+from mycel._src.foundation.wire import fields, integers
 from mycel.mindrecord.example_index import find_records
 
 # How many files stay open for reading records by their places.

@@ -3,7 +3,7 @@
 # isort: skip_file
 from __future__ import annotations
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg
@@ -11,7 +11,7 @@ from mycel.mint import nn as nn
 from mycel.mint import distributed as distributed
 from mycel.mint import optim as optim
 from mycel.mint import special as special
-from mycel.core.tensor import Tensor as Tensor
+from mycel._src.tensors.core.tensor import Tensor as Tensor
 from mycel.ops import (
     mul as mul,
     div as div,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import certainly
 
 __all__ = ["number", "real", "whole"]

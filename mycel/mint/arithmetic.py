@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.mint._arguments import number, real, whole
 from mycel.ops._operands import floating, operand, operands, term
 from mycel.ops.algebra.systems import triangular_solve

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.mint._arguments import number, whole
 from mycel.ops._operands import axis_of, operand, reshaped, take_slice
 

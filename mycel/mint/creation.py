@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import operation_called
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import operation_called
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import Generator
-from mycel.core.tensor import Tensor, cast
 from mycel.mint._arguments import number, whole
 from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of, term
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.names import listing as _listing
+from mycel._src.foundation import arguments
+from mycel._src.foundation.names import listing as _listing
 from mycel.experimental import optim
 
 __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.mint.arrangement import squeeze
 from mycel.mint.nn.functional import flatten as flatten_ext
 from mycel.mint.nn.functional import softmax as softmax_ext

@@ -6,10 +6,10 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
 from mycel.ops.algebra.norms import matrix_norm
 from mycel.ops.lengths import root, vector_norm

@@ -16,9 +16,9 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import nn
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.deploy import Library, build
 from mycel.models.data_of_tasks import Data, Task, task_named
 from mycel.models.networks import Autoencoder, architecture_of, prepared, read_weights

@@ -18,8 +18,8 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import nn, ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.seed import set_seed
-from mycel.core.tensor import Tensor
 from mycel.models.data_of_tasks import Data, Task, task_named, validation
 from mycel.models.library import CALIBRATION, Entry, score, score_of_integers
 from mycel.models.networks import Autoencoder, prepared, weights_of

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from mycel import nn, ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.search import Architecture
 
 __all__ = ["Autoencoder", "architecture_of", "prepared", "read_weights", "weights_of"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mycel.base.hints import OF_NN as _OF_NN
-from mycel.base.hints import missing as _missing
-from mycel.base.names import listing as _listing
-from mycel.cells.cell import Cell as Cell
-from mycel.cells.cell import GraphCell as GraphCell
-from mycel.core.parameter import no_init_parameters as no_init_parameters
+from mycel._src.foundation.hints import OF_NN as _OF_NN
+from mycel._src.foundation.hints import missing as _missing
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.tensors.cells.cell import Cell as Cell
+from mycel._src.tensors.cells.cell import GraphCell as GraphCell
+from mycel._src.tensors.core.parameter import no_init_parameters as no_init_parameters
 from mycel.nn import probability as probability
 from mycel.nn.derivatives import Jvp as Jvp
 from mycel.nn.derivatives import Vjp as Vjp
@@ -303,6 +303,6 @@ __dir__ = _listing(__name__, (*_METRICS, *_MINT))
 
 # Last, because it adds attributes to the classes above.
 import mycel.nn.layer.layer_operations  # noqa: E402, F401
-from mycel.base.errors import name_constructors as _name_constructors  # noqa: E402
+from mycel._src.foundation.errors import name_constructors as _name_constructors  # noqa: E402
 
 _name_constructors(globals())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.cells.cell import Cell
-from mycel.derivatives import jvp, vjp
+from mycel._src.staging.derivatives import jvp, vjp
+from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["Jvp", "Vjp"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.ops._operands import one_by_one
 
 __all__ = [

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Optional, Union
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.parallel_settings import DATA, HYBRID, current
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.parallel_settings import DATA, HYBRID, current
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.nn.optim.adasum import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapCell
 
 __all__ = ["DistributedGradReducer", "PipelineGradReducer", "broadcast_parameters", "reducer_in_force"]
@@ -81,8 +81,8 @@ def _groups(parameters: Iterable[Parameter]) -> list[list[int]]:
     go.
     """
     # Programs of one process need not load what divides.
-    from mycel.distributed.modes import fusing_of
-    from mycel.prims.collectives import all_reduce
+    from mycel._src.compiler.prims.collectives import all_reduce
+    from mycel._src.staging.distributed.modes import fusing_of
 
     sizes = [p.nbytes for p in parameters]
     fusing = fusing_of(current())

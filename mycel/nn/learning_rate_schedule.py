@@ -19,10 +19,10 @@ import math
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import term
 
 __all__ = [

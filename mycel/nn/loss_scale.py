@@ -15,16 +15,16 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.derivatives import value_and_grad
+from mycel._src.compiler.prims.elementwise import identity
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.nn.state import store
 from mycel.nn.wrap import TrainOneStepCell
-from mycel.prims.elementwise import identity
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell", "finite"]
 

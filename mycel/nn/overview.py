@@ -14,19 +14,19 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import CompileError, NeedsValue, Unsupported
-from mycel.base.tree import flatten
-from mycel.cells.cell import Cell
-from mycel.cells.modes import outside_of_training
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.engines.reports import work
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
+from mycel._src.foundation.tree import flatten
+from mycel._src.staging.compiled.estimate import estimate
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import get_rng_state, set_rng_state
-from mycel.compiled.estimate import estimate
-from mycel.core import eager
-from mycel.core.context import Context
-from mycel.core.tensor import Tensor
-from mycel.engines.reports import work
-from mycel.ir.graph import input_node
-from mycel.prims.base import Primitive
 
 __all__ = ["LayerSummary", "Summary", "summary"]
 

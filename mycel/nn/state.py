@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 
 __all__ = ["store"]
 

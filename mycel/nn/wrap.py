@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import value_and_grad
+from mycel._src.foundation import arguments
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.grad_reducer import reducer_in_force
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
@@ -62,8 +62,8 @@ class WithEvalCell(Cell):
 
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the outputs and the labels."""
-        from mycel.base import dtype as D
-        from mycel.base.tree import map_leaves
+        from mycel._src.foundation import dtype as D
+        from mycel._src.foundation.tree import map_leaves
 
         outputs = self._network(data)
         if self.add_cast_fp32:

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import math as _math
 
-from mycel.base.dtype import bool_ as bool_
-from mycel.base.dtype import float16 as float16
-from mycel.base.dtype import float32 as float32
-from mycel.base.dtype import float64 as float64
-from mycel.base.dtype import int8 as int8
-from mycel.base.dtype import int16 as int16
-from mycel.base.dtype import int32 as int32
-from mycel.base.dtype import int64 as int64
-from mycel.base.dtype import uint8 as uint8
-from mycel.base.dtype import uint16 as uint16
-from mycel.base.dtype import uint32 as uint32
-from mycel.base.dtype import uint64 as uint64
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.dtype import bool_ as bool_
+from mycel._src.foundation.dtype import float16 as float16
+from mycel._src.foundation.dtype import float32 as float32
+from mycel._src.foundation.dtype import float64 as float64
+from mycel._src.foundation.dtype import int8 as int8
+from mycel._src.foundation.dtype import int16 as int16
+from mycel._src.foundation.dtype import int32 as int32
+from mycel._src.foundation.dtype import int64 as int64
+from mycel._src.foundation.dtype import uint8 as uint8
+from mycel._src.foundation.dtype import uint16 as uint16
+from mycel._src.foundation.dtype import uint32 as uint32
+from mycel._src.foundation.dtype import uint64 as uint64
+from mycel._src.foundation.names import listing as _listing
 from mycel.numpy.arrays import *  # noqa: F403
 from mycel.numpy.creation import *  # noqa: F403
 from mycel.numpy.functional import *  # noqa: F403

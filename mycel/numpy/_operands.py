@@ -9,11 +9,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
 
 __all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags", "named_kind"]

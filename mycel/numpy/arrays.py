@@ -8,9 +8,9 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, asarray, check_flags, named_kind
 from mycel.ops._operands import axis_of, shape_of, size_of
 
@@ -75,7 +75,7 @@ def broadcast_arrays(*args: Any) -> list[Tensor]:
     >>> [a.shape for a in mnp.broadcast_arrays([1, 2], [[3], [4]])]
     [(2, 2), (2, 2)]
     """
-    from mycel.prims.base import broadcast_shapes
+    from mycel._src.compiler.prims.base import broadcast_shapes
 
     values = [asarray(v) for v in args]
     shape = broadcast_shapes(*[v.shape for v in values])

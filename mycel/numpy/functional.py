@@ -9,13 +9,13 @@ from typing import Any
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray, check_flags
 from mycel.numpy.arrays import isin
 from mycel.ops._operands import all_axes
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "apply_along_axis",

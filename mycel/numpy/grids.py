@@ -12,9 +12,9 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags, named_kind
 from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 

@@ -14,9 +14,9 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
 from mycel.ops._operands import need_room, number_of, size_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 
 __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot", "trace"]

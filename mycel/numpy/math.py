@@ -9,13 +9,13 @@ from typing import Any, Optional
 from numpy import ndarray
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_flag, as_kind, asarray, axes_of, both, check_flags
 from mycel.ops._operands import axis_of, terms
 from mycel.ops.operations.control import while_loop
-from mycel.prims.base import broadcast_shapes
 
 _UNARY = """
     abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.numpy._operands import asarray
 from mycel.ops._operands import need_room, numbers, shape_of
 

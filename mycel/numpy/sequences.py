@@ -10,9 +10,9 @@ from typing import Any, Optional, Union
 import numpy as _numpy
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_axis, as_kind, asarray, check_flags
 from mycel.numpy.math import cov
 from mycel.ops._operands import axis_of, one_by_one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.numpy._operands import as_axis, asarray
 from mycel.ops._operands import sizes_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_flag, as_kind, asarray, axes_of
 from mycel.numpy.math import cumsum
 from mycel.ops.lengths import root

@@ -8,9 +8,9 @@ names.
 # isort: skip_file
 from __future__ import annotations
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 
-from mycel.derivatives import (
+from mycel._src.staging.derivatives import (
     derivative as derivative,
     get_grad as get_grad,
     grad as grad,
@@ -30,8 +30,8 @@ from mycel.ops.gradients import (
 )
 from mycel.ops.composite import *
 from mycel.common.markers import constexpr as constexpr
-from mycel.core.tensor import Tensor as Tensor, is_tensor as is_tensor
-from mycel.compiled.vmap import vmap as vmap
+from mycel._src.tensors.core.tensor import Tensor as Tensor, is_tensor as is_tensor
+from mycel._src.staging.compiled.vmap import vmap as vmap
 from mycel.ops.activation import *
 from mycel.ops.array import *
 from mycel.ops.splits import *

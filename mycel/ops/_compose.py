@@ -1,6 +1,6 @@
 """Functions written on graph nodes, applied to tensors.
 
-Some compositions of primitives live below tensors (the distributions of `mycel.prims.random`).
+Some compositions of primitives live below tensors (the distributions of `prims.random`).
 `compose` builds such a function's graph once for each combination of types and parameters. In plain
 eager execution, and for inputs that no recording tracks, the graph runs as one compiled program;
 otherwise its nodes are applied one by one, so that they are recorded or staged like any others.
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import config
-from mycel.base.remembered import SOME, Remembered
-from mycel.core import eager
-from mycel.core.tensor import Tensor, make
-from mycel.engines.failures import out_of_memory
-from mycel.engines.select import compile_graph
-from mycel.ir.graph import Graph, Node, input_node, toposort
-from mycel.prims.base import GET_ITEM, freeze
+from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
+from mycel._src.compiler.prims.base import GET_ITEM, freeze
+from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.select import compile_graph
+from mycel._src.foundation import config
+from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor, make
 
 _graphs = Remembered[Any, list[Any]]("compositions", SOME, config.COMPILED_ANEW)
 

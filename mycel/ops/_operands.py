@@ -1,7 +1,7 @@
 """Readers of arguments that may be tensors or symbolic sizes: operands, axes and shapes.
 
 Everything here looks at types alone, so that it works while a function is being staged. What needs
-neither tensors nor symbolic sizes is checked by `mycel.base.arguments`.
+neither tensors nor symbolic sizes is checked by `foundation.arguments`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, Optional, TypeVar, Union
 import ml_dtypes
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import NotAnIndex, ShapeError, SizeError, operation_called
-from mycel.core import eager, precision
-from mycel.core.operators import pair as _pair
-from mycel.core.operators import promoted
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
-from mycel.engines.select import engine
-from mycel.ir.dims import Dim, InconclusiveDimension, product, same
-from mycel.ir.types import MOST_BYTES, tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, normalize_axis
+from mycel._src.compiler.ir.dims import Dim, InconclusiveDimension, product, same
+from mycel._src.compiler.ir.types import MOST_BYTES, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, normalize_axis
+from mycel._src.engines.select import engine
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import NotAnIndex, ShapeError, SizeError, operation_called
+from mycel._src.tensors.core import eager, precision
+from mycel._src.tensors.core.operators import pair as _pair
+from mycel._src.tensors.core.operators import promoted
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = [
     "Axis",

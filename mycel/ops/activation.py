@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import normalization as N
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     constant_like,
@@ -31,9 +34,6 @@ from mycel.ops._operands import (
     take_slice,
     wide,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import normalization as N
-from mycel.prims.base import Primitive
 
 __all__ = [
     "celu",

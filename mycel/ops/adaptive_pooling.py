@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ir.dims import Dim, DimLike
+from mycel._src.compiler.ir.dims import Dim, DimLike
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -30,9 +33,6 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.pooling import MaybePair, batched, max_positions, max_windows, mean_windows, unbatched
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = [
     "adaptive_avg_pool1d",

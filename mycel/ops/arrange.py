@@ -11,11 +11,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import views
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import views
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import (
     all_axes,
     axis_of,
@@ -37,9 +40,6 @@ from mycel.ops._operands import (
     term,
 )
 from mycel.ops.array import concat, moveaxis, ravel
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = [
     "block_diag",
@@ -117,7 +117,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
     need_room("repeat_interleave", (*x.shape[:where], builtins.sum(repeats), *x.shape[where + 1 :]), x.dtype)
     need_room("repeat_interleave", (builtins.sum(repeats),), D.int64)
     positions = np.repeat(np.arange(len(repeats)), np.asarray(repeats, np.int64))
-    from mycel.prims import index as I
+    from mycel._src.compiler.prims import index as I
 
     return run(I.take, x, Tensor(positions, S.position_type(x.shape[where])), axis=where)
 
@@ -305,7 +305,7 @@ def strided_slice(
     arguments.integer("strided_slice", "ellipsis_mask", ellipsis_mask)
     arguments.integer("strided_slice", "new_axis_mask", new_axis_mask)
     arguments.integer("strided_slice", "shrink_axis_mask", shrink_axis_mask)
-    from mycel.core import indexing
+    from mycel._src.tensors.core import indexing
 
     first, last, steps = (shape_of("strided_slice", v, False) for v in (begin, end, strides))
     if not len(first) == len(last) == len(steps):

@@ -10,20 +10,20 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError, named
-from mycel.core.fused import fused
-from mycel.core.routes import viewing
-from mycel.core.tensor import Tensor, cast
-from mycel.core.views import broadcast, permuted, reshaped
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError, named
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.routes import viewing
+from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel._src.tensors.core.views import broadcast, permuted, reshaped
 from mycel.ops import _operands
 from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
 from mycel.ops.complex_numbers import conj
 from mycel.ops.splits import unstack
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = [
     "adjoint",

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, run, select, wide
-from mycel.prims import elementwise as E
 
 __all__ = [
     "bessel_i0",

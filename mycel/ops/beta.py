@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, floating, run, select
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 __all__ = ["betainc"]
 

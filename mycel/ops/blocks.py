@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import arrange, creation, indexed, lengths
 from mycel.ops._operands import (
     axis_of,
@@ -32,9 +35,6 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.convolution import fold
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "batch_to_space_nd",

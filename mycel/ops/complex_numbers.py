@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import complex as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select
-from mycel.prims import complex as C
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
 

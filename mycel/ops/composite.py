@@ -11,12 +11,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core import eager
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor
-from mycel.derivatives.gradient import Gradient
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.staging.derivatives.gradient import Gradient
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", "partial"]
 

@@ -14,11 +14,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.tree import flatten
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation.tree import flatten
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = [
     "augassign_add",

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, scalar
-from mycel.ir.dims import DimLike, maximum, product
+from mycel._src.compiler.ir.dims import DimLike, maximum, product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, scalar
 from mycel.ops._operands import (
     matched,
     operand,
@@ -24,9 +27,6 @@ from mycel.ops._operands import (
     run,
     size_of,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.conv import conv, conv_grad_input
 
 __all__ = [
     "bias_add",

@@ -12,13 +12,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -36,8 +38,6 @@ from mycel.ops._operands import (
     size_of,
     term,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = [
     "arange",

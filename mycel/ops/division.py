@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mycel.base import arguments
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.frontend.operator_marks import marked_value
-from mycel.frontend.stage import Stage
-from mycel.ir.division import division_of
-from mycel.ir.layout import Layout
-from mycel.ir.strategies import note_unused
+from mycel._src.compiler.ir.division import division_of
+from mycel._src.compiler.ir.layout import Layout
+from mycel._src.compiler.ir.strategies import note_unused
+from mycel._src.foundation import arguments
+from mycel._src.staging.frontend.operator_marks import marked_value
+from mycel._src.staging.frontend.stage import Stage
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["reshard"]
 

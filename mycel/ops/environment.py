@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.core.parameter import Parameter
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.ops.creation import zeros_like
 from mycel.ops.elementwise import add
 

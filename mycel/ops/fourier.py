@@ -13,17 +13,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import fourier as F
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, run, take_slice
 from mycel.ops.arrange import roll
 from mycel.ops.complex_numbers import conj
-from mycel.prims import elementwise as E
-from mycel.prims import fourier as F
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive
 
 __all__ = [
     "fft",

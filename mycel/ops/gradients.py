@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.core.hooks import attach, call_user, replaced_gradients
-from mycel.core.tensor import Tensor
-from mycel.derivatives import stop_gradient
-from mycel.prims.custom import Rule
+from mycel._src.compiler.prims.custom import Rule
+from mycel._src.foundation import arguments
+from mycel._src.staging.derivatives import stop_gradient
+from mycel._src.tensors.core.hooks import attach, call_user, replaced_gradients
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["HookBackward", "InsertGradientOf", "stop_gradient_"]
 

@@ -15,10 +15,15 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.index_bounds import out_of_range
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -40,11 +45,6 @@ from mycel.ops._operands import (
     select as choose,
 )
 from mycel.ops.state import updated
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
-from mycel.prims.base import broadcast_shapes
-from mycel.prims.index_bounds import out_of_range
 
 __all__ = [
     "embedding",
@@ -257,7 +257,7 @@ def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: 
     """Return `input` with `updates` written at the positions that are the rows of `indices`.
 
     `mode` says how an update meets the element that is there: "set", "add", "sub", "mul", "div",
-    "max" or "min". `bounds` says which indices are valid, as in `mycel.prims.index`. `name` is the
+    "max" or "min". `bounds` says which indices are valid, as in `prims.index`. `name` is the
     operation that errors name.
     """
     x, index = operand(name, input), cast_index(name, indices)
@@ -407,7 +407,7 @@ def write_elements(
     """Compute `tensor_scatter_elements` for the operation `name`.
 
     `input_x`, `indices`, `updates`, `axis` and `reduction` are those of that function; `bounds`
-    says which indices are valid, as in `mycel.prims.index`.
+    says which indices are valid, as in `prims.index`.
     """
     arguments.choice(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
@@ -462,7 +462,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
     [[1.0, 7.0]]
     """
-    from mycel.core.parameter import Parameter
+    from mycel._src.tensors.core.parameter import Parameter
 
     result = _along("index_add", x, axis, indices, operand("index_add", y), "add", "front")
     if isinstance(x, Parameter):

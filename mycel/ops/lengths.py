@@ -14,15 +14,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError, operation_called
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError, operation_called
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import all_axes, axis_of, constant_like, floating, reshaped, run, select, wide
 from mycel.ops.complex_numbers import absolute_value
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 __all__ = ["norm", "power", "root", "vector_norm"]
 

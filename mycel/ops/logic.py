@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import operand, run, terms
-from mycel.prims import elementwise as E
 
 __all__ = [
     "bitwise_and",

@@ -12,11 +12,14 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -35,9 +38,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.ops.reduction import logsumexp
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
 
 __all__ = [
     "binary_cross_entropy",

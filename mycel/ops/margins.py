@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -28,10 +32,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.activation import _softplus
 from mycel.ops.loss import _as_wide, _both, _sum, _weights, reduced
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "cosine_embedding_loss",
@@ -252,7 +252,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
         )
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
-    from mycel.prims.ordered import cummin
+    from mycel._src.compiler.prims.ordered import cummin
 
     n, c = x.shape
     # A place counts while no -1 came before it.

@@ -1,18 +1,21 @@
 """Choices by masks: elements where a condition holds, and the positions of those that are not 0.
 
-`masked_select` and `nonzero` have shapes that depend on values (`mycel.core.selection`).
+`masked_select` and `nonzero` have shapes that depend on values (`core.selection`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.selection import flat_positions, positions_in
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.selection import flat_positions, positions_in
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,
     flat,
@@ -27,9 +30,6 @@ from mycel.ops._operands import (
     select as choose,
 )
 from mycel.ops.indexed import write
-from mycel.prims import index as I
-from mycel.prims import shape as S
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "argwhere",

@@ -9,10 +9,12 @@ import builtins
 import math
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -28,8 +30,6 @@ from mycel.ops._operands import (
     terms,
 )
 from mycel.ops.complex_numbers import direction, imag
-from mycel.prims import elementwise as E
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "accumulate_n",

@@ -11,13 +11,16 @@ import builtins
 import math
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.eager import apply
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.normalization import moments
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.eager import apply
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     all_axes,
     constant_like,
@@ -36,9 +39,6 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.lengths import root, vector_norm
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims.normalization import moments
 
 __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
 
@@ -277,7 +277,7 @@ def lrn(
         raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
     if value.ndim != 4:
         raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
-    from mycel.prims.window import window_sum
+    from mycel._src.compiler.prims.window import window_sum
 
     depth_radius = size_of("lrn", depth_radius)
     for word, number in (("bias", bias), ("alpha", alpha), ("beta", beta)):

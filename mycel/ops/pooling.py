@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ir.dims import DimLike, maximum
+from mycel._src.compiler.ir.dims import DimLike, maximum
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.conv import window_output
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -28,10 +32,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.ops.lengths import power, root
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims import window as W
-from mycel.prims.conv import window_output
 
 __all__ = [
     "avg_pool1d",

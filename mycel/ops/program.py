@@ -8,19 +8,19 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import object_types as O
-from mycel.base.dtype import DType, Type, float32
-from mycel.base.tree import flatten
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.derivatives import vjp
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import object_types as O
+from mycel._src.foundation.dtype import DType, Type, float32
+from mycel._src.foundation.tree import flatten
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import properties
 from mycel.ops._operands import sizes_of
 from mycel.ops.containers import followed
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "J",

@@ -7,12 +7,12 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor, as_tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.core.tensor import Tensor, as_tensor
 from mycel.ops._operands import operand, run, term
 from mycel.ops.array import stack
-from mycel.prims import elementwise as E
 
 __all__ = [
     "cast",

@@ -14,14 +14,20 @@ import builtins
 import operator
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.ir.dims import Dim, DimLike, product
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import Generator, repeated_generator, seeded_generator
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import Dim, DimLike, product
-from mycel.ir.types import tensor_type
 from mycel.ops._compose import compose
 from mycel.ops._operands import (
     axis_of,
@@ -38,12 +44,6 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import softmax
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import ordered as O
-from mycel.prims import random as P
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 __all__ = [
     "bernoulli",
@@ -74,7 +74,7 @@ Shape = tuple[Any, ...]
 
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
-    """Return a tensor of `shape` of numbers from a distribution of `mycel.prims.random`."""
+    """Return a tensor of `shape` of numbers from a distribution of `prims.random`."""
     arguments.instance(function.__name__, "generator", generator, Generator, "a Generator or None")
     count = product(shape)
     if not isinstance(count, (int, Dim)):

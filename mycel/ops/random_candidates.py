@@ -12,21 +12,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.common.generator import Generator, _step, repeated_generator
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._compose import compose
 from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select
 from mycel.ops.creation import arange, zeros
 from mycel.ops.random import draw, multinomial
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
-from mycel.prims import reduce as R
 
 __all__ = [
     "log_uniform_candidate_sampler",

@@ -19,19 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import dtype as D
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.common.generator import Generator, _step, seeded_generator
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
-from mycel.ir.dims import product
 from mycel.ops._compose import compose
 from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of, term
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 __all__ = ["gamma", "gamma_numbers", "poisson", "poisson_numbers", "random_gamma", "random_poisson"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import dtype as D
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import default_generator, seeded_generator
-from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import number_of, run
 from mycel.ops.random import draw, random_categorical
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
 
 __all__: list[str] = []
 

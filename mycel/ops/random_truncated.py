@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import dtype as D
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import Generator
-from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import broadcast, constant_like, run, select
 from mycel.ops.random import draw
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
 
 __all__ = ["normal_quantile", "truncated_normal_numbers"]
 

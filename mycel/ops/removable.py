@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, rounded_once, run, select, terms, wide
 from mycel.ops.complex_numbers import absolute_value
-from mycel.prims import elementwise as E
 
 __all__ = ["hypot", "sinc", "xdivy", "xlogy"]
 

@@ -1,7 +1,7 @@
 """Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and
 ranks of targets.
 
-`unique` and `unique_consecutive` have shapes that depend on values (`mycel.core.selection`).
+`unique` and `unique_consecutive` have shapes that depend on values (`core.selection`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.selection import flat_positions, is_open
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.selection import flat_positions, is_open
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import sorting
 from mycel.ops._operands import (
     axis_of,
@@ -34,10 +38,6 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.indexed import write
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = [
     "intopk",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import segments
 from mycel.ops._operands import cast_index, constant_like, operand, reshaped, run, select
 from mycel.ops.creation import ones
-from mycel.prims import elementwise as E
 
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
 

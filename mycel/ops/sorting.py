@@ -12,12 +12,17 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops._operands import (
     apply,
     axis_of,
@@ -41,11 +46,6 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import log_of_sum
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = [
     "argsort",

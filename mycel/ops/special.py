@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -32,9 +35,6 @@ from mycel.ops._operands import (
     select,
     wide,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma", "population_count", "zeta"]
 

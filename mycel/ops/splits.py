@@ -11,13 +11,13 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.routes import viewing
-from mycel.core.tensor import Tensor
-from mycel.core.views import slice_step, take_slice, through
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.routes import viewing
+from mycel._src.tensors.core.tensor import Tensor
+from mycel._src.tensors.core.views import slice_step, take_slice, through
 from mycel.ops._operands import axis_of, one_by_one, operand, size_of, sizes_of
-from mycel.prims import shape as S
 
 __all__ = [
     "chunk",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError, operation_called
-from mycel.core.tensor import Tensor
-from mycel.core.views import whole
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError, operation_called
+from mycel._src.tensors.core.tensor import Tensor
+from mycel._src.tensors.core.views import whole
 from mycel.ops._operands import broadcast, run, term
-from mycel.prims import elementwise as E
 
 __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import ends
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import ends
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Collected", "note"]
 

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
 from mycel.ops.indexed import gather, read_or_zeros, write

@@ -7,11 +7,14 @@ from __future__ import annotations
 import math as plain_math
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import random as P
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import seeded_generator
-from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -34,9 +37,6 @@ from mycel.ops.indexed import index_add
 from mycel.ops.random import draw
 from mycel.ops.segments import unique
 from mycel.ops.state import updated
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import random as P
 
 __all__ = [
     "baddbmm_ext",

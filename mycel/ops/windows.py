@@ -13,10 +13,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import fourier, indexed
 from mycel.ops._operands import floating, need_room, number_of, numbers, permuted, reshaped, size_of
 from mycel.ops.arrange import pad

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.planner.simulation import simulate as simulate
 from mycel.compat.context import get_algo_parameters as get_algo_parameters
 from mycel.compat.context import reset_algo_parameters as reset_algo_parameters
 from mycel.compat.context import set_algo_parameters as set_algo_parameters
@@ -14,7 +15,6 @@ from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard
 from mycel.parallel.layout import sync_pipeline_shared_parameters as sync_pipeline_shared_parameters
-from mycel.planner.simulation import simulate as simulate
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_convert
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform

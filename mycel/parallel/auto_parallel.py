@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base.notes import without_effect
-from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
-from mycel.cells.cell import Cell
+from mycel._src.compiler.transport.place import transport
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
+from mycel._src.staging.distributed import of_cells as _of_cells  # noqa: F401  which tells how Cells are divided
+from mycel._src.staging.distributed.modes import WITH_EFFECT, begin, device_count
+from mycel._src.tensors.cells.cell import Cell
 from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value
-from mycel.distributed import of_cells as _of_cells  # noqa: F401  which tells how Cells are divided
-from mycel.distributed.modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.layout import Layout
 from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
-from mycel.transport.place import transport
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
 

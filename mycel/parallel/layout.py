@@ -1,6 +1,6 @@
 """How functions, Cells and their parameters are divided over a grid of devices.
 
-What a program says here is checked, and staged graphs have it as marks (`mycel.prims.constrain`).
+What a program says here is checked, and staged graphs have it as marks (`prims.constrain`).
 It changes no value: on one device every part is the whole.
 """
 
@@ -10,15 +10,15 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.compiler.ir.layout import Layout as Layout
+from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
+from mycel._src.foundation import arguments
+from mycel._src.staging.distributed.apart import held
+from mycel._src.staging.frontend.operator_marks import marked_cell
+from mycel._src.staging.frontend.stage import Stage
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
 from mycel.communication import get_group_size, get_rank
-from mycel.core import eager
-from mycel.distributed.apart import held
-from mycel.frontend.operator_marks import marked_cell
-from mycel.frontend.stage import Stage
-from mycel.ir.layout import Layout as Layout
-from mycel.ir.strategies import Strategy, divisions, note_unused, plan_of
 from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.ops.division import reshard as reshard
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.notes import without_effect
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
 
 __all__ = ["get_ps_context", "reset_ps_context", "set_ps_context"]
 

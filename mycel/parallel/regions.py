@@ -1,16 +1,16 @@
 """What compiled Cells say of their operators: names, strategies, shapes and lines.
 
 The Cell was compiled, or called in a compiled form, while operators were divided among devices
-(`mycel.frontend.operator_marks`).
+(`frontend.operator_marks`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mycel.cells.cell import Cell
-from mycel.ir.graph import Graph
-from mycel.transforms.regions import Region, regions_of, strategies_of
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.transforms.regions import Region, regions_of, strategies_of
+from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["chosen_strategy", "is_compiled", "parallel_info", "shard_strategy"]
 
@@ -63,7 +63,7 @@ def chosen_strategy(net: Cell) -> dict[str, list[list[int]]]:
     [[2, 1]]
     >>> ms.reset_auto_parallel_context()
     """
-    from mycel.distributed.of_cells import chosen_strategies
+    from mycel._src.staging.distributed.of_cells import chosen_strategies
 
     _graph_of("chosen_strategy", net)
     return chosen_strategies(net)

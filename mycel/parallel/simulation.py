@@ -10,32 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mycel.base.errors import CompileError
-from mycel.compiled.explain import compiled_of
-from mycel.core.parameter import types_only
-from mycel.engines.select import engine
-from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh as Mesh
-from mycel.planner.measured import measured_topology as measured_topology
-from mycel.planner.simulation import Pipeline as Pipeline
-from mycel.planner.simulation import Simulation as Simulation
-from mycel.planner.simulation import Stage as Stage
-from mycel.planner.simulation import simulate as simulate
-from mycel.planner.steps import adam as adam
-from mycel.planner.steps import with_gradients as with_gradients
-from mycel.planner.topology import A100 as A100
-from mycel.planner.topology import H100 as H100
-from mycel.planner.topology import Cluster as Cluster
-from mycel.planner.topology import Device as Device
-from mycel.planner.topology import Level as Level
-from mycel.planner.topology import Link as Link
-from mycel.planner.topology import Topology as Topology
-from mycel.planner.topology import load as load
-from mycel.planner.topology import save as save
-from mycel.transforms.partition import WHOLE as WHOLE
-from mycel.transforms.partition import partition as partition
-from mycel.transforms.partition import sharding as sharding
-from mycel.transforms.specialize import specialize
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.mesh import Mesh as Mesh
+from mycel._src.compiler.transforms.partition import WHOLE as WHOLE
+from mycel._src.compiler.transforms.partition import partition as partition
+from mycel._src.compiler.transforms.partition import sharding as sharding
+from mycel._src.compiler.transforms.specialize import specialize
+from mycel._src.engines.select import engine
+from mycel._src.foundation.errors import CompileError
+from mycel._src.planner.measured import measured_topology as measured_topology
+from mycel._src.planner.simulation import Pipeline as Pipeline
+from mycel._src.planner.simulation import Simulation as Simulation
+from mycel._src.planner.simulation import Stage as Stage
+from mycel._src.planner.simulation import simulate as simulate
+from mycel._src.planner.steps import adam as adam
+from mycel._src.planner.steps import with_gradients as with_gradients
+from mycel._src.planner.topology import A100 as A100
+from mycel._src.planner.topology import H100 as H100
+from mycel._src.planner.topology import Cluster as Cluster
+from mycel._src.planner.topology import Device as Device
+from mycel._src.planner.topology import Level as Level
+from mycel._src.planner.topology import Link as Link
+from mycel._src.planner.topology import Topology as Topology
+from mycel._src.planner.topology import load as load
+from mycel._src.planner.topology import save as save
+from mycel._src.staging.compiled.explain import compiled_of
+from mycel._src.tensors.core.parameter import types_only
 
 __all__ = [
     "A100",

@@ -14,9 +14,9 @@ import json
 from pathlib import Path
 from typing import Any, Optional
 
-from mycel.base import atomic_files as whole
-from mycel.engines.select import engine
-from mycel.engines.tracing import TracedStep
+from mycel._src.engines.select import engine
+from mycel._src.engines.tracing import TracedStep
+from mycel._src.foundation import atomic_files as whole
 from mycel.profiler.names import name_of
 from mycel.profiler.report import Report
 

@@ -2,7 +2,7 @@
 
 The engine's trace has every step, every run of a program and all memory. The engine calls
 `Collector._before_run` before each run, which notes the source line that Python is at.
-`mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions and of
+`foundation.spans` has the phases of compilation. Wrappers around calls of compiled functions and of
 Cells are put in place when a profile begins and removed when it ends, so that they cost nothing at
 other times. Gradients of eager code are compiled once more, with the source lines of their
 operations (unless `gradient_lines` is False).
@@ -20,21 +20,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
-from mycel.base.spans import Span, sinks
-from mycel.cells.cell import Cell
-from mycel.compiled import jit as compiled_functions
-from mycel.compiled.jit import Jit
-from mycel.core import eager
-from mycel.core.recorded import Recorded
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.graph import current_where
+from mycel._src.compiler.ir.places import caller, is_library
+from mycel._src.devices import runtime
+from mycel._src.engines.select import engine
+from mycel._src.engines.tracing import Trace, TracedProgram
+from mycel._src.foundation.spans import Span, sinks
+from mycel._src.staging.compiled import jit as compiled_functions
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.staging.frontend.cell_scope import path_in
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.recorded import Recorded
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset.profiling import PipelineProfile, of_scope
 from mycel.dataset.scope import watching
-from mycel.devices import runtime
-from mycel.engines.select import engine
-from mycel.engines.tracing import Trace, TracedProgram
-from mycel.frontend.cell_scope import path_in
-from mycel.ir.graph import current_where
-from mycel.ir.places import caller, is_library
 
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 

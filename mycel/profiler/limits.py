@@ -29,16 +29,16 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import cache
-from mycel.base.dtype import float32
-from mycel.base.log import logger
-from mycel.engines import buffers
-from mycel.engines.select import engine
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import linalg
-from mycel.prims.base import constant
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg
+from mycel._src.compiler.prims.base import constant
+from mycel._src.engines import buffers
+from mycel._src.engines.select import engine
+from mycel._src.foundation import cache
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.log import logger
 
 __all__ = ["Machine", "machine", "measure"]
 

@@ -6,8 +6,8 @@ import itertools
 import time
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
 from mycel.profiler import profiled
 
 __all__ = ["add", "mstx"]

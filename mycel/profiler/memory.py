@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from mycel.engines.tracing import Run, TracedProgram
-from mycel.ir.graph import Node
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.engines.tracing import Run, TracedProgram
 from mycel.profiler.collect import Recording
 from mycel.profiler.names import label, lines_of, name_of
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, Optional
 
-from mycel.base import atomic_files as whole
-from mycel.base.log import logger
+from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.log import logger
 from mycel.profiler.output import write_all
 from mycel.profiler.profiled import profile
 from mycel.train import Callback

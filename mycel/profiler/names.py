@@ -15,9 +15,9 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
-from mycel.base.remembered import MANY, Remembered
-from mycel.engines.tracing import TracedStep
-from mycel.ir.graph import Node, Where
+from mycel._src.compiler.ir.graph import Node, Where
+from mycel._src.engines.tracing import TracedStep
+from mycel._src.foundation.remembered import MANY, Remembered
 
 __all__ = ["cells_of", "composed", "label", "lines_of", "name_of"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
 
 __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "ProfilerLevel", "told"]
 

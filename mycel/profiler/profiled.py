@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel.base import arguments, locks
+from mycel._src.foundation import arguments, locks
 from mycel.profiler.collect import Collector
 from mycel.profiler.limits import Machine
 from mycel.profiler.memory import Memory

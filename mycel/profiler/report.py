@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
+from mycel._src.engines.reports import Cost
+from mycel._src.engines.tracing import NESTING, Event, TracedStep
 from mycel.dataset.profiling import PipelineProfile
-from mycel.engines.reports import Cost
-from mycel.engines.tracing import NESTING, Event, TracedStep
 from mycel.profiler.collect import Asked, Recording
 from mycel.profiler.limits import Machine
 from mycel.profiler.limits import machine as this_machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 
 __all__ = ["ProfilerAction", "schedule"]
 

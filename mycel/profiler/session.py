@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.base.notes import unused
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import unused
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
 from mycel.profiler.output import OUTPUT, STEP, statistics, write_all

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
-from mycel.prims.quantisation import fake_quant as FAKE_QUANT
+from mycel._src.compiler.prims.quantisation import fake_quant as FAKE_QUANT
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Folded", "Rounded", "RoundedLayer", "Rounding", "fake_quant", "layer_finished", "layer_product"]
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.ir.graph import Graph, Node, substitute
-from mycel.prims import elementwise as E
-from mycel.prims.base import CONSTANT
-from mycel.prims.normalization import softmax
-from mycel.prims.shape import BROADCAST_TO
+from mycel._src.compiler.ir.graph import Graph, Node, substitute
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import CONSTANT
+from mycel._src.compiler.prims.normalization import softmax
+from mycel._src.compiler.prims.shape import BROADCAST_TO
+from mycel._src.compiler.transforms.quantise.freezing import literal
+from mycel._src.compiler.transforms.quantise.regions import MOVES, Regions
 from mycel.quantisation.network import run
 from mycel.train.graph_file import Model
-from mycel.transforms.quantise.freezing import literal
-from mycel.transforms.quantise.regions import MOVES, Regions
 
 __all__ = ["floor_of", "mask_of", "shallow_masks"]
 

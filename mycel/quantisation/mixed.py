@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
-from mycel.ir.graph import Graph, Node, substitute
-from mycel.prims.conv import conv
+from mycel._src.compiler.ir.graph import Graph, Node, substitute
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
+from mycel._src.compiler.transforms.quantise.insertion import weights_of
+from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation.network import float_model
 from mycel.quantisation.post_training import Batches
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.freezing import array_of, literal
-from mycel.transforms.quantise.insertion import weights_of
-from mycel.transforms.quantise.scales import steps_of, weight_scale
-from mycel.transforms.quantise.spreading import with_convolutions
 
 __all__ = ["Mixed", "mixed_bits"]
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import float32
-from mycel.cells.modes import outside_of_training
-from mycel.ir.graph import Graph, Node, input_node, substitute
-from mycel.ir.printer import graphs_in
-from mycel.prims.base import CONSTANT, Primitive, constant
-from mycel.prims.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
+from mycel._src.compiler.ir.printer import graphs_in
+from mycel._src.compiler.prims.base import CONSTANT, Primitive, constant
+from mycel._src.compiler.prims.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.transforms.quantise.freezing import frozen, literal
+from mycel._src.compiler.transforms.quantise.lowering import Lowered
+from mycel._src.compiler.transforms.quantise.scales import Scale
+from mycel._src.foundation.dtype import float32
+from mycel._src.tensors.cells.modes import outside_of_training
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph, model_of
-from mycel.transforms.quantise.freezing import frozen, literal
-from mycel.transforms.quantise.lowering import Lowered
-from mycel.transforms.quantise.scales import Scale
 
 __all__ = ["Quantised", "Report", "float_model", "run"]
 
@@ -89,7 +89,7 @@ class Quantised(LoadedGraph):
 
         Raises ValueError where input `number` is one of floats.
         """
-        from mycel.transforms.quantise.scales import steps_of
+        from mycel._src.compiler.transforms.quantise.scales import steps_of
 
         scale = self._scale(self.input_scales, number, "input")
         return steps_of(np.asarray(values, np.float32), scale)
@@ -124,7 +124,7 @@ def float_model(
     `inputs`, if all have the same. Raises CompileError where the network is not one graph,
     Unsupported where it changes state.
     """
-    from mycel.base.errors import Unsupported
+    from mycel._src.foundation.errors import Unsupported
 
     with outside_of_training(net):
         model = model_of(net, inputs)

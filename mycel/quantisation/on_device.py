@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.core.parameter import Parameter
-from mycel.ir.graph import Graph, Node
-from mycel.prims.base import CONSTANT
-from mycel.prims.conv import conv
-from mycel.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.prims.base import CONSTANT
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.insertion import inserted, points, rounded_now, weights_of
+from mycel._src.compiler.transforms.quantise.learning import lowered_for_training
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.quantisation.network import Report, constant_bytes, float_model
 from mycel.quantisation.post_training import ROUNDINGS, Batches, Choice, bits_of, observed, rounded_weights
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.insertion import inserted, points, rounded_now, weights_of
-from mycel.transforms.quantise.learning import lowered_for_training
 
 __all__ = ["Learning", "learning"]
 

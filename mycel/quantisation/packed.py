@@ -19,15 +19,15 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims.quantisation import int_matmul, quantize
+from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.basic import Dense
-from mycel.prims.quantisation import int_matmul, quantize
 from mycel.quantisation.rounding import gptq
-from mycel.transforms.quantise.scales import steps_of, weight_scale
 
 __all__ = ["PackedDense", "Packing", "packed"]
 

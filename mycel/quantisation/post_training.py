@@ -16,27 +16,27 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.core.tensor import Tensor
-from mycel.ir.graph import Graph, Node
-from mycel.prims import elementwise as E
-from mycel.prims.conv import conv
-from mycel.prims.normalization import softmax
-from mycel.prims.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.normalization import softmax
+from mycel._src.compiler.prims.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
+from mycel._src.compiler.transforms.quantise.equalisation import equalised
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.freezing import array_of
+from mycel._src.compiler.transforms.quantise.insertion import inserted, points, recurrences_of, weights_of
+from mycel._src.compiler.transforms.quantise.lowering import Ends, lowered
+from mycel._src.compiler.transforms.quantise.scales import Scale, scale_for, weight_scale
+from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.quantisation.masks import floor_of, shallow_masks
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.observing import METHODS, Observer
 from mycel.quantisation.rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
-from mycel.transforms.quantise.equalisation import equalised
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.freezing import array_of
-from mycel.transforms.quantise.insertion import inserted, points, recurrences_of, weights_of
-from mycel.transforms.quantise.lowering import Ends, lowered
-from mycel.transforms.quantise.scales import Scale, scale_for, weight_scale
-from mycel.transforms.quantise.spreading import with_convolutions
 
 __all__ = ["Refused", "quantise"]
 
@@ -194,7 +194,7 @@ class Batches:
         batched = [t for t in first if t.ndim]
         if not batched or len({t.shape[0] for t in batched}) != 1:
             return list(first)
-        from mycel.ir.symbols import Symbol
+        from mycel._src.compiler.ir.symbols import Symbol
 
         size = Symbol(unique=True)
         return [Tensor(shape=[size, *t.shape[1:]], dtype=t.dtype) if t.ndim else t for t in first]
@@ -357,7 +357,7 @@ def check_result(
 
 def _seconds(net: Any, row: tuple[Tensor, ...]) -> float:
     """Return the least time that a compiled network takes for a batch."""
-    from mycel.compiled.jit import jit
+    from mycel._src.staging.compiled.jit import jit
 
     compiled = jit(lambda *args: net(*args))
     found = []

@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from mycel.ir.graph import Graph, Node
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.conv import _patches, conv, window_output
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.conv import _patches, conv, window_output
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
+from mycel._src.compiler.transforms.quantise.insertion import weights_of
+from mycel._src.compiler.transforms.quantise.regions import Linear, Regions
+from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of, weight_scale
 from mycel.quantisation.network import run
 from mycel.train.graph_file import Model
-from mycel.transforms.quantise.freezing import array_of, literal
-from mycel.transforms.quantise.insertion import weights_of
-from mycel.transforms.quantise.regions import Linear, Regions
-from mycel.transforms.quantise.scales import Scale, steps_of, weight_scale
 
 __all__ = ["ROUNDS", "adaround", "as_matrix", "corrected", "from_matrix", "gptq", "hessians", "rows_of"]
 

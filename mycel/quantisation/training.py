@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Union
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.basic import Dense, Identity
 from mycel.nn.layer.combined import Conv2dBnAct, DenseBnAct
 from mycel.nn.layer.container import SequentialCell

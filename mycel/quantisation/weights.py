@@ -13,27 +13,27 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.dtype import float32, int32
-from mycel.base.errors import Unsupported
-from mycel.ir.graph import Graph, Node, at
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.conv import conv
-from mycel.prims.linalg import matmul
-from mycel.prims.quantisation import dequantize, int_matmul, quantize
-from mycel.prims.reduce import reduce_max
+from mycel._src.compiler.ir.graph import Graph, Node, at
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.quantisation import dequantize, int_matmul, quantize
+from mycel._src.compiler.prims.reduce import reduce_max
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
+from mycel._src.compiler.transforms.quantise.insertion import weights_of
+from mycel._src.compiler.transforms.quantise.lowering import Lowered
+from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import float32, int32
+from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
 from mycel.quantisation.post_training import Batches
 from mycel.quantisation.rounding import gptq
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.freezing import array_of, literal
-from mycel.transforms.quantise.insertion import weights_of
-from mycel.transforms.quantise.lowering import Lowered
-from mycel.transforms.quantise.scales import steps_of, weight_scale
 
 __all__ = ["quantise_weights"]
 

@@ -8,9 +8,9 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.building import build, source_of
 from mycel.rewrite.flattening import kind_of_cell

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
-from mycel.cells.cell import Cell, state_epoch
+from mycel._src.tensors.cells.cell import Cell, state_epoch
 from mycel.rewrite.statements import Code, NodeType, Statement, python_of
 from mycel.rewrite.tree import Tree
 

@@ -21,9 +21,9 @@ import types
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.base.origins import is_installed, is_standard
-from mycel.cells.cell import Cell
-from mycel.frontend.source import NoSource, definition_of
+from mycel._src.foundation.origins import is_installed, is_standard
+from mycel._src.staging.frontend.source import NoSource, definition_of
+from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.container import CellList, SequentialCell
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.statements import Code, NodeType, Statement

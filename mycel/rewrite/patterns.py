@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.api import Node, SymbolTree
 from mycel.rewrite.statements import NodeType

@@ -14,9 +14,9 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union
 
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
-from mycel.frontend.source import NoSource, definition_of
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.frontend.source import NoSource, definition_of
+from mycel._src.tensors.cells.cell import Cell
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.flattening import Flattener, hold_members
 from mycel.rewrite.statements import NodeType, Statement, objects_of

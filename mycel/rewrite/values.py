@@ -8,7 +8,7 @@ import ast
 from enum import Enum
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 
 __all__ = ["ScopedValue", "ValueType", "operand_of"]
 

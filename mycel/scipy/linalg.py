@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue, ShapeError
-from mycel.base.names import listing as _listing
-from mycel.core.operators import promoted
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import decompositions as L
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import spectral
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import NeedsValue, ShapeError
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.tensors.core.operators import promoted
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import iota, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import decompositions, matrices, systems
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.creation import zeros
 from mycel.ops.lengths import vector_norm
-from mycel.prims import decompositions as L
-from mycel.prims import elementwise as E
-from mycel.prims import spectral
 
 __all__ = [
     "Cholesky",

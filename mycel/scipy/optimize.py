@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.base.names import listing as _listing
-from mycel.compiled.jit import jit
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import value_and_grad
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.staging.compiled.jit import jit
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, number_of, operand, size_of
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]

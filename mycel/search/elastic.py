@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from mycel import nn, ops
-from mycel.base import arguments
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import initializer
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor
 from mycel.search.architecture import Architecture, Block, GlobalMean, Network, convolution
 from mycel.search.space import Option, Point, Space
 

@@ -22,9 +22,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.atomic_files import write
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import arguments
+from mycel._src.foundation.atomic_files import write
+from mycel._src.foundation.errors import Unsupported
 from mycel.search.measuring import Cost
 from mycel.search.space import Option, Point, Space, key_of
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mycel import nn
-from mycel.compiled.jit import jit
-from mycel.core.tensor import Tensor
+from mycel._src.staging.compiled.jit import jit
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.deploy import Library, build
 from mycel.deploy.boards import BOARDS, run
 from mycel.quantisation import quantise

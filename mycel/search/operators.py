@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mycel import nn
-from mycel.cells.modes import outside_of_training
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.search.architecture import Add, GlobalMean
 
 __all__ = ["KINDS", "Operator", "operators_of"]

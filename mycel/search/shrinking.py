@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from mycel import nn, ops
-from mycel.base import arguments
-from mycel.compiled.jit import jit
-from mycel.core.tensor import Tensor
-from mycel.derivatives import value_and_grad
+from mycel._src.foundation import arguments
+from mycel._src.staging.compiled.jit import jit
+from mycel._src.staging.derivatives import value_and_grad
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.search.elastic import ElasticNetwork, sort_channels
 from mycel.search.space import Point
 

@@ -4,7 +4,7 @@
 words that such functions use.
 """
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 from mycel.te.functions import (
     acos,
     acosh,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mycel.engines.select import engine
-from mycel.ir.graph import Graph
-from mycel.loops.programs import Program
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.loops.programs import Program
+from mycel._src.engines.select import engine
 from mycel.te.spelling import as_function
 
 if TYPE_CHECKING:
-    from mycel.engines.reports import Account, Footprint
+    from mycel._src.engines.reports import Account, Footprint
 
 __all__ = ["OperatorAccount"]
 

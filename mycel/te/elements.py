@@ -14,12 +14,12 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType, promote
-from mycel.ir.dims import Dim, DimLike
-from mycel.loops import formulas as F
-from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import COMBINES, Agreement, Array, Set, Statement, Where
+from mycel._src.compiler.ir.dims import Dim, DimLike
+from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops.formulas import Formula, Place
+from mycel._src.compiler.loops.programs import COMBINES, Agreement, Array, Set, Statement, Where
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType, promote
 from mycel.te.outside import Reads
 from mycel.te.words import Made
 

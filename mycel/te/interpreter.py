@@ -21,15 +21,15 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import Unsupported
-from mycel.ir.dim_values import substitute, symbols_in
-from mycel.ir.dims import Dim, DimLike, same
-from mycel.loops import formulas as F
-from mycel.loops.formulas import Formula
-from mycel.loops.legality import meeting, unwritten
-from mycel.loops.programs import Agreement, Array, For, If, Program, called, index_of, size_of, statements
+from mycel._src.compiler.ir.dim_values import substitute, symbols_in
+from mycel._src.compiler.ir.dims import Dim, DimLike, same
+from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops.formulas import Formula
+from mycel._src.compiler.loops.legality import meeting, unwritten
+from mycel._src.compiler.loops.programs import Agreement, Array, For, If, Program, called, index_of, size_of, statements
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import Unsupported
 from mycel.te import functions, words
 from mycel.te.elements import BINARY, Frame, Reference, Tracer, shown
 from mycel.te.functions import element_function

@@ -9,17 +9,17 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.dtype import DType
-from mycel.base.errors import Unsupported
-from mycel.base.remembered import MANY, Remembered
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import TensorType
-from mycel.loops.programs import Array, Program
-from mycel.prims.base import get_item
-from mycel.prims.loops import loops
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.loops.programs import Array, Program
+from mycel._src.compiler.prims.base import get_item
+from mycel._src.compiler.prims.loops import loops
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.te.accounts import OperatorAccount
 from mycel.te.interpreter import Types, trace
 from mycel.te.outside import Reads

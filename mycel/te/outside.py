@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base.dtype import DType
+from mycel._src.foundation.dtype import DType
 
 __all__ = ["Names", "Reads"]
 

@@ -2,7 +2,7 @@
 
 A `Schedule` holds an operator's loop program. Each of its words replaces the program by one with
 other loops, and asks whether every two accesses to an element, of which one writes, keep their
-order (`mycel.loops.dependences`). An error names the two accesses and the line of the schedule.
+order (`loops.dependences`). An error names the two accesses and the line of the schedule.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, Optional, TypeVar, Union
 
-from mycel.base import arguments
-from mycel.ir.decisions import deciding
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim, DimLike, same
-from mycel.loops.dependences import Clash, carried, numbered, plain, reversal
-from mycel.loops.exactness import is_exact
-from mycel.loops.finishing import MOST_COPIES, finished
-from mycel.loops.nearby import cached, fused_at
-from mycel.loops.programs import Array, For, Program, Statement, called, index_of, statements
-from mycel.loops.restructuring import (
+from mycel._src.compiler.ir.decisions import deciding
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim, DimLike, same
+from mycel._src.compiler.loops.dependences import Clash, carried, numbered, plain, reversal
+from mycel._src.compiler.loops.exactness import is_exact
+from mycel._src.compiler.loops.finishing import MOST_COPIES, finished
+from mycel._src.compiler.loops.nearby import cached, fused_at
+from mycel._src.compiler.loops.programs import Array, For, Program, Statement, called, index_of, statements
+from mycel._src.compiler.loops.restructuring import (
     CannotBe,
     Spot,
     chain,
@@ -34,6 +33,7 @@ from mycel.loops.restructuring import (
     split,
     with_loop,
 )
+from mycel._src.foundation import arguments
 from mycel.te import spelling
 from mycel.te.spelling import word
 

@@ -23,14 +23,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import cache
-from mycel.base.log import logger
-from mycel.engines import buffers
-from mycel.engines.select import engine
-from mycel.ir.graph import Graph
-from mycel.ir.types import TensorType
-from mycel.loops.exactness import is_exact
-from mycel.loops.programs import Program, Set, statements
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.loops.exactness import is_exact
+from mycel._src.compiler.loops.programs import Program, Set, statements
+from mycel._src.engines import buffers
+from mycel._src.engines.select import engine
+from mycel._src.foundation import cache
+from mycel._src.foundation.log import logger
 from mycel.te.schedules import scheduled
 from mycel.te.sketches import Tape, sketch
 from mycel.te.spelling import as_function

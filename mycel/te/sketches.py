@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim
-from mycel.loops.analysis import reads_in
-from mycel.loops.programs import For, Set, Statement, index_of, statements
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.loops.analysis import reads_in
+from mycel._src.compiler.loops.programs import For, Set, Statement, index_of, statements
 from mycel.te.schedules import Schedule
 
 __all__ = ["Tape", "sketch"]

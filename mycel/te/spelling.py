@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim, same
-from mycel.loops.programs import For, Program, called, index_of, statements
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim, same
+from mycel._src.compiler.loops.programs import For, Program, called, index_of, statements
 
 __all__ = ["Spelled", "as_function", "word"]
 

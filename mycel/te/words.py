@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.ir.dims import DimLike
+from mycel._src.compiler.ir.dims import DimLike
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
 
 __all__ = [
     "Made",

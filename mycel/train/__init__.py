@@ -1,10 +1,10 @@
 """Training: models, callbacks, metrics and checkpoints."""
 
+from mycel._src.foundation.names import listing as _listing
 from mycel.amp import build_train_network as build_train_network
 from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
 from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
 from mycel.amp.managers import LossScaleManager as LossScaleManager
-from mycel.base.names import listing as _listing
 from mycel.train.callback import BackupAndRestore as BackupAndRestore
 from mycel.train.callback import Callback as Callback
 from mycel.train.callback import CheckpointConfig as CheckpointConfig

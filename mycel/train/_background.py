@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from mycel.base import ends, locks
-from mycel.base.log import logger
+from mycel._src.foundation import ends, locks
+from mycel._src.foundation.log import logger
 
 __all__ = ["Ahead", "Later"]
 

@@ -18,7 +18,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.iterators import tensor_of
 from mycel.dataset.options import sending

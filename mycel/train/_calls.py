@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.config import GRAPH_MODE, get_context
-from mycel.base.parallel_settings import in_force
-from mycel.cells.cell import Cell
-from mycel.compiled.divided import dividing
+from mycel._src.foundation import arguments
+from mycel._src.foundation.config import GRAPH_MODE, get_context
+from mycel._src.foundation.parallel_settings import in_force
+from mycel._src.staging.compiled.divided import dividing
+from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["FunctionLoss", "called", "check_columns", "check_counts", "checked_indexes", "settings_of"]
 

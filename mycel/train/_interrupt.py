@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Optional, TypeVar
 
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 
 __all__ = ["DeferredInterrupt"]
 

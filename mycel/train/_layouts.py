@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.notes import without_effect
-from mycel.base.pages import page
-from mycel.base.parallel_settings import AUTO, SEMI_AUTO, current
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.pages import page
+from mycel._src.foundation.parallel_settings import AUTO, SEMI_AUTO, current
+from mycel._src.tensors.cells.cell import Cell
 from mycel.train._batches import Epochs, check_dataset
 from mycel.train._calls import settings_of
 

@@ -14,7 +14,7 @@ MiB, each in a value of its own under the same tag with the dims of the whole. A
 "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the CRC-32 of
 all before it as a big-endian integer of 10 bytes.
 
-The wire format is read and written by `mycel.base.wire`, not by the protobuf package, whose
+The wire format is read and written by `foundation.wire`, not by the protobuf package, whose
 messages end at 2 GiB and are held in memory twice. Reading takes two passes. The first walks the
 headers and checks every length against the length of the enclosing message or file, and every shape
 against the length of its content. Only then is memory allocated, never more than the file is long,
@@ -39,9 +39,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import dtype
-from mycel.base.atomic_files import replacing
-from mycel.base.wire import BYTES, VARINT, Cursor, field, varint
+from mycel._src.foundation import dtype
+from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.wire import BYTES, VARINT, Cursor, field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 
 __all__ = [

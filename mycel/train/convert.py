@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,

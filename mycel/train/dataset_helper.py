@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.dataset import offloading
 from mycel.dataset.pipeline import Dataset, TransferDataset
 from mycel.train._batches import LONGEST, Epochs, check_dataset

@@ -21,10 +21,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_rank
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,

@@ -15,12 +15,12 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import TensorType
-from mycel.prims import control as C
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims import control as C
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.mindir import model_of
 
 __all__ = ["Divergence", "diverge"]

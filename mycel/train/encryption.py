@@ -23,7 +23,7 @@ import io
 import os
 from typing import Any, BinaryIO
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 
 __all__ = ["BLOCK", "Encrypted", "check_key", "decrypted", "is_encrypted"]
 

@@ -27,29 +27,29 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mycel.base.dtype import DType
-from mycel.ir.binding import Binder
-from mycel.ir.decisions import deciding
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.printer import graphs_in
-from mycel.ir.types import TensorType
-from mycel.ir.verify import verify
-from mycel.loops.programs import Program
-from mycel.prims.attention import OPERANDS
-from mycel.prims.base import GET_ITEM, Literal, Primitive
-from mycel.prims.collectives import COLLECTIVES, mesh_position
-from mycel.prims.control import call, while_loop
-from mycel.prims.custom import Rule, custom, kept_call
-from mycel.prims.index_bounds import BOUNDS
-from mycel.prims.loop_gradient import while_grad
-from mycel.prims.messages import awaiting, messages
-from mycel.prims.positions import positions
-from mycel.prims.quantisation import ROUNDINGS, TIES
-from mycel.prims.recompute import recompute
-from mycel.prims.recursion import recur, recursion
-from mycel.transforms.specialize import specialize
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.decisions import deciding
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.printer import graphs_in
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.loops.programs import Program
+from mycel._src.compiler.prims.attention import OPERANDS
+from mycel._src.compiler.prims.base import GET_ITEM, Literal, Primitive
+from mycel._src.compiler.prims.collectives import COLLECTIVES, mesh_position
+from mycel._src.compiler.prims.control import call, while_loop
+from mycel._src.compiler.prims.custom import Rule, custom, kept_call
+from mycel._src.compiler.prims.index_bounds import BOUNDS
+from mycel._src.compiler.prims.loop_gradient import while_grad
+from mycel._src.compiler.prims.messages import awaiting, messages
+from mycel._src.compiler.prims.positions import positions
+from mycel._src.compiler.prims.quantisation import ROUNDINGS, TIES
+from mycel._src.compiler.prims.recompute import recompute
+from mycel._src.compiler.prims.recursion import recur, recursion
+from mycel._src.compiler.transforms.specialize import specialize
+from mycel._src.foundation.dtype import DType
 
 __all__ = [
     "DEEPEST",

@@ -39,14 +39,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base.dtype import DType, from_any
-from mycel.base.errors import Unsupported
-from mycel.ir.dims import Atom, Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import TensorType, TokenType
-from mycel.loops.programs import Program
-from mycel.prims.base import REGISTRY, Literal
-from mycel.prims.custom import Rule
+from mycel._src.compiler.ir.dims import Atom, Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import TensorType, TokenType
+from mycel._src.compiler.loops.programs import Program
+from mycel._src.compiler.prims.base import REGISTRY, Literal
+from mycel._src.compiler.prims.custom import Rule
+from mycel._src.foundation.dtype import DType, from_any
+from mycel._src.foundation.errors import Unsupported
 from mycel.train.program_form import form_of
 
 __all__ = ["VERSION", "GraphFileError", "MAGIC", "Model", "State", "write_model"]

@@ -17,15 +17,15 @@ from typing import Any, BinaryIO, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported, VerifyError
-from mycel.ir.decisions import Decisions, deciding
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Atom, Dim, make, maximum
-from mycel.ir.graph import Graph, at, input_node
-from mycel.ir.types import TOKEN, TensorType, tensor_type
-from mycel.prims.base import REGISTRY, Literal
-from mycel.prims.custom import Rule
+from mycel._src.compiler.ir.decisions import Decisions, deciding
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Atom, Dim, make, maximum
+from mycel._src.compiler.ir.graph import Graph, at, input_node
+from mycel._src.compiler.ir.types import TOKEN, TensorType, tensor_type
+from mycel._src.compiler.prims.base import REGISTRY, Literal
+from mycel._src.compiler.prims.custom import Rule
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported, VerifyError
 from mycel.train.graph_check import DEEPEST, MOST, MOST_TERMS, Refusal, check_model, check_node, check_terms
 from mycel.train.graph_file import MAGIC, VERSION, GraphFileError, Model, State
 from mycel.train.program_form import program_of

@@ -15,13 +15,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
-from mycel.ir.binding import Binder
-from mycel.ir.dims import Atom, Dim
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import TensorType
-from mycel.loops.programs import Program
-from mycel.prims.base import GET_ITEM, outputs_of
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.dims import Atom, Dim
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.loops.programs import Program
+from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
+from mycel._src.foundation.errors import Unsupported
 from mycel.train.graph_file import Model
 
 __all__ = ["GraphWriter"]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import Generator, get_rng_state, set_rng_state
-from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.control import rate_of, set_rate
 from mycel.train.model import Model

@@ -22,32 +22,32 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.atomic_files import replacing
-from mycel.base.errors import CompileError, Unsupported, VerifyError
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.cells.modes import outside_of_training
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.decisions import Decisions
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.transforms.regions import unmarked
+from mycel._src.compiler.transforms.specialize import specialize
+from mycel._src.foundation import arguments
+from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.errors import CompileError, Unsupported, VerifyError
+from mycel._src.foundation.log import logger
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.staging.compiled.version import Version
+from mycel._src.staging.frontend.dimensions import Plan, is_open
+from mycel._src.staging.frontend.segments import REFUSALS
+from mycel._src.staging.frontend.tracebacks import show_user_lines
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import default_generator
-from mycel.compiled.jit import Jit
-from mycel.compiled.version import Version
-from mycel.core import eager
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
-from mycel.frontend.dimensions import Plan, is_open
-from mycel.frontend.segments import REFUSALS
-from mycel.frontend.tracebacks import show_user_lines
-from mycel.ir.binding import Binder
-from mycel.ir.decisions import Decisions
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.graph import Graph
-from mycel.prims import control as C
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
 from mycel.train.graph_file import GraphFileError, Model, State, write_model
 from mycel.train.graph_reader import check_loaded, read_model
-from mycel.transforms.regions import unmarked
-from mycel.transforms.specialize import specialize
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import bool_
-from mycel.base.errors import Unsupported
-from mycel.base.type_numbers import MINDSPORE, ONNX
-from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims import elementwise as E
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation.dtype import bool_
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.type_numbers import MINDSPORE, ONNX
 from mycel.train.graph_file import Model
 from mycel.train.mindspore_writer import Writer
 

@@ -29,16 +29,16 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import nn
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.base.log import logger
-from mycel.base.notes import unused, without_effect
-from mycel.base.parallel_settings import current
-from mycel.base.tracebacks import border
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import unused, without_effect
+from mycel._src.foundation.parallel_settings import current
+from mycel._src.foundation.tracebacks import border
+from mycel._src.staging.compiled.repeat import Results, held
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size
-from mycel.compiled.repeat import Results, held
-from mycel.core.tensor import Tensor
 from mycel.dataset import offloading
 from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer

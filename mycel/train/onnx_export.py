@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import bool_, from_any
-from mycel.base.errors import Unsupported
-from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation.dtype import bool_, from_any
+from mycel._src.foundation.errors import Unsupported
 from mycel.train.graph_file import Model
 from mycel.train.onnx_patterns import matched
 from mycel.train.onnx_writer import Writer, padding_of, type_code

@@ -8,10 +8,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.ir.graph import Node
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive
 from mycel.train.onnx_writer import Match
 
 __all__ = ["Users", "channels_of", "inverse_root", "is_number", "number_of", "one_node", "pairs", "scaled_by"]

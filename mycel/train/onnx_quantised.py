@@ -14,17 +14,17 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base.dtype import DType, float32
-from mycel.ir.graph import Node
-from mycel.ir.types import TensorType
-from mycel.prims import conv as C
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import shape as S
-from mycel.prims.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims import conv as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.transforms.quantise.freezing import array_of, computed
+from mycel._src.foundation.dtype import DType, float32
 from mycel.train.onnx_nodes import Users, pairs
 from mycel.train.onnx_writer import Match, Writer, padding_of
-from mycel.transforms.quantise.freezing import array_of, computed
 
 __all__ = ["blocks", "rounded", "rounded_layer"]
 

@@ -4,7 +4,7 @@
 single operation is written is up to a function that it is given (`mycel.train.onnx_export` has the
 rules). Symbols are named dimensions of the inputs, and sizes that depend on them are computed from
 the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in
-the network's result. `mycel.base.wire` encodes the messages.
+the network's result. `foundation.wire` encodes the messages.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
-from mycel.base.type_numbers import ONNX
-from mycel.base.wire import field
-from mycel.ir.binding import Binder
-from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.types import TensorType
-from mycel.loops.programs import Program
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.loops.programs import Program
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.type_numbers import ONNX
+from mycel._src.foundation.wire import field
 from mycel.train.graph_file import Model
 from mycel.train.graph_writer import GraphWriter
 

@@ -20,17 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
-from mycel.ir.dim_values import symbols_in
-from mycel.ir.dims import Dim, DimLike
-from mycel.ir.types import tensor_type
-from mycel.loops import formulas as F
-from mycel.loops.formulas import Formula, Term
-from mycel.loops.legality import is_never_negative
-from mycel.loops.programs import COMBINES, Agreement, Array, For, If, Program, Set, Statement, statements
-from mycel.prims.base import REGISTRY
+from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dims import Dim, DimLike
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops.formulas import Formula, Term
+from mycel._src.compiler.loops.legality import is_never_negative
+from mycel._src.compiler.loops.programs import COMBINES, Agreement, Array, For, If, Program, Set, Statement, statements
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
 from mycel.train.graph_check import DEEPEST, FORMS, MOST, MOST_TERMS, Refusal, check_terms
 
 __all__ = ["form_of", "program_of"]

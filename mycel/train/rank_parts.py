@@ -12,17 +12,17 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import locks
-from mycel.base.parallel_settings import ParallelSettings
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
-from mycel.distributed import modes
-from mycel.distributed.apart import Held, held, hold, whole_value
-from mycel.engines import buffers
-from mycel.engines.base import Spread
-from mycel.ir.mesh import Mesh
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transforms.partition import Sharding, local_shape, local_type
+from mycel._src.engines import buffers
+from mycel._src.engines.base import Spread
+from mycel._src.foundation import locks
+from mycel._src.foundation.parallel_settings import ParallelSettings
+from mycel._src.staging.distributed import modes
+from mycel._src.staging.distributed.apart import Held, held, hold, whole_value
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.strategies import Dims, ParallelLayouts, write_strategy
-from mycel.transforms.partition import Sharding, local_shape, local_type
 
 __all__ = ["entry_of", "fits_part", "layout_entry", "put_part", "write_layouts"]
 
@@ -37,7 +37,7 @@ def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Option
 
     `shape` is the whole tensor's, and `layout` its layout on `mesh`.
 
-    >>> from mycel.transforms.partition import sharding
+    >>> from mycel._src.compiler.transforms.partition import sharding
     >>> mesh = Mesh((2, 3), ("x", "y"))
     >>> layout_entry((6, 4), sharding(mesh, (6, 4), (("x", "y"),)), mesh).tensor_map
     [Dims(dim=[1, 0]), Dims(dim=[-1])]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.base.notes import without_effect
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import without_effect
 
 __all__ = ["check_saving"]
 

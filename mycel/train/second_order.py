@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.train.model import Model
 

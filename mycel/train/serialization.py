@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments, dtype, locks
-from mycel.base.log import logger
-from mycel.base.notes import without_effect
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.transport.place import transport
+from mycel._src.foundation import arguments, dtype, locks
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import without_effect
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -36,7 +37,6 @@ from mycel.train.encryption import check_key
 from mycel.train.rank_parts import entry_of, fits_part, put_part
 from mycel.train.saving_options import check_saving
 from mycel.train.shards import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
-from mycel.transport.place import transport
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base.atomic_files import replacing
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.atomic_files import replacing
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     MAX_RANK,
     CheckpointError,

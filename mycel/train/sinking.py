@@ -1,7 +1,7 @@
 """Sinking: steps that run on many batches of a dataset per call, with no Python in between.
 
 `data_sink` makes such a function of a step and a dataset. It and `Model` use `Runner`, which runs
-rounds of a native loop (`mycel.compiled.repeat`) over the batches that are ready, in stretches of
+rounds of a native loop (`compiled.repeat`) over the batches that are ready, in stretches of
 at most `STRETCH` seconds, so that Ctrl-C takes effect. The division of a sink into stretches
 changes no result.
 """
@@ -12,15 +12,15 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.jit_config import JitConfig
-from mycel.base.tree import flatten
-from mycel.cells.cell import Cell
-from mycel.compiled.jit import Jit
-from mycel.compiled.repeat import Repeater, Results
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.foundation import arguments
+from mycel._src.foundation.jit_config import JitConfig
+from mycel._src.foundation.tree import flatten
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.staging.compiled.repeat import Repeater, Results
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import offloading
-from mycel.ir.binding import Binder
 from mycel.train._background import BYTES
 from mycel.train._batches import LONGEST, Epochs, check_dataset
 

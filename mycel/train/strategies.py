@@ -37,10 +37,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base.atomic_files import replacing
-from mycel.base.wire import WireError, fields, integers, signed
-from mycel.base.wire import field as wire_field
+from mycel._src.foundation import arguments
+from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.wire import WireError, fields, integers, signed
+from mycel._src.foundation.wire import field as wire_field
 from mycel.train.checkpoint_format import CheckpointError
 
 __all__ = [

@@ -16,14 +16,14 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.atomic_files import replacing
-from mycel.base.log import logger
-from mycel.base.notes import unused
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import unused
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size, get_rank
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,

@@ -7,7 +7,7 @@ import pytest
 
 import mycel as ms
 from mycel import amp, nn, ops
-from mycel.compiled.explain import explain
+from mycel._src.staging.compiled.explain import explain
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 CHECKED = dict.fromkeys(

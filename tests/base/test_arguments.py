@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import arguments
-from mycel.base.errors import CompileError
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import CompileError
 
 Colour = enum.IntEnum("Colour", "RED GREEN")
 NAN = float("nan")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import mycel as ms
-from mycel.base import config, log
-from mycel.base.log import logger
-from mycel.base.options import OPTIONS
+from mycel._src.foundation import config, log
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.options import OPTIONS
 
 _REMOVED = "an option of older releases, which programs still set"
 _USED = "it has an effect here, so a value without meaning is refused"

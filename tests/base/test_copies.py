@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mycel.base import copies
-from mycel.base.atomic_files import HAS_LOCKS
+from mycel._src.foundation import copies
+from mycel._src.foundation.atomic_files import HAS_LOCKS
 
 pytestmark = pytest.mark.skipif(not HAS_LOCKS, reason="the system has no locks of files")
 KEYS = [f"{n:032x}" for n in range(5)]
@@ -52,7 +52,8 @@ def test_those_longest_unused_go_first(folder: str) -> None:
 
 
 def test_what_a_living_process_uses_stays(folder: str) -> None:
-    code = "import sys\nfrom mycel.base import copies\ncopies.use(*sys.argv[1:])\nprint('used', flush=True)\ninput()"
+    code = "import sys\nfrom mycel._src.foundation import copies\ncopies.use(*sys.argv[1:])\n"
+    code += "print('used', flush=True)\ninput()"
     other = subprocess.Popen(
         [sys.executable, "-c", code, folder, KEYS[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 
 NAMES = "bool int8 int16 int32 int64 uint8 float16 bfloat16 float32 float64 complex64 complex128".split()
 SHORT = dict(zip("b1 i1 i2 i4 i8 u1 f2 bf f4 f8 c8 c16".split(), NAMES))

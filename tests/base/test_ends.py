@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import ends, locks, remembered, remote, while_open
+from mycel._src.foundation import ends, locks, remembered, remote, while_open
 from mycel.dataset.utils import LineReader
 from mycel.mindrecord.tfrecord import _Opened
 from mycel.train._background import Ahead, Later
@@ -75,7 +75,7 @@ def test_nothing_is_run_in_python_when_objects_are_gone() -> None:
         "from weakref import WeakSet",
         "import weakref; weakref.ref(a, lambda _: None)",
         "from weakref import ref; ref(a, self.ended)",
-        "from mycel.base import ends; ends.at_end(a, self.close)",
+        "from mycel._src.foundation import ends; ends.at_end(a, self.close)",
     ],
 )
 def test_finalizers_are_seen(line: str) -> None:

@@ -16,7 +16,7 @@ PROGRAM = """
 import ctypes, re, threading
 import numpy as np
 import mycel.dataset as ds
-from mycel.base.heaps import share_heaps
+from mycel._src.foundation.heaps import share_heaps
 
 data = ds.NumpySlicesDataset(np.zeros((8, 4), np.float32)).map(lambda x: x + 1, num_parallel_workers=2)
 assert len(list(data.create_tuple_iterator(num_epochs=1))) == 8

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base import interpreter
+from mycel._src.foundation import interpreter
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,8 +23,8 @@ PROGRAM = """
 import sys, numpy
 numpy.__version__ = "99.0.0"
 import pytest
-from mycel.base import interpreter
-from mycel.engines.routines import addresses, door
+from mycel._src.foundation import interpreter
+from mycel._src.engines.routines import addresses, door
 assert not interpreter.is_known() and door.door() is None and addresses.address is addresses._asked
 sys.exit(pytest.main(sys.argv[1:]))
 """

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base import config, notes
+from mycel._src.foundation import config, notes
 from mycel.compat import retired
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mycel.base.origins import _recorded, is_installed, is_standard
+from mycel._src.foundation.origins import _recorded, is_installed, is_standard
 
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import sys, numpy as np
 import mycel as ms
-from mycel.frontend.natives import is_native
+from mycel._src.staging.frontend.natives import is_native
 assert "elsewhere" in np.__file__, np.__file__
 assert is_native(np.iinfo.__init__)
 step = ms.jit(lambda x: ms.ops.cumsum(x * float(np.iinfo(np.int8).max), 0))

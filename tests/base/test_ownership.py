@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import mycel as ms
-from mycel.base import cache
-from mycel.base import ownership as private
-from mycel.engines.native.onednn import library as dense_library
+from mycel._src.engines.native.onednn import library as dense_library
+from mycel._src.foundation import cache
+from mycel._src.foundation import ownership as private
 
 pytestmark = pytest.mark.skipif(not private.HAS_OWNERS, reason="this system has no owners of files")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files of others")
@@ -214,7 +214,7 @@ def public() -> Iterator[Path]:
 AS_OTHER = """
     import os, sys
     sys.path.insert(0, {path!r})
-    from mycel.base import cache
+    from mycel._src.foundation import cache
     os.environ["MYCEL_CACHE"] = {cache!r}
     os.setgroups([]); os.setgid({other}); os.setuid({other})
 """
@@ -236,7 +236,7 @@ def test_machine_code_of_another_user_does_not_run(public: Path) -> None:
         import sys
         import mycel as ms, numpy as np
         from mycel import ops
-        from mycel.engines.native.llvm import jit
+        from mycel._src.engines.native.llvm import jit
         if "poison" in sys.argv:
             real = jit.Machine.compile
             jit.Machine.compile = lambda self, text: real(self, text.replace("fadd ", "fsub "))

@@ -9,7 +9,7 @@ from typing import Optional
 import pytest
 
 import mycel as ms
-from mycel.base.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, current, in_force, plan
+from mycel._src.foundation.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, current, in_force, plan
 
 
 @pytest.fixture(autouse=True)

@@ -18,9 +18,9 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.base import remembered
-from mycel.base.remembered import Remembered, RememberedOf
-from mycel.core import eager, fused, routes
+from mycel._src.foundation import remembered
+from mycel._src.foundation.remembered import Remembered, RememberedOf
+from mycel._src.tensors.core import eager, fused, routes
 
 PACKAGE = Path(ms.__file__).parent
 
@@ -262,10 +262,10 @@ def test_each_table_is_there_once() -> None:
 def test_no_other_table_forgets() -> None:
     # What belongs to one object: the versions for sizes of a compiled function, the loops of a
     # sink.
-    own = {"frontend/dimensions.py", "compiled/repeat.py"}
+    own = {"_src/staging/frontend/dimensions.py", "_src/staging/compiled/repeat.py"}
     for path, text in SOURCES.items():
         found = re.findall(r"\blru_cache\b|popitem\(last=False\)|WeakKeyDictionary\(\)", text)
-        assert not found or path in own, f"{path}: {found[0]} makes a table for mycel.base.remembered"
+        assert not found or path in own, f"{path}: {found[0]} makes a table for mycel._src.foundation.remembered"
 
 
 def test_operations_on_ever_new_shapes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

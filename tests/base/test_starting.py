@@ -27,7 +27,7 @@ STARTS = {
 }
 STARTS["os"] += tuple(name for name in dir(os) if name.startswith("posix_spawn"))
 # Python's own module under another name.
-ALLOWED = {"base/starting.py", "compat/inner/multiprocessing.py"}
+ALLOWED = {"_src/foundation/starting.py", "compat/inner/multiprocessing.py"}
 
 
 def starts(source: str) -> list[str]:
@@ -117,8 +117,8 @@ sys.stdout.write(f"rank {os.environ['RANK_ID']} {helper.double(2)}\\n")
 """
 EMIT = """
 import llvmlite.binding as llvm
-from mycel.engines.aot import emit
-from mycel.engines.aot.targets import named
+from mycel._src.engines.aot import emit
+from mycel._src.engines.aot.targets import named
 module = llvm.parse_assembly("define i32 @f(i32 %x) { ret i32 %x }")
 print("emitted", len(emit._apart(module.as_bitcode(), named('cortex-m55'), True)) > 10)
 """

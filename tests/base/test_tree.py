@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.base.tree import LEAF, flatten, map_leaves, unflatten
+from mycel._src.foundation.tree import LEAF, flatten, map_leaves, unflatten
 
 Point = namedtuple("Point", "x y")
 

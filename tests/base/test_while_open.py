@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from mycel.base import ends
-from mycel.base.while_open import WhileOpen
+from mycel._src.foundation import ends
+from mycel._src.foundation.while_open import WhileOpen
 
 
 class Level:

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import cache
-from mycel.base.idx import write_idx
+from mycel._src.foundation import cache
+from mycel._src.foundation.idx import write_idx
 from mycel.cli import main, msrun
 from mycel.demo import command, data, lenet, plot
 
@@ -80,7 +80,7 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_counts_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mycel.base.config.cache_directory", lambda: tmp_path)
+    monkeypatch.setattr("mycel._src.foundation.config.cache_directory", lambda: tmp_path)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "a.bin").write_bytes(b"x" * 1_500_000)
     (tmp_path / "b.bin").write_bytes(b"y" * 500_000)

@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, communication, mint, ops
-from mycel.base.dtype import from_any
+from mycel._src.foundation.dtype import from_any
 from mycel.compat.inner.communication import comm_func
 
 Array = np.ndarray[Any, Any]

@@ -7,8 +7,8 @@ import pytest
 
 import mycel as ms
 from mycel import ops
+from mycel._src.compiler.transport import threads
 from mycel.communication import create_group, get_group_size, get_rank
-from mycel.transport import threads
 from tests.communication import sweep
 
 

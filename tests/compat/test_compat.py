@@ -18,7 +18,7 @@ import pytest
 
 import mycel
 from mycel import compat
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 
 
 @pytest.fixture(autouse=True)
@@ -434,7 +434,7 @@ def test_the_class_of_tensors_is_shown_by_its_path() -> None:
         assert pickle.loads(pickle.dumps([mindspore.Tensor, mindspore.Tensor(2)]))[1].item() == 2
     finally:
         compat.uninstall()
-    assert str(mycel.Tensor) == "<class 'mycel.core.tensor.Tensor'>"
+    assert str(mycel.Tensor) == "<class 'mycel._src.tensors.core.tensor.Tensor'>"
 
 
 def test_a_function_with_the_name_of_a_module_stays() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat, nn
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation import quantise
 from mycel.quantisation.layers import Folded, RoundedLayer
 from mycel.quantisation.packed import PackedDense

@@ -12,9 +12,9 @@ import pytest
 
 import mycel as ms
 from mycel import compat
-from mycel.base import notes
-from mycel.base.errors import Unsupported
-from mycel.base.log import logger
+from mycel._src.foundation import notes
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.log import logger
 from mycel.compat.messages import DecodeError, module_of
 
 

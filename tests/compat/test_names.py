@@ -16,7 +16,7 @@ import pytest
 
 import mycel
 from mycel import compat, nn, train
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat import names
 from mycel.compat.advice import advice_on
 

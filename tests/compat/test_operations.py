@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat.operations.binding import parsed
 from mycel.compat.operations.facts import facts_of
 from mycel.ops import Primitive

@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat, ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 
 
 @pytest.fixture(autouse=True, scope="module")

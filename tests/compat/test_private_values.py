@@ -13,7 +13,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from tests.compat.private.cases import arguments_of, cases
 
 VALUES = json.loads((Path(__file__).parent / "private" / "values.json").read_text(encoding="utf-8"))

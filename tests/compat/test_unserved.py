@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat.unserved import Group, served_on_request, signature_of, unserved_class
 
 find = served_on_request(

@@ -13,7 +13,7 @@ import pytest
 
 import mycel as ms
 from mycel import compat, nn, ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 
 CHECKED = {"nn.DistributedGradReducer": "MindSpore"}
 

@@ -8,7 +8,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 
 
 def tensor(*values: float) -> Any:

@@ -16,9 +16,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError
-from mycel.base.log import logger
-from mycel.compiled.jit import Jit
+from mycel._src.foundation.errors import CompileError
+from mycel._src.foundation.log import logger
+from mycel._src.staging.compiled.jit import Jit
 from tests.compiled.jit_support import Box, Net, count, refused, tensor
 
 FACTOR = 2.0
@@ -262,7 +262,7 @@ def test_lambdas_on_one_line() -> None:
 
 
 def test_lambdas_are_told_apart_without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.frontend import source
+    from mycel._src.staging.frontend import source
 
     monkeypatch.setattr(source, "_by_columns", lambda found, code: [])
     fs = [lambda x: x + 1, lambda x: x - 2, lambda x: x * 3]

@@ -13,7 +13,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 from tests.compiled.jit_support import Box, count, refused, tensor
 
 

@@ -20,8 +20,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.base import ends
-from mycel.compiled.deep_stack import deep_stack
+from mycel._src.foundation import ends
+from mycel._src.staging.compiled.deep_stack import deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
 cases = {}
@@ -511,7 +511,7 @@ def test_values_that_only_compiled_code_has_are_kept():
 
 
 def test_types_of_symbolic_sizes_go_with_their_function():
-    from mycel.ir.types import _SYMBOLIC
+    from mycel._src.compiler.ir.types import _SYMBOLIC
 
     def compiled():
         f = ms.jit(lambda x: x * 2 + x.sum())

@@ -13,8 +13,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import NonFiniteError
-from mycel.compiled.repeat import Repeater
+from mycel._src.foundation.errors import NonFiniteError
+from mycel._src.staging.compiled.repeat import Repeater
 from tests.demo.test_lenet import LeNet5, batches
 
 

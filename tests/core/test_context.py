@@ -9,13 +9,15 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base.errors import Unsupported
-from mycel.core import eager
-from mycel.core.context import Context, Differentiating, Following, Recording, Staging
-from mycel.core.fused import _Tracing
-from mycel.core.recording import Recorder
-from mycel.frontend.interpret import Interpreter
-from mycel.frontend.segments import LivePlan, LiveStage
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.frontend.interpret import Interpreter
+from mycel._src.staging.frontend.segments import LivePlan, LiveStage
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.context import Context, Differentiating, Following, Recording, Staging
+from mycel._src.tensors.core.fused import _Tracing
+from mycel._src.tensors.core.recording import Recorder
+from mycel._src.tensors.core.tensor import make_staged
 
 ROLES = (Context, Differentiating, Recording, Staging, Following)
 
@@ -108,7 +110,7 @@ def test_a_role_that_is_not_written_out_cannot_be_in_force() -> None:
 
 def test_a_tracing_ends_at_what_it_is_not_asked_to_do() -> None:
     tracing = _Tracing()
-    staged = ms.core.tensor.make_staged(ms.ir.graph.input_node(Tensor([1.0])._type))
+    staged = make_staged(input_node(Tensor([1.0])._type))
     for ask in (
         lambda: tracing.node_of(staged),
         lambda: tracing.need_value(staged, "item()"),

@@ -17,13 +17,13 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn
-from mycel.core import eager, structures
-from mycel.core import recording as record
-from mycel.core.context import Context
-from mycel.core.recording import Recorder, current_recorder
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.tensors.core import eager, structures
+from mycel._src.tensors.core import recording as record
+from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.recording import Recorder, current_recorder
 
 STATUS = pathlib.Path("/proc/self/statm")
 

@@ -7,11 +7,11 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.base.errors import NonFiniteError, ShapeError
-from mycel.core import fused as F
-from mycel.core.fused import fused
-from mycel.engines.native.program.template import Template
-from mycel.engines.native.runtime.runtime import runtime
+from mycel._src.engines.native.program.template import Template
+from mycel._src.engines.native.runtime.runtime import runtime
+from mycel._src.foundation.errors import NonFiniteError, ShapeError
+from mycel._src.tensors.core import fused as F
+from mycel._src.tensors.core.fused import fused
 
 
 def array(*shape, seed=0):

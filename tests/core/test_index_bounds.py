@@ -20,7 +20,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, mint, ops
-from mycel.base.errors import IndexRangeError
+from mycel._src.foundation.errors import IndexRangeError
 
 SIZE = 4
 X = np.arange(12.0, dtype=np.float32).reshape(SIZE, 3)

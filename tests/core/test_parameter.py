@@ -12,8 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, nn
+from mycel._src.tensors.core.parameter import types_only
 from mycel.common.initializer import Zero, initializer
-from mycel.core.parameter import types_only
 
 
 def parameter(name: Any = None, value: Any = (1.0, 2.0), **options: Any) -> Parameter:

@@ -10,9 +10,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.core import piecewise, recording, structures
-from mycel.core.tensor import Tensor
-from mycel.engines import alike
+from mycel._src.engines import alike
+from mycel._src.tensors.core import piecewise, recording, structures
+from mycel._src.tensors.core.tensor import Tensor
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, mint, ops
-from mycel.core import derived, recording
+from mycel._src.tensors.core import derived, recording
 
 
 def A(*shape, seed=0):

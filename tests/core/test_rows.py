@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import mint, nn, ops
-from mycel.core.rows import bytes_in_rows
+from mycel._src.tensors.core.rows import bytes_in_rows
 
 SIZE, WIDTH = 40_000, 8
 

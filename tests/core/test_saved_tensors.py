@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.devices import runtime
+from mycel._src.devices import runtime
 
 CHECKED = {"saved_tensors_hooks": "MindSpore", "register_saved_tensors_hooks": "MindSpore"}
 X = np.array([1.0, 2.0, 3.0], np.float32)

@@ -9,16 +9,16 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import recording
-from mycel.core.piecewise import _piece
-from mycel.devices import runtime
-from mycel.ir.graph import input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import REGISTRY
-from mycel.prims.base import Sample
-from mycel.prims.saved import SAVED, SAVED_ALONE, pairs
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import REGISTRY
+from mycel._src.compiler.prims.base import Sample
+from mycel._src.compiler.prims.saved import SAVED, SAVED_ALONE, pairs
+from mycel._src.devices import runtime
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import recording
+from mycel._src.tensors.core.piecewise import _piece
 
 SIZE = 256 * 1024
 BYTES = 4 * SIZE

@@ -14,9 +14,9 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, Tensor
-from mycel.base.errors import NeedsValue, Unsupported
+from mycel._src.devices import runtime
+from mycel._src.foundation.errors import NeedsValue, Unsupported
 from mycel.common.initializer import Normal, initializer
-from mycel.devices import runtime
 from tests.meaning import A, Checks
 
 CHECKED = dict.fromkeys(

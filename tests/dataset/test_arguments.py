@@ -14,7 +14,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import Tensor, mindrecord
-from mycel.base import notices
+from mycel._src.foundation import notices
 from mycel.dataset.audio import products
 from mycel.mindrecord import FileReader, MindPage
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mycel._src.engines.routines import running
 from mycel.dataset.betas import betas
-from mycel.engines.routines import running
 
 
 def by_numpy(seeds, alpha):

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
+from mycel._src.engines.routines import are_on
 from mycel.dataset import audio, config, flow, processes, text, transforms, vision
 from mycel.dataset.applying import Applied
 from mycel.dataset.audio import resampling
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.iterators import _Queue
 from mycel.dataset.text.chains import TextChain
-from mycel.engines.routines import are_on
 
 
 def _rows(data: Any, skip: int = 0) -> list[list[Any]]:

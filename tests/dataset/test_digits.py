@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import idx
+from mycel._src.foundation import idx
 from mycel.dataset import digits
 
 # The sum of all levels, and the start of the SHA-256 of images and labels, computed from the

@@ -10,8 +10,8 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
+from mycel._src.engines import buffers
 from mycel.dataset.blocks import aligned, stack
-from mycel.engines import buffers
 from mycel.train import LambdaCallback, Model
 from mycel.train._batches import Epochs
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.mindrecord.errors import MRMOpenError
 from tests.dataset.test_remote import KINDS, rows
 

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 import mycel.dataset as ds
+from mycel._src.engines.routines import are_on
 from mycel.dataset import transforms, vision
 from mycel.dataset.vision.chains import Chain, steps
-from mycel.engines.routines import are_on
 
 INTER = vision.Inter
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mycel._src.engines.routines import running
 from mycel.dataset import vision
 from mycel.dataset.randomness import Stream, using
 from mycel.dataset.vision.erasing import normals
 from mycel.dataset.vision.nests import colouring
-from mycel.engines.routines import running
 
 INTER = vision.Inter
 SIZES = [(1, 1), (2, 2), (3, 5), (7, 4), (16, 16), (31, 20), (40, 33)]

@@ -94,7 +94,7 @@ def test_forms_of_rows() -> None:
 
 
 def test_tensors_come_out_by_default() -> None:
-    from mycel.core.tensor import Tensor
+    from mycel._src.tensors.core.tensor import Tensor
 
     data = ds.NumpySlicesDataset({"a": np.array([1.5, 2.5], np.float32), "t": ["x", "y"]}, shuffle=False)
     ((number, text),) = list(data.batch(2))

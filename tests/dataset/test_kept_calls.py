@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mycel._src.engines.routines import running
 from mycel.dataset import transforms, vision
 from mycel.dataset.randomness import Stream, using
-from mycel.engines.routines import running
 
 INTER, BORDER = vision.Inter, vision.Border
 KEPT = [

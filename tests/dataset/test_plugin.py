@@ -15,8 +15,8 @@ import pytest
 
 import mycel
 import mycel.dataset as ds
+from mycel._src.engines.routines.plugins import opened
 from mycel.dataset.transforms import Plugin
-from mycel.engines.routines.plugins import opened
 
 COMPILER = shutil.which("g++")
 pytestmark = pytest.mark.skipif(

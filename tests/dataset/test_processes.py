@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import notices
+from mycel._src.foundation import notices
 from mycel.dataset import blocks, by_value, channel, config, processes
 
 pytestmark = pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")

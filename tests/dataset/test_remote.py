@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.mindrecord import FileWriter
 from mycel.mindrecord.errors import MRMOpenError
 from tests.dataset.test_webdataset import pack

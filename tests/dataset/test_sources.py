@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import idx
+from mycel._src.foundation import idx
 
 
 def rows(data: ds.Dataset) -> list[Any]:

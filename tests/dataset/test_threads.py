@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import notices
+from mycel._src.foundation import notices
 from mycel.dataset import sharing
 from mycel.dataset.iterators import _Queue
 

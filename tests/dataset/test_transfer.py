@@ -14,9 +14,9 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
+from mycel._src.compiler.transport import threads
 from mycel.dataset import config, iterators
 from mycel.train import DatasetHelper, Model
-from mycel.transport import threads
 
 
 @pytest.fixture(autouse=True)

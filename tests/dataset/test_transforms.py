@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.base import dtype
+from mycel._src.foundation import dtype
 from mycel.dataset import audio
 from mycel.dataset import transforms as T
 from mycel.dataset.randomness import Stream, first_uniform, key_of, row_keys, using

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset import transforms, vision
 from mycel.dataset.applying import Applied
 from mycel.dataset.blocks import Block
@@ -10,7 +11,6 @@ from mycel.dataset.flow import Broken
 from mycel.dataset.randomness import Stream, drawn_integers, operation_keys, row_keys, using
 from mycel.dataset.vision.chains import Chain
 from mycel.dataset.vision.windows import Windows
-from mycel.engines.routines import are_on
 
 BORDER = vision.Border
 VALUES = [vision.Rescale(1 / 255.0, 0.0), vision.Normalize([0.5] * 3, [0.25] * 3), vision.HWC2CHW()]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel.engines.aot.library import Library
-from mycel.engines.native.llvm.jit import machine
+from mycel._src.engines.aot.library import Library
+from mycel._src.engines.native.llvm.jit import machine
 
 __all__ = ["Loaded"]
 

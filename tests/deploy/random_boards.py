@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.aot.library import Library
 from mycel.deploy.boards import BOARDS, LINKER, SECONDS, START, constant, parts
-from mycel.engines.aot.library import Library
 
 __all__ = ["run_together"]
 

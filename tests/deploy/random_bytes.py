@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import int8, int32
-from mycel.engines.aot.library import library_of
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.quantisation import int_conv, int_matmul, requantize
-from mycel.prims.reduce import reduce_sum
-from mycel.prims.window import window_max, window_sum
-from mycel.transforms.quantise.scales import multipliers
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.compiler.prims.window import window_max, window_sum
+from mycel._src.compiler.transforms.quantise.scales import multipliers
+from mycel._src.engines.aot.library import library_of
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import int8, int32
 from tests.deploy.boards import BOARDS, run
 from tests.deploy.random_graphs import runner
 

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.errors import Unsupported
+from mycel._src.engines.aot.library import Library, library_of
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import web
 from mycel.deploy.emulated import MACHINES
-from mycel.engines.aot.library import Library, library_of
-from mycel.engines.reference.evaluation import evaluate
 from tests.deploy.boards import BOARDS
 from tests.deploy.loaded import Loaded
 from tests.deploy.random_boards import run_together

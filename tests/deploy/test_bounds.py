@@ -15,11 +15,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
+from mycel._src.compiler.ir.dim_values import evaluate
+from mycel._src.compiler.ir.dims import maximum, symbol
+from mycel._src.engines.aot.sizes import Counts, Points, Size
+from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import Library, build
-from mycel.engines.aot.sizes import Counts, Points, Size
-from mycel.ir.dim_values import evaluate
-from mycel.ir.dims import maximum, symbol
 from mycel.quantisation import quantise
 from tests.deploy import random_graphs
 from tests.deploy.boards import missing_tools, run
@@ -337,7 +337,7 @@ def test_instructions_for_sizes_give_what_dimensions_are() -> None:
     body = [*counts.lines]
     for k, value in enumerate(results):
         body += [f"  %at{k} = getelementptr i64, ptr %to, i64 {k}", f"  store i64 {value}, ptr %at{k}"]
-    from mycel.engines.native.llvm.jit import Modules, machine
+    from mycel._src.engines.native.llvm.jit import Modules, machine
 
     text = "\n".join(["define void @counts(i64 %n, i64 %m, ptr %to) {", *body, "  ret void", "}\n"])
     modules = Modules()

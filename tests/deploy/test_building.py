@@ -14,11 +14,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, Unsupported
+from mycel._src.engines import buffers
+from mycel._src.engines.aot.targets import named
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.foundation.errors import CompileError, Unsupported
 from mycel.deploy import build, cpp, targets, web
-from mycel.engines import buffers
-from mycel.engines.aot.targets import named
-from mycel.engines.native.llvm.target import host
 from mycel.quantisation import quantise
 from tests.deploy import random_graphs
 from tests.deploy.loaded import Loaded

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base.dtype import int8, int32
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.prims.rescaled import rescaled_conv, rescaled_pool
+from mycel._src.compiler.prims.window import window_sum
+from mycel._src.compiler.transforms.quantise.scales import multipliers
+from mycel._src.engines.aot.library import library_of
+from mycel._src.engines.aot.targets import named
+from mycel._src.engines.native.llvm.target import making_for
+from mycel._src.engines.native.lowering.byte_rules import has_byte_kernel
+from mycel._src.engines.native.program.compiling import prepared
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import int8, int32
 from mycel.deploy import build
-from mycel.engines.aot.library import library_of
-from mycel.engines.aot.targets import named
-from mycel.engines.native.llvm.target import making_for
-from mycel.engines.native.lowering.byte_rules import has_byte_kernel
-from mycel.engines.native.program.compiling import prepared
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import constant
-from mycel.prims.quantisation import int_conv, int_matmul, requantize
-from mycel.prims.rescaled import rescaled_conv, rescaled_pool
-from mycel.prims.window import window_sum
-from mycel.transforms.quantise.scales import multipliers
 from tests.deploy.boards import missing_tools, run
 from tests.deploy.loaded import Loaded
 from tests.deploy.random_bytes import RandomBytes, check_seed

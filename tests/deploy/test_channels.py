@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mycel.engines.aot.library import library_of
-from mycel.engines.aot.targets import named
-from mycel.engines.native.llvm.target import host
-from mycel.engines.reference import evaluate
+from mycel._src.engines.aot.library import library_of
+from mycel._src.engines.aot.targets import named
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.engines.reference import evaluate
 from tests.deploy import random_graphs
 
 from ..engines.native.channel_cases import Case, float_cases, image_cases, matrix_cases

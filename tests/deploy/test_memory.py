@@ -9,10 +9,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
+from mycel._src.engines.aot.plan import plan_for
+from mycel._src.engines.aot.striping import WORTH
+from mycel._src.engines.aot.targets import named
 from mycel.deploy import build
-from mycel.engines.aot.plan import plan_for
-from mycel.engines.aot.striping import WORTH
-from mycel.engines.aot.targets import named
 from mycel.train.mindir import model_of
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import LeNet, images, padded

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from mycel.engines.aot.targets import named
-from mycel.engines.native.llvm.target import host
+from mycel._src.engines.aot.targets import named
+from mycel._src.engines.native.llvm.target import host
 from tests.deploy import random_graphs
 from tests.deploy.boards import BOARDS, missing_tools
 

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import build, web
 
 NODE = shutil.which("node")

@@ -17,7 +17,7 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, nn, ops
-from mycel.derivatives.custom_functions import CustomFunction, no_gradients
+from mycel._src.staging.derivatives.custom_functions import CustomFunction, no_gradients
 from tests.derivatives import gradient_cases
 
 EXPECTED = json.loads(Path(__file__).with_name("expected_gradients.json").read_text())

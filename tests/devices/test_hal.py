@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mycel as ms
-from mycel.devices import hal
+from mycel._src.devices import hal
 
 
 def test_devices() -> None:

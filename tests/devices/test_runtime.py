@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.devices import hal, runtime
+from mycel._src.devices import hal, runtime
 
 MEGABYTE = 1 << 20
 CHECKED = {

@@ -13,8 +13,8 @@ import pytest
 
 import mycel as ms
 from mycel import Layout, Parameter, Tensor, nn
-from mycel.devices import stream
-from mycel.devices.stream import Event, Stream, StreamCtx
+from mycel._src.devices import stream
+from mycel._src.devices.stream import Event, Stream, StreamCtx
 
 CHECKED = dict.fromkeys(
     (

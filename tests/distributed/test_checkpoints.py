@@ -12,12 +12,12 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base.parallel_settings import ParallelSettings
-from mycel.distributed import Layouts, distribute
-from mycel.distributed.apart import held
-from mycel.ir.mesh import Mesh
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport import threads
+from mycel._src.foundation.parallel_settings import ParallelSettings
+from mycel._src.staging.distributed import Layouts, distribute
+from mycel._src.staging.distributed.apart import held
 from mycel.train.rank_parts import write_layouts
-from mycel.transport import threads
 
 _making = threading.Lock()
 _random = np.random.default_rng(0)

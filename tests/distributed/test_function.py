@@ -13,11 +13,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, ShapeError
-from mycel.distributed import Layouts, distribute
-from mycel.distributed.apart import held
-from mycel.ir.mesh import Mesh
-from mycel.transport import threads
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport import threads
+from mycel._src.foundation.errors import CompileError, ShapeError
+from mycel._src.staging.distributed import Layouts, distribute
+from mycel._src.staging.distributed.apart import held
 from tests.parallel.networks import TASKS, Task
 from tests.parallel.ways import WAYS, fits, layouts
 

@@ -11,10 +11,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.distributed import Layouts, apart, distribute, executing
-from mycel.ir.mesh import Mesh
-from mycel.transport import threads
-from mycel.transport.place import transport
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.place import transport
+from mycel._src.staging.distributed import Layouts, apart, distribute, executing
 
 RANKS = 2
 

@@ -10,12 +10,12 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.distributed import Layouts, Pipeline, distribute
-from mycel.ir.mesh import Mesh
-from mycel.prims.collectives import COLLECTIVES
-from mycel.prims.control import while_loop
-from mycel.prims.custom import all_nodes
-from mycel.transport import threads
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.prims.collectives import COLLECTIVES
+from mycel._src.compiler.prims.control import while_loop
+from mycel._src.compiler.prims.custom import all_nodes
+from mycel._src.compiler.transport import threads
+from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 
 TIMES, BATCH, WIDTH = 4, 130, 24
 SEQUENCE = np.random.default_rng(0).normal(size=(TIMES, BATCH, WIDTH)).astype("f4")

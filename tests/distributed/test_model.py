@@ -14,11 +14,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, train
-from mycel.base.errors import CompileError
-from mycel.distributed.apart import held
+from mycel._src.compiler.transport import threads
+from mycel._src.foundation.errors import CompileError
+from mycel._src.staging.distributed.apart import held
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.train.callback.base import CallbackParameters
-from mycel.transport import threads
 
 _making = threading.Lock()
 _random = np.random.default_rng(0)

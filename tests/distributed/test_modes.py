@@ -13,15 +13,15 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.parallel_settings import current
-from mycel.distributed.modes import distributed
-from mycel.distributed.sharing import found_by_one
-from mycel.distributed.strategies import mesh_of
+from mycel._src.compiler.prims.custom import all_nodes
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transport import threads
+from mycel._src.foundation.parallel_settings import current
+from mycel._src.planner import planning
+from mycel._src.staging.distributed.modes import distributed
+from mycel._src.staging.distributed.sharing import found_by_one
+from mycel._src.staging.distributed.strategies import mesh_of
 from mycel.parallel import Layout
-from mycel.planner import planning
-from mycel.prims.custom import all_nodes
-from mycel.prims.linalg import matmul
-from mycel.transport import threads
 
 _making = threading.Lock()
 _random = np.random.default_rng(0)
@@ -148,8 +148,8 @@ def test_meshes_of_primes() -> None:
 
 
 def test_a_program_is_kept_while_settings_are() -> None:
-    from mycel.base.parallel_settings import current
-    from mycel.compiled.jit import Jit
+    from mycel._src.foundation.parallel_settings import current
+    from mycel._src.staging.compiled.jit import Jit
 
     ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=2)
     jit = Jit(lambda x: x)

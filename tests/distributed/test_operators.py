@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.distributed.operators import load_strategies
+from mycel._src.staging.distributed.operators import load_strategies
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.parallel.regions import chosen_strategy
 

@@ -11,15 +11,15 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, ShapeError
-from mycel.distributed import Layouts, Pipeline, distribute
-from mycel.distributed.apart import held
-from mycel.engines.select import engine
-from mycel.frontend.micro_batches import cut_into
-from mycel.ir.mesh import Mesh
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.prims.messages import messages
+from mycel._src.compiler.transport import threads
+from mycel._src.engines.select import engine
+from mycel._src.foundation.errors import CompileError, ShapeError
+from mycel._src.staging.distributed import Layouts, Pipeline, distribute
+from mycel._src.staging.distributed.apart import held
+from mycel._src.staging.frontend.micro_batches import cut_into
 from mycel.parallel.auto_parallel import AutoParallel
-from mycel.prims.messages import messages
-from mycel.transport import threads
 
 _making = threading.Lock()
 _random = np.random.default_rng(5)

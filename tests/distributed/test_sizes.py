@@ -11,10 +11,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import ShapeError
-from mycel.distributed import Layouts, distribute
-from mycel.ir.mesh import Mesh
-from mycel.transport import threads
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport import threads
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.distributed import Layouts, distribute
 
 ROWS = Layouts(Mesh((2,), ("data",)), [("data",)])
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import mycel as ms
 from mycel import Tensor
-from mycel.base.tree import flatten
+from mycel._src.foundation.tree import flatten
 
 __all__ = [
     "BROADCASTING",

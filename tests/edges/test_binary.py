@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import mycel as ms
 from mycel import Tensor, mint, ops
-from mycel.base import dtype
+from mycel._src.foundation import dtype
 from tests.edges.support import (
     BROADCASTING,
     COMPLEX,

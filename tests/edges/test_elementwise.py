@@ -103,7 +103,7 @@ def test_real_functions(name: str, dtype: str, shape: tuple[int, ...], seed: int
     result = in_both_modes(getattr(ops, name), tensor(x), what=name, compiled=seed % 3 == 0)
     wide = x.astype(np.float64)
     if name in PERIODIC:
-        # Beyond a million the absolute error grows (see mycel.engines.native.math.trigonometric);
+        # Beyond a million the absolute error grows (`native.math.trigonometric`);
         # what stays is that the result is a sine or cosine.
         far = np.isfinite(wide) & (np.abs(wide) > 1e6)
         assert np.all(np.isfinite(as_array(result)[far])) and (

@@ -18,8 +18,8 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import NonFiniteError
-from mycel.compiled.repeat import Repeater
+from mycel._src.foundation.errors import NonFiniteError
+from mycel._src.staging.compiled.repeat import Repeater
 from mycel.profiler import Machine
 from mycel.profiler.limits import measure
 

@@ -32,19 +32,19 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.graph import Graph, Node, input_node, toposort
-from mycel.ir.printer import to_text
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import get_item
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
+from mycel._src.compiler.ir.printer import to_text
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import get_item
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation import dtype as D
 from tests.engines.random_steps import Steps
 from tests.engines.random_values import Skip, Value
 
@@ -354,7 +354,7 @@ def check_seed(seed: int) -> str:
 
 def levels() -> list[str]:
     """The levels of `MYCEL_CPU` that this processor has."""
-    from mycel.engines.native.llvm.target import LEVELS, processor
+    from mycel._src.engines.native.llvm.target import LEVELS, processor
 
     found, before = [], os.environ.get("MYCEL_CPU")
     for level in LEVELS:

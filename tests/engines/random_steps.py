@@ -7,17 +7,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.ir.graph import Node
-from mycel.prims import conv as V
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import linalg as L
-from mycel.prims import normalization as N
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.prims import conv as V
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import normalization as N
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.foundation import dtype as D
 from tests.engines.random_values import DIGITS, Skip, Value, Values, unit
 
 __all__ = ["Steps"]

@@ -9,12 +9,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.ir.graph import Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
+from mycel._src.compiler.ir.graph import Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
 
 __all__ = ["DIGITS", "MOST", "Skip", "Value", "Values", "unit"]
 

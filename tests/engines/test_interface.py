@@ -19,21 +19,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int64
-from mycel.base.errors import Unsupported
-from mycel.engines import base, buffers, select
-from mycel.engines.base import Engine
-from mycel.engines.host import HostEngine
-from mycel.engines.known_code import KnownCode
-from mycel.ir.dims import InconclusiveDimension, symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims.base import constant
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.dims import InconclusiveDimension, symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.engines import base, buffers, select
+from mycel._src.engines.base import Engine
+from mycel._src.engines.host import HostEngine
+from mycel._src.engines.known_code import KnownCode
+from mycel._src.foundation.dtype import float32, int64
+from mycel._src.foundation.errors import Unsupported
 from tests.engines.interface_programs import PROGRAMS
 
 NAMES = ("native", "reference")
@@ -90,7 +90,7 @@ def test_the_xla_engine_gives_the_same_or_refuses(program: str) -> None:
 
 
 def test_the_environment_chooses_the_engine() -> None:
-    program = "from mycel.engines.select import engine; import mycel; print(engine().name)"
+    program = "from mycel._src.engines.select import engine; import mycel; print(engine().name)"
     for name in (*NAMES, ""):
         assert process(name, "-c", program).stdout == f"{name or 'native'}\n"
 
@@ -119,7 +119,7 @@ x = ms.Tensor([0.25, 0.5, 1.0])
 value, gradient = ms.jit(lambda x: ms.value_and_grad(f)(x))(x)
 ms.explain(f, x).costs, ms.estimate(f, x)
 print(*[round(float(v), 4) for v in (value, *gradient)])
-print(*sorted({m.split(".")[3] for m in sys.modules if m.startswith("mycel.engines.native.")}))
+print(*sorted({m.split(".")[3] for m in sys.modules if m.startswith("mycel._src.engines.native.")}))
 """
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats import onnx as ours
 from mycel.formats.onnx.operation import has_tensor
 

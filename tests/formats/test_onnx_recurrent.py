@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mycel as ms
+from mycel._src.compiler.ir.printer import to_text
 from mycel.formats import onnx as ours
-from mycel.ir.printer import to_text
 from mycel.train.mindir import model_of
 from tests.formats.test_onnx import FLOAT, helper, model
 

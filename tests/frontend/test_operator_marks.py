@@ -11,13 +11,13 @@ import pytest
 
 import mycel as ms
 from mycel import Layout, Parameter, Tensor, nn, ops
-from mycel.base.parallel_settings import in_force
+from mycel._src.compiler.prims import linalg
+from mycel._src.compiler.prims.constrain import constrain
+from mycel._src.compiler.prims.factors import Factor, Place
+from mycel._src.compiler.transforms.regions import Region, regions_of, strategies_of, unmarked, values_of
+from mycel._src.foundation.parallel_settings import in_force
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.parallel.regions import is_compiled, parallel_info, shard_strategy
-from mycel.prims import linalg
-from mycel.prims.constrain import constrain
-from mycel.prims.factors import Factor, Place
-from mycel.transforms.regions import Region, regions_of, strategies_of, unmarked, values_of
 
 CHECKED = dict.fromkeys(("ops.Reshard", "ops.reshard"), "the tensor itself")
 rng = np.random.default_rng(3)

@@ -11,8 +11,8 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.base.tree import flatten
-from mycel.compiled.jit import Jit
+from mycel._src.foundation.tree import flatten
+from mycel._src.staging.compiled.jit import Jit
 from tests.frontend import programs_of_python, programs_of_tensors
 from tests.frontend.programs import PROGRAMS
 
@@ -77,7 +77,7 @@ def test_gradients_agree(fn: Any, args: Any) -> None:
 
 @pytest.mark.parametrize("fn", [p[0] for p in PROGRAMS], ids=[p[0].__name__ for p in PROGRAMS])
 def test_graphs_obey_their_invariants(fn: Any) -> None:
-    from mycel.ir.verify import verify
+    from mycel._src.compiler.ir.verify import verify
 
     calls = next(p[1] for p in PROGRAMS if p[0] is fn)
     version = compiled(fn).compile(*tensors(calls[0]))

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-import mycel.core.tensor
-import mycel.frontend.source
-import mycel.ir.dims
+import mycel._src.compiler.ir.dims
+import mycel._src.staging.frontend.source
+import mycel._src.tensors.core.tensor
 import mycel.nn.wrap
-from mycel.frontend import source
-from mycel.frontend.source import NoSource, definition_of
+from mycel._src.staging.frontend import source
+from mycel._src.staging.frontend.source import NoSource, definition_of
 
 ODD = '''"""Functions in odd shapes."""
 import functools
@@ -100,7 +100,10 @@ def compared(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-@pytest.mark.parametrize("module", [mycel.frontend.source, mycel.nn.wrap, mycel.ir.dims, mycel.core.tensor])
+@pytest.mark.parametrize(
+    "module",
+    [mycel._src.staging.frontend.source, mycel.nn.wrap, mycel._src.compiler.ir.dims, mycel._src.tensors.core.tensor],
+)
 def test_functions_of_the_library(module: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.__file__ is not None
     found = compared(Path(module.__file__), monkeypatch)

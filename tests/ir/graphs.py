@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base.dtype import bool_, float32
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, Where, at, input_node
-from mycel.ir.types import TOKEN, TensorType, tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import Primitive, constant
-from mycel.prims.linalg import matmul
-from mycel.prims.reduce import reduce_sum
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
+from mycel._src.compiler.ir.types import TOKEN, TensorType, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import Primitive, constant
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.foundation.dtype import bool_, float32
 
 F23 = tensor_type((2, 3), float32)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mycel.base.dtype import float32, int32
-from mycel.ir.binding import Binder
-from mycel.ir.decisions import Decisions, deciding, evaluator
-from mycel.ir.dim_values import evaluate, hint, substitute, symbols_in
-from mycel.ir.dims import InconclusiveDimension, is_one, maximum, same, symbol
-from mycel.ir.types import tensor_type
+from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.decisions import Decisions, deciding, evaluator
+from mycel._src.compiler.ir.dim_values import evaluate, hint, substitute, symbols_in
+from mycel._src.compiler.ir.dims import InconclusiveDimension, is_one, maximum, same, symbol
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.foundation.dtype import float32, int32
 
 N, M = symbol("rows", 2), symbol("columns", 2)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mycel.ir.dim_values import evaluate
-from mycel.ir.dims import Dim, InconclusiveDimension, maximum, product, symbol
+from mycel._src.compiler.ir.dim_values import evaluate
+from mycel._src.compiler.ir.dims import Dim, InconclusiveDimension, maximum, product, symbol
 
 N, M = symbol("n"), symbol("m", 2, 100)
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, float64
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.hash import structural_hash
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, constant
-from mycel.prims.reduce import reduce_sum
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, constant
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.foundation.dtype import float32, float64
 from tests.ir.graphs import F23, conditional, effects, linear, mapped, unary_graph
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +124,7 @@ def test_an_open_graph_is_an_error() -> None:
 
 def test_the_digest_is_that_of_another_process() -> None:
     code = (
-        "from tests.ir.graphs import linear; from mycel.ir.hash import structural_hash; "
+        "from tests.ir.graphs import linear; from mycel._src.compiler.ir.hash import structural_hash; "
         "print(structural_hash(linear()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

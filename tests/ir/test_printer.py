@@ -6,13 +6,13 @@ import textwrap
 
 import numpy as np
 
-from mycel.base.dtype import float32
-from mycel.ir.graph import Graph, Where, at, input_node
-from mycel.ir.printer import node_text, to_text
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import ordered
-from mycel.prims.base import constant
+from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
+from mycel._src.compiler.ir.printer import node_text, to_text
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import ordered
+from mycel._src.compiler.prims.base import constant
+from mycel._src.foundation.dtype import float32
 from tests.ir.graphs import F23, conditional, effects, linear, mapped, unary_graph
 
 

@@ -9,13 +9,13 @@ from math import prod
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.base.errors import SizeError
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import MOST_BYTES, tensor_type
-from mycel.prims import shape as S
-from mycel.transforms.specialize import concrete
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import MOST_BYTES, tensor_type
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.transforms.specialize import concrete
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import SizeError
 
 SIZES = (
     0,

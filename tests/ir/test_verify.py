@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mycel.base.dtype import float32
-from mycel.base.errors import VerifyError
-from mycel.ir.graph import Graph, Node, Where, input_node
-from mycel.ir.types import TOKEN, tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims.base import get_item
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.graph import Graph, Node, Where, input_node
+from mycel._src.compiler.ir.types import TOKEN, tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import get_item
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import VerifyError
 from tests.ir.graphs import F23, choose, conditional, effects, linear, mapped, shout, unary_graph
 
 

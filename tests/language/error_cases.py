@@ -20,7 +20,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 
 _HERE = Path(__file__).parent
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

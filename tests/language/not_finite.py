@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import NonFiniteError
+from mycel._src.foundation.errors import NonFiniteError
 
 
 def t(*values: float, dtype: Any = np.float32) -> ms.Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 from tests.language.harness import F, N, P, Programs, X
 
 programs = Programs()

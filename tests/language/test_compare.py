@@ -11,11 +11,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
-from mycel.core import eager
-from mycel.engines.native.program import compiling
-from mycel.ir.graph import Graph, Node, substitute
-from mycel.prims import elementwise as E
+from mycel._src.compiler.ir.graph import Graph, Node, substitute
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.engines.native.program import compiling
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core import eager
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 

@@ -23,7 +23,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import ShapeError
+from mycel._src.foundation.errors import ShapeError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

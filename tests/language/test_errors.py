@@ -11,7 +11,7 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import IndexRangeError, ShapeError
+from mycel._src.foundation.errors import IndexRangeError, ShapeError
 from tests.language.error_cases import Cases, X, failure, marked_line, user_entries
 
 cases = Cases()

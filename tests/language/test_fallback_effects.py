@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 from tests.language.harness import X, in_graph_mode
 
 # Effects.
@@ -239,7 +239,7 @@ def test_the_strict_level_makes_a_break_an_error_and_lax_does_not() -> None:
 
 
 def test_numbers_that_differ_do_not_compile_again() -> None:
-    from mycel.frontend import segments as live
+    from mycel._src.staging.frontend import segments as live
 
     @ms.jit
     def fn(x: Any) -> Any:
@@ -347,7 +347,7 @@ def test_a_long_python_loop_keeps_no_history() -> None:
 
 
 def test_operations_without_native_code_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.engines.native.lowering.step_rules import STEP_RULES
+    from mycel._src.engines.native.lowering.step_rules import STEP_RULES
 
     monkeypatch.delitem(STEP_RULES, "sort")
     account = ms.explain(lambda x: ops.sort(x)[0] * 2, ms.Tensor(X))

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 from tests.language.harness import F, N, P, Programs, X, Y, same
 
 programs = Programs()

@@ -18,7 +18,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import NonFiniteError
+from mycel._src.foundation.errors import NonFiniteError
 from tests.language.not_finite import check, failure, graph_mode, logarithm, t
 
 

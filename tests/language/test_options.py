@@ -11,8 +11,8 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, Tensor, nn, ops
-from mycel.base.errors import CompileError
-from mycel.base.log import logger
+from mycel._src.foundation.errors import CompileError
+from mycel._src.foundation.log import logger
 from tests.language.harness import Programs, X
 from tests.language.versions import graphs
 

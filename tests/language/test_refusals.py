@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mycel import nn, ops
-from mycel.base.errors import CompileError
+from mycel._src.foundation.errors import CompileError
 from tests.language.error_cases import Cases, X
 
 cases = Cases()

@@ -18,9 +18,9 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.engines.native.program.template import Template
-from mycel.frontend import dimensions
-from mycel.ir import symbols
+from mycel._src.compiler.ir import symbols
+from mycel._src.engines.native.program.template import Template
+from mycel._src.staging.frontend import dimensions
 from tests.language.harness import F, differences, same, total
 
 W = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)

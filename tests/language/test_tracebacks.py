@@ -13,10 +13,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, ShapeError
-from mycel.core import eager
-from mycel.prims import elementwise as E
-from mycel.prims.base import Primitive
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.foundation.errors import CompileError, ShapeError
+from mycel._src.tensors.core import eager
 from tests.language.error_cases import X, caret_column, check_place, failure, marked_line, shown, user_entries
 
 

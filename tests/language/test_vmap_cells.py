@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel import ops as F
-from mycel.base.errors import VmapError
+from mycel._src.foundation.errors import VmapError
 from tests.language.harness import in_graph_mode
 from tests.language.vmap_support import close, tensor
 

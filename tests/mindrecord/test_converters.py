@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base import log
-from mycel.base.idx import write_idx
+from mycel._src.foundation import log
+from mycel._src.foundation.idx import write_idx
 from mycel.mindrecord import (
     Cifar10ToMR,
     Cifar100ToMR,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.engines.routines import are_on
+from mycel._src.engines.routines import are_on
 from mycel.mindrecord.example_index import parse_rows
 from mycel.mindrecord.tfrecord import Places, parse_example, record_spans
 from tests.tfrecords import example, field, records, varint

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from mycel import mindrecord
-from mycel.base import ends, log
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import ends, log
+from mycel._src.foundation.errors import Unsupported
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.layout import Header
 from mycel.mindrecord.packed_integers import pack_integers, unpack_integers

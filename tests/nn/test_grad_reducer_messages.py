@@ -9,9 +9,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.transport import threads
-from mycel.transport.counted import Counted
-from mycel.transport.place import transport, within
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.counted import Counted
+from mycel._src.compiler.transport.place import transport, within
 
 CASES = [
     ({}, 8),

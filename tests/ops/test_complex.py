@@ -12,12 +12,12 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import REGISTRY, outputs_of
-from mycel.transforms.complex_pairs import FORMULAS
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import REGISTRY, outputs_of
+from mycel._src.compiler.transforms.complex_pairs import FORMULAS
+from mycel._src.engines.reference import evaluate
 
 CHECKED = {f"ops.{n}": "NumPy" for n in ("abs", "angle", "conj", "imag", "polar", "real", "sgn", "view_as_real")}
 Z = np.array([[1 + 2j, -0.5 + 0.25j, 3 - 1j], [-2 - 0.1j, 0.7j, -1.5 + 0j]])
@@ -232,7 +232,7 @@ def test_formulas_agree_with_the_reference_engine(name: str) -> None:
     arrays = [random.normal(size=shape) + 1j * random.normal(size=shape) for _ in inputs]
     (want,) = evaluate(graph, arrays)
 
-    from mycel.transforms.complex_pairs import complex_pairs
+    from mycel._src.compiler.transforms.complex_pairs import complex_pairs
 
     (got,) = evaluate(complex_pairs(graph), [np.stack([a.real, a.imag], -1) for a in arrays])
     if want.dtype.kind == "c":

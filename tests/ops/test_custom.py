@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 
 CHECKED = {
     **{f"ops.{name}": "NumPy" for name in "Custom PyFunc kernel ms_kernel".split()},

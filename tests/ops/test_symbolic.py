@@ -12,15 +12,15 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.core import eager
-from mycel.core.context import Staging
-from mycel.core.tensor import make_staged
-from mycel.engines import buffers
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.base import GET_ITEM, Primitive, constant
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.base import GET_ITEM, Primitive, constant
+from mycel._src.engines import buffers
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.context import Staging
+from mycel._src.tensors.core.tensor import make_staged
 
 from .checks import numbers
 

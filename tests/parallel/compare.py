@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 import mycel as ms
-from mycel.distributed.function import Distributed
-from mycel.engines.select import engine
-from mycel.frontend.micro_batches import cut_into
-from mycel.planner.account import Communication
-from mycel.transport.counted import Counted
-from mycel.transport.place import transport, within
+from mycel._src.compiler.transport.counted import Counted
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.engines.select import engine
+from mycel._src.planner.account import Communication
+from mycel._src.staging.distributed.function import Distributed
+from mycel._src.staging.frontend.micro_batches import cut_into
 from tests.parallel import accounts
 from tests.parallel.adasum import alone_by_adasum
 from tests.parallel.networks import TASKS, Task

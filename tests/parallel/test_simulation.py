@@ -9,10 +9,15 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError
+from mycel._src.compiler.transforms.partition import Sharding
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.counted import Counted
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.engines import buffers
+from mycel._src.engines.select import engines
+from mycel._src.foundation.errors import CompileError
+from mycel._src.planner.account import Communication
 from mycel.common.initializer import Zero
-from mycel.engines import buffers
-from mycel.engines.select import engines
 from mycel.parallel.simulation import (
     A100,
     WHOLE,
@@ -27,11 +32,6 @@ from mycel.parallel.simulation import (
     staged,
     with_gradients,
 )
-from mycel.planner.account import Communication
-from mycel.transforms.partition import Sharding
-from mycel.transport import threads
-from mycel.transport.counted import Counted
-from mycel.transport.place import transport, within
 
 WIDTH, HEADS, LENGTH = 256, 8, 64
 

@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 import mycel as ms
 from mycel import nn
-from mycel.distributed import Layouts, Pipeline, distribute
-from mycel.ir.mesh import Mesh
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 from tests.parallel.networks import ROWS, Task
 
 # All ranks compute parts of the whole batch.

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from mycel.base.dtype import float32, int32
-from mycel.ir.graph import Graph, input_node, toposort
-from mycel.ir.types import tensor_type
-from mycel.planner.topology import Device, Link, Topology
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import CONSTANT, GET_ITEM
-from mycel.prims.conv import conv
-from mycel.prims.index import take
-from mycel.prims.linalg import matmul
-from mycel.prims.normalization import moments, softmax
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.graph import Graph, input_node, toposort
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.index import take
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.normalization import moments, softmax
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.foundation.dtype import float32, int32
+from mycel._src.planner.topology import Device, Link, Topology
 
 DEVICE = Device("toy", {"float32": 1e11}, bandwidth=1e10, memory=2**34)
 

@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import mycel as ms
-from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh
-from mycel.planner.model import fixed
-from mycel.planner.named import starts_of
-from mycel.planner.planning import Plan
-from mycel.planner.problems import pose
-from mycel.planner.search import Answer, search
-from mycel.planner.topology import Device, Link, Topology
-from mycel.transforms.partition import opened, partition
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transforms.partition import opened, partition
+from mycel._src.planner.model import fixed
+from mycel._src.planner.named import starts_of
+from mycel._src.planner.planning import Plan
+from mycel._src.planner.problems import pose
+from mycel._src.planner.search import Answer, search
+from mycel._src.planner.topology import Device, Link, Topology
 from tests.parallel.networks import TASKS
 
 # Networks as small as these are divided only where computing is slow and messages are not.

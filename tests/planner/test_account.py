@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mycel.base.dtype import bool_, float32, int64
-from mycel.base.errors import ShapeError
-from mycel.engines import buffers
-from mycel.engines.select import engines
-from mycel.ir.graph import Graph, Where, at, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.planner.account import Communication
-from mycel.planner.topology import A100
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.collectives import all_gather, all_reduce, all_to_all, permute, reduce_scatter
-from mycel.prims.control import while_loop
-from mycel.transport import threads
-from mycel.transport.counted import Counted
-from mycel.transport.place import transport, within
+from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.collectives import all_gather, all_reduce, all_to_all, permute, reduce_scatter
+from mycel._src.compiler.prims.control import while_loop
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.counted import Counted
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.engines import buffers
+from mycel._src.engines.select import engines
+from mycel._src.foundation.dtype import bool_, float32, int64
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.planner.account import Communication
+from mycel._src.planner.topology import A100
 
 MESH = Mesh((2, 3), ("data", "model"))
 

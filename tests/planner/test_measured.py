@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mycel.ir.mesh import Mesh
-from mycel.planner.measured import measured_topology
-from mycel.planner.topology import load, save
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.planner.measured import measured_topology
+from mycel._src.planner.topology import load, save
 
 
 def test_this_machine_as_a_topology(tmp_path) -> None:

@@ -1,9 +1,9 @@
 """What is stored of a graph, and in which order its kernels run."""
 
-from mycel.ir.graph import Graph
-from mycel.planner.moments import kernels_of
-from mycel.prims import elementwise as E
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.planner.moments import kernels_of
 from tests.planner.graphs import node, training_step
 
 

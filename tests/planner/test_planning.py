@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from mycel.engines.reference import evaluate
-from mycel.ir.mesh import Mesh
-from mycel.planner.model import fixed
-from mycel.planner.named import starts_of
-from mycel.planner.planning import Plan, load_plan, plan
-from mycel.planner.problems import pose
-from mycel.planner.search import Answer, search
-from mycel.planner.work import nbytes_of
-from mycel.transforms.partition import partition, shard, sharding, whole
-from mycel.transport import threads
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transforms.partition import partition, shard, sharding, whole
+from mycel._src.compiler.transport import threads
+from mycel._src.engines.reference import evaluate
+from mycel._src.planner.model import fixed
+from mycel._src.planner.named import starts_of
+from mycel._src.planner.planning import Plan, load_plan, plan
+from mycel._src.planner.problems import pose
+from mycel._src.planner.search import Answer, search
+from mycel._src.planner.work import nbytes_of
 from tests.planner.exhaustive import FLAT, PLANE, best, compared
 from tests.planner.graphs import random_graph, summed_graph, toy, training_step, various_graph
 

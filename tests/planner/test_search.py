@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from mycel.planner.elimination import eliminated, nearly, refined
-from mycel.planner.model import Hold, Item, Link, Problem, quotient
-from mycel.planner.repeats import classes
-from mycel.planner.search import search
+from mycel._src.planner.elimination import eliminated, nearly, refined
+from mycel._src.planner.model import Hold, Item, Link, Problem, quotient
+from mycel._src.planner.repeats import classes
+from mycel._src.planner.search import search
 from tests.planner.exhaustive import best
 
 
@@ -72,7 +72,7 @@ def test_elimination_finds_the_best_assignment_without_a_limit(seed):
 
 
 def test_where_tables_are_too_large_some_links_are_left_out(monkeypatch):
-    monkeypatch.setattr("mycel.planner.elimination.LARGEST", 30)
+    monkeypatch.setattr("mycel._src.planner.elimination.LARGEST", 30)
     rough = 0
     for seed in range(20):
         problem = random_problem(seed, memory=False)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mycel.planner.stages import SCHEDULES, Work, cut, played, schedule
+from mycel._src.planner.stages import SCHEDULES, Work, cut, played, schedule
 
 
 def slowest(seconds, moved, starts):

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from mycel.base.errors import ShapeError
-from mycel.ir.mesh import Mesh
-from mycel.planner.topology import A100, Cluster, Device, Level, Link, Topology, load, save
-from mycel.transport.amounts import KINDS, messages, sent
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transport.amounts import KINDS, messages, sent
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.planner.topology import A100, Cluster, Device, Level, Link, Topology, load, save
 
 TOY = Device("toy", {"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e11, memory=1 << 30, overhead=1e-6)
 MESH = Mesh((2, 4), ("data", "model"))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mycel.base.dtype import float32
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.planner.problems import layouts_of
-from mycel.planner.ways import Ways, bytes_of, seconds_of_route
-from mycel.transforms.partition import Sharding, route
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.transforms.partition import Sharding, route
+from mycel._src.foundation.dtype import float32
+from mycel._src.planner.problems import layouts_of
+from mycel._src.planner.ways import Ways, bytes_of, seconds_of_route
 from tests.planner.graphs import toy
 
 SHAPES = [(12, 7), (14, 6), (7, 12), (5, 24, 7), (48, 7)]

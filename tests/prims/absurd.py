@@ -71,7 +71,7 @@ def absurd_cases() -> list[tuple[Any, str, Mapping[str, Any]]]:
     """(case of the contract, what was changed, parameters); for each sample the first of its
     element types.
     """
-    from mycel.prims.base import REGISTRY
+    from mycel._src.compiler.prims.base import REGISTRY
     from tests.prims.cases import WITHOUT_CASES, cases
 
     found = []
@@ -94,8 +94,8 @@ def absurd_cases() -> list[tuple[Any, str, Mapping[str, Any]]]:
 def outcome(case: Any, params: Mapping[str, Any]) -> str:
     """Run one case: "ok", the error where it is a clear one, or "BAD" and why."""
     from mycel import Tensor
-    from mycel.core import eager
-    from mycel.ir.types import TensorType
+    from mycel._src.compiler.ir.types import TensorType
+    from mycel._src.tensors.core import eager
 
     arrays = case.draw()
     try:

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-import mycel.prims  # noqa: F401
-from mycel.base.dtype import DType, from_any
-from mycel.engines.reference import apply, evaluate
-from mycel.ir.graph import Node, input_node, static_type, toposort
-from mycel.prims import elementwise as E
-from mycel.prims import loops as loops
-from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
+import mycel._src.compiler.prims  # noqa: F401
+from mycel._src.compiler.ir.graph import Node, input_node, static_type, toposort
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import loops as loops
+from mycel._src.compiler.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
+from mycel._src.engines.reference import apply, evaluate
+from mycel._src.foundation.dtype import DType, from_any
 
 Array = np.ndarray[Any, Any]
 

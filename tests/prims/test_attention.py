@@ -9,8 +9,8 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.core.eager import apply
-from mycel.prims.attention import attention, attention_grad
+from mycel._src.compiler.prims.attention import attention, attention_grad
+from mycel._src.tensors.core.eager import apply
 
 SIZES = (1, 5, 12, 16, 17, 33, 64, 65, 97, 130)
 FEATURES = (1, 3, 8, 16, 20, 64, 80)

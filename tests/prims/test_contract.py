@@ -9,12 +9,12 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import from_any
-from mycel.ir.graph import input_node, static_type
-from mycel.ir.types import TensorType
-from mycel.prims.base import REGISTRY, freeze
-from mycel.prims.shape import move_axis
-from mycel.transforms.vmap import RULES, batch
+from mycel._src.compiler.ir.graph import input_node, static_type
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims.base import REGISTRY, freeze
+from mycel._src.compiler.prims.shape import move_axis
+from mycel._src.compiler.transforms.vmap import RULES, batch
+from mycel._src.foundation.dtype import from_any
 from tests.prims.cases import (
     WITHOUT_CASES,
     Case,

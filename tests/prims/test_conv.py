@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from mycel.base.dtype import float16, float32, float64, int32
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import float16, float32, float64, int32
+from mycel._src.foundation.errors import ShapeError
 
 Shape = tuple[Any, ...]
 

@@ -12,9 +12,9 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
+from mycel._src.compiler.prims import decompositions as D
+from mycel._src.compiler.prims import spectral
 from mycel.ops._operands import run
-from mycel.prims import decompositions as D
-from mycel.prims import spectral
 
 RANDOM = np.random.default_rng(0)
 
@@ -150,7 +150,7 @@ def test_triangular_solve(lower: bool, trans: str, complex_: bool) -> None:
 
 
 def test_fourier_is_the_definition() -> None:
-    from mycel.prims.fourier import fourier
+    from mycel._src.compiler.prims.fourier import fourier
 
     x = matrices(2, 5, complex_=True)
     k = np.arange(5)

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from mycel.base.dtype import bool_, float32, float64, int32, uint8
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import REGISTRY, constant
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import REGISTRY, constant
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import bool_, float32, float64, int32, uint8
+from mycel._src.foundation.errors import ShapeError
 from tests.prims.cases import nodes_for, run, sweep
 
 

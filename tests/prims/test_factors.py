@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mycel.transforms.complex_pairs  # noqa: F401
-from mycel.base.dtype import float32
-from mycel.base.errors import IndexRangeError
-from mycel.engines.reference import apply, evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node, static_type
-from mycel.ir.types import tensor_type
-from mycel.prims.base import REGISTRY, Primitive, outputs_of
-from mycel.prims.factors import ANYTHING, Factor, Place, factors_of
+import mycel._src.compiler.transforms.complex_pairs  # noqa: F401
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node, static_type
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.base import REGISTRY, Primitive, outputs_of
+from mycel._src.compiler.prims.factors import ANYTHING, Factor, Place, factors_of
+from mycel._src.engines.reference import apply, evaluate
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import IndexRangeError
 from tests.prims.cases import Case, cases
 from tests.prims.factor_samples import SAMPLES, WITHOUT
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.base.dtype import bool_, float32, float64, int8, int32, int64
-from mycel.base.errors import IndexRangeError, ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.block import dynamic_slice, dynamic_update_slice
-from mycel.prims.index import checked, gather_nd, put_along, scatter_nd, take, take_add, take_along
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims.block import dynamic_slice, dynamic_update_slice
+from mycel._src.compiler.prims.index import checked, gather_nd, put_along, scatter_nd, take, take_add, take_along
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import bool_, float32, float64, int8, int32, int64
+from mycel._src.foundation.errors import IndexRangeError, ShapeError
 from tests.prims.cases import nodes_for, run, sweep
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from mycel.prims import lapack
-from mycel.prims.decompositions import cholesky, triangular_solve
-from mycel.prims.spectral import eigh, svd
+from mycel._src.compiler.prims import lapack
+from mycel._src.compiler.prims.decompositions import cholesky, triangular_solve
+from mycel._src.compiler.prims.spectral import eigh, svd
 
 KINDS = (np.float32, np.float64)
 
@@ -105,8 +105,8 @@ import mycel.dataset as ds
 from mycel import ops
 from mycel.dataset import vision
 from mycel.dataset.vision import jpeg
-from mycel.engines.select import engines
-from mycel.loops.exactness import is_exact
+from mycel._src.engines.select import engines
+from mycel._src.compiler.loops.exactness import is_exact
 from mycel.ops.operations.custom_sources import paths_for_modules
 
 x = np.eye(64, dtype=np.float32) * 2

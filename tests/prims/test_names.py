@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 import mycel
-from mycel.prims import REGISTRY
-from mycel.prims.base import Primitive
+from mycel._src.compiler.prims import REGISTRY
+from mycel._src.compiler.prims.base import Primitive
 
 PACKAGE = Path(mycel.__file__).parent
 # The rules of an engine, a file format or a transformation, each in its one file or folder.
 RULE_FILES = (
-    "engines/native/kernels/emit.py",
-    "engines/native/lowering/dense_rules.py",
-    "engines/native/lowering/group_rules.py",
-    "engines/native/lowering/step_rules.py",
-    "engines/native/lowering/view_rules.py",
-    "engines/native/math/library.py",
-    "engines/xla/rules",
-    "prims",
+    "_src/engines/native/kernels/emit.py",
+    "_src/engines/native/lowering/dense_rules.py",
+    "_src/engines/native/lowering/group_rules.py",
+    "_src/engines/native/lowering/step_rules.py",
+    "_src/engines/native/lowering/view_rules.py",
+    "_src/engines/native/math/library.py",
+    "_src/engines/xla/rules",
+    "_src/compiler/prims",
     "train/graph_check.py",
     "train/mindspore_export.py",
     "train/onnx_export.py",
@@ -120,9 +120,9 @@ def test_what_counts_as_a_comparison(source: str, count: int) -> None:
 
 
 def test_rule_files_name_primitives_that_there_are() -> None:
-    from mycel.engines.native.kernels import emit
-    from mycel.engines.native.lowering import group_rules, step_rules
-    from mycel.prims import loops
+    from mycel._src.compiler.prims import loops
+    from mycel._src.engines.native.kernels import emit
+    from mycel._src.engines.native.lowering import group_rules, step_rules
     from mycel.train import graph_check, mindspore_export, onnx_export
 
     tables = {
@@ -150,7 +150,7 @@ def compared_objects(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
     imported = {
         alias.asname or alias.name: (n.module, alias.name)
         for n in ast.walk(tree)
-        if isinstance(n, ast.ImportFrom) and n.module is not None and n.module.startswith("mycel.prims.")
+        if isinstance(n, ast.ImportFrom) and n.module is not None and n.module.startswith("mycel._src.compiler.prims.")
         for alias in n.names
     }
     for n in ast.walk(tree):

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.base.dtype import complex64, float32, float64
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.ordered import cummax, cummin, cumprod, cumsum, search_sorted, sort
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.ordered import cummax, cummin, cumprod, cumsum, search_sorted, sort
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import complex64, float32, float64
+from mycel._src.foundation.errors import ShapeError
 from tests.prims.cases import nodes_for, run, sweep
 
 NAN = np.nan

@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mycel.base.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8, uint32, uint64
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.base import constant
-from mycel.prims.random import (
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.random import (
     advance,
     bernoulli,
     normal,
@@ -25,6 +22,9 @@ from mycel.prims.random import (
     seed_state,
     uniform,
 )
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8, uint32, uint64
+from mycel._src.foundation.errors import ShapeError
 from tests.prims.cases import nodes_for, run
 
 MASK = 2**64 - 1

@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, float64, int32, int64
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import apply
-from mycel.ir.dims import symbol
-from mycel.ir.graph import input_node
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.window import window_argmax, window_gather, window_max, window_scatter, window_spread, window_sum
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import input_node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims.window import (
+    window_argmax,
+    window_gather,
+    window_max,
+    window_scatter,
+    window_spread,
+    window_sum,
+)
+from mycel._src.engines.reference import apply
+from mycel._src.foundation.dtype import float32, float64, int32, int64
+from mycel._src.foundation.errors import ShapeError
 from tests.prims.cases import run
 
 

@@ -176,7 +176,7 @@ def test_a_machine_is_measured_once_and_kept(tmp_path: Path, monkeypatch: Any) -
 
 
 def test_measuring_gives_sensible_numbers(monkeypatch: Any) -> None:
-    from mycel.engines.native.runtime.runtime import runtime
+    from mycel._src.engines.native.runtime.runtime import runtime
 
     monkeypatch.setattr("mycel.profiler.limits._LEAST", 1e-5)
     monkeypatch.setattr("mycel.profiler.limits._TRIES", 1)

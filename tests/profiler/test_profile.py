@@ -12,10 +12,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.spans import sinks
-from mycel.cells.cell import Cell
-from mycel.compiled.jit import Jit
-from mycel.core.recorded import Recorded
+from mycel._src.foundation.spans import sinks
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.recorded import Recorded
 from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
 

@@ -10,9 +10,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
-from mycel.core.eager import apply
-from mycel.prims.quantisation import dequantize, quantize
+from mycel._src.compiler.prims.quantisation import dequantize, quantize
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.eager import apply
 from mycel.quantisation import integers
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
-from mycel.prims.quantisation import straight_through
+from mycel._src.compiler.prims.quantisation import straight_through
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation import learning, quantise
-from mycel.transforms.grad import vjp
 from tests.quantisation.digits import HELD_OUT, HELD_OUT_LABELS, IMAGES, LABELS, trained
 
 
@@ -123,9 +123,9 @@ def test_nothing_is_computed_in_floats_forward() -> None:
 
 
 def test_the_derivative_of_a_value_is_that_of_its_stand_in() -> None:
-    from mycel.base.dtype import float32
-    from mycel.ir.graph import input_node
-    from mycel.ir.types import tensor_type
+    from mycel._src.compiler.ir.graph import input_node
+    from mycel._src.compiler.ir.types import tensor_type
+    from mycel._src.foundation.dtype import float32
 
     x, y, ct = (input_node(tensor_type((2,), float32), n) for n in "xyc")
     node = straight_through(x, y)

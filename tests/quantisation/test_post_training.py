@@ -9,11 +9,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
+from mycel._src.compiler.transforms.quantise.scales import scale_for, steps_of
+from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import build
 from mycel.quantisation import Refused, quantise
 from mycel.quantisation.observing import Observer
-from mycel.transforms.quantise.scales import scale_for, steps_of
 from tests.quantisation.digits import IMAGES, accuracy, trained
 
 
@@ -112,9 +112,9 @@ def test_networks_of_many_kinds(name: str, per_channel: bool) -> None:
 
 
 def test_engines_agree(net: Any) -> None:
-    from mycel.engines.reference import evaluate
-    from mycel.ir.graph import Graph
-    from mycel.transforms.specialize import specialize
+    from mycel._src.compiler.ir.graph import Graph
+    from mycel._src.compiler.transforms.specialize import specialize
+    from mycel._src.engines.reference import evaluate
 
     made = quantise(net, IMAGES[:64])
     x = IMAGES[64:70]

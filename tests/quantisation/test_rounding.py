@@ -9,13 +9,13 @@ import pytest
 
 import mycel as ms
 from mycel import nn
+from mycel._src.compiler.transforms.quantise.equalisation import equalised
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
 from mycel.quantisation import quantise
 from mycel.quantisation.network import float_model
 from mycel.quantisation.post_training import Batches
 from mycel.quantisation.rounding import adaround
-from mycel.transforms.quantise.equalisation import equalised
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.scales import steps_of, weight_scale
 
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(64, 3, 8, 8)).astype(np.float32)

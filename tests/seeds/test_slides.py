@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mycel
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 from tests.seeds.programs import completed, printed, run
 
 Array = np.ndarray

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from mycel.base import dtype as D
-from mycel.ir.dims import DimLike
-from mycel.loops import formulas as F
-from mycel.loops.formulas import Formula
-from mycel.loops.programs import Array, For, If, Program, Set, Statement, index_of, size_of
+from mycel._src.compiler.ir.dims import DimLike
+from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops.formulas import Formula
+from mycel._src.compiler.loops.programs import Array, For, If, Program, Set, Statement, index_of, size_of
+from mycel._src.foundation import dtype as D
 
 __all__ = ["SIZE", "drawn"]
 

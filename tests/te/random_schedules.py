@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from mycel.ir.dims import Dim
-from mycel.loops.finishing import finished
-from mycel.loops.programs import For, Program, index_of, statements
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.loops.finishing import finished
+from mycel._src.compiler.loops.programs import For, Program, index_of, statements
 from mycel.te.schedules import Schedule
 
 __all__ = ["planned"]

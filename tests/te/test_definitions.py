@@ -71,8 +71,8 @@ def test_batches(name: str) -> None:
 @pytest.mark.parametrize("name", ["layer_norm", "padded", "tridiagonal", "scattered", "gauss_seidel"])
 def test_reference_engine(name: str) -> None:
     """The reference engine gives the same numbers."""
-    from mycel.loops.evaluation import run
-    from mycel.prims.base import REGISTRY
+    from mycel._src.compiler.loops.evaluation import run
+    from mycel._src.compiler.prims.base import REGISTRY
 
     case = CASES[name]
     args = tensors(case)
@@ -105,10 +105,10 @@ def test_second_derivatives(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.smooth])
 def test_adjoints(name: str) -> None:
     """The derivative as loops, which operators with another form do without, gives the same."""
-    from mycel.loops.adjoint import adjoint
-    from mycel.loops.evaluation import run
-    from mycel.prims.base import REGISTRY
-    from mycel.prims.loops import partials
+    from mycel._src.compiler.loops.adjoint import adjoint
+    from mycel._src.compiler.loops.evaluation import run
+    from mycel._src.compiler.prims.base import REGISTRY
+    from mycel._src.compiler.prims.loops import partials
 
     case = CASES[name]
     args = tensors(case)

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops, te
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from tests.te.definitions import convolution, product, softmax
 
 # mypy: disable-error-code="name-defined,no-untyped-def"

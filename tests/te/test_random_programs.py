@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.core import eager
-from mycel.loops.evaluation import run
-from mycel.prims.base import REGISTRY
-from mycel.prims.loops import loops
+from mycel._src.compiler.loops.evaluation import run
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.compiler.prims.loops import loops
+from mycel._src.tensors.core import eager
 from tests.te.random_programs import SIZE, drawn
 
 STEP = 1e-6

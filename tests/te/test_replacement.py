@@ -9,8 +9,8 @@ import pytest
 
 import mycel as ms
 from mycel import te
-from mycel.ir.graph import Graph
-from mycel.loops.programs import Program, statements
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.loops.programs import Program, statements
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821

@@ -9,13 +9,13 @@ import pytest
 
 import mycel as ms
 from mycel import te
-from mycel.core import eager
-from mycel.loops.evaluation import run
-from mycel.loops.exactness import is_certainly_empty
-from mycel.loops.inequalities import System
-from mycel.loops.programs import For, Program, statements
-from mycel.prims.base import REGISTRY
-from mycel.prims.loops import loops
+from mycel._src.compiler.loops.evaluation import run
+from mycel._src.compiler.loops.exactness import is_certainly_empty
+from mycel._src.compiler.loops.inequalities import System
+from mycel._src.compiler.loops.programs import For, Program, statements
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.compiler.prims.loops import loops
+from mycel._src.tensors.core import eager
 from tests.te.random_programs import SIZE, drawn
 from tests.te.random_schedules import planned
 

@@ -15,9 +15,9 @@ import pytest
 
 import mycel as ms
 from mycel import te
-from mycel.base import cache
-from mycel.loops.evaluation import run
-from mycel.prims.base import REGISTRY
+from mycel._src.compiler.loops.evaluation import run
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.foundation import cache
 from mycel.te import search
 from mycel.te.schedules import Schedule, scheduled
 from mycel.te.sketches import Tape, sketch

@@ -4,9 +4,9 @@ of `Model` need neither.
 
 import numpy as np
 
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 
 X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(12, 2)
 Y = X @ np.float32([[1.0], [2.0]]) + np.float32(0.5)

@@ -8,9 +8,9 @@ import signal
 import numpy as np
 import pytest
 
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train import (
     CheckpointConfig,
     CheckpointError,

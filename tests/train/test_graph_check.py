@@ -19,9 +19,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.base import REGISTRY
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.base import REGISTRY
 from mycel.train import graph_check
 from mycel.train.graph_file import GraphFileError, Model, write_model
 from mycel.train.mindir import model_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train import metrics as M
 
 CHECKED = dict.fromkeys(("train.Metric", "train.get_metric_fn", "train.rearrange_inputs"), "definitions")

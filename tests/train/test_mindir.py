@@ -12,10 +12,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError, Unsupported
-from mycel.ir.graph import Graph
-from mycel.ir.hash import structural_hash
-from mycel.prims.base import REGISTRY, outputs_of
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.prims.base import REGISTRY, outputs_of
+from mycel._src.foundation.errors import CompileError, Unsupported
 from mycel.train import graph_file
 from mycel.train.graph_check import NEVER_IN_FILES
 from mycel.train.graph_file import GraphFileError, Model, write_model

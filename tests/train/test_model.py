@@ -8,9 +8,9 @@ import signal
 import numpy as np
 import pytest
 
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim import Momentum
 from mycel.train import Callback, CheckpointConfig, LambdaCallback, LossMonitor, Model, ModelCheckpoint, load_checkpoint
 from mycel.train import model as model_module

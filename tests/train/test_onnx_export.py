@@ -5,10 +5,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import Unsupported
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph
-from mycel.prims.base import REGISTRY, outputs_of
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.prims.base import REGISTRY, outputs_of
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.errors import Unsupported
 from mycel.train import onnx_export
 from mycel.train.graph_file import Model
 from tests.prims.cases import cases, nodes_for

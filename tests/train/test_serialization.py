@@ -9,12 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.base import notes
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation import notes
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train import serialization
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt
 from mycel.train.serialization import (

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import DType, bool_, float32, float64, int32
-from mycel.ir.graph import Graph, Node, Where, at, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import constant
+from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.foundation.dtype import DType, bool_, float32, float64, int32
 
 Shape = tuple[int, ...]
 SHAPES: tuple[Shape, ...] = ((), (4,), (3, 4), (2, 3, 4), (1, 4), (3, 1), (12,), (2, 1, 4))

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import DType, bool_, float16, float32, float64, int8, int32, int64, uint8
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.index import scatter_nd, take, take_add
-from mycel.prims.linalg import matmul
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.index import scatter_nd, take, take_add
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.foundation.dtype import DType, bool_, float16, float32, float64, int8, int32, int64, uint8
 
 F = tensor_type((2, 13), float32)
 D = tensor_type((2, 13), float64)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import DType
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.hash import structural_hash
-from mycel.ir.printer import to_text
-from mycel.ir.types import TensorType, tensor_type
-from mycel.ir.verify import verify
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.printer import to_text
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import DType
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, -0.75, 1e-30, 3.0, -7.0, 0.5)
 

@@ -10,9 +10,9 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.engines.select import engine
-from mycel.prims.attention import attention, attention_grad
-from mycel.transforms.attention import FEW
+from mycel._src.compiler.prims.attention import attention, attention_grad
+from mycel._src.compiler.transforms.attention import FEW
+from mycel._src.engines.select import engine
 
 B, H, S, D = 2, 3, 24, 8
 RNG = np.random.default_rng(1)
@@ -98,7 +98,7 @@ WITH = (plain, masked, biased, causal, causal_sum, joined, window, einsum, share
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
     """Count the applications of both primitives in graphs as they are compiled."""
-    from mycel.engines.native.program import compiling
+    from mycel._src.engines.native.program import compiling
 
     counts = {attention: 0, attention_grad: 0}
     before = compiling.expand
@@ -123,7 +123,8 @@ def test_what_is_recognised_means_the_same(
         pytest.skip("the reference engine recognises nothing")
     # Without the first nothing pays, and with the second everything.
     monkeypatch.setattr(
-        "mycel.transforms.attention.FEW" if few else "mycel.transforms.attention.FEWEST", 0 if few else S + 1
+        "mycel._src.compiler.transforms.attention.FEW" if few else "mycel._src.compiler.transforms.attention.FEWEST",
+        0 if few else S + 1,
     )
     q, k, v = (tensor(B, H, S, D) for _ in range(3))
     ms.set_seed(3)

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, float64, int32, uint32, uint64
-from mycel.base.errors import VerifyError
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Where, at, input_node
-from mycel.ir.types import tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, constant
-from mycel.prims.linalg import matmul
-from mycel.prims.random import random_bits
-from mycel.transforms.fold import LIMIT, fold_constants
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, constant
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.random import random_bits
+from mycel._src.compiler.transforms.fold import LIMIT, fold_constants
+from mycel._src.foundation.dtype import float32, float64, int32, uint32, uint64
+from mycel._src.foundation.errors import VerifyError
 from tests.ir.graphs import F23, mapped, unary_graph
 from tests.transforms.support import assert_same_values, constant_of, graph_of, names, special_inputs
 

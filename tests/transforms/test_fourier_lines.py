@@ -7,7 +7,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.transforms.fourier_products import DIRECT, LARGEST, _factors
+from mycel._src.compiler.transforms.fourier_products import DIRECT, LARGEST, _factors
 
 # Tiny ones, one pass, several, tables, products, convolutions, and sizes beyond one step.
 SIZES = (1, 2, 3, 4, 7, 11, 16, 30, 50, 61, 97, 100, 105, 169, 256, 262, 360, 509, 512, 1000, 1001, 4096, 8192)

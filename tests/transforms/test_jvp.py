@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import bool_, float64, int64
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.loop_gradient import while_grad
-from mycel.prims.reduce import reduce_sum
-from mycel.transforms.grad import vjp
-from mycel.transforms.jvp import jvp, tangent_graph
+from mycel._src.compiler.ir.graph import Graph, Node, input_node, static_type, toposort
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.loop_gradient import while_grad
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.jvp import jvp, tangent_graph
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import bool_, float64, int64
 from tests.prims.cases import Case, apply_node, float64_cases, nodes_for, reference_results, run
 
 

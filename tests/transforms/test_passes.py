@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import DType, bool_, float32, float64
-from mycel.base.errors import VerifyError
-from mycel.engines.reference import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, Where, at, input_node
-from mycel.ir.hash import structural_hash
-from mycel.ir.types import tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.linalg import matmul
-from mycel.transforms import passes
-from mycel.transforms.grad import gradient_graph
-from mycel.transforms.passes import optimize
-from mycel.transforms.rewrite import rewrite
-from mycel.transforms.simplify import simplify_counted
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms import passes
+from mycel._src.compiler.transforms.grad import gradient_graph
+from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.compiler.transforms.rewrite import rewrite
+from mycel._src.compiler.transforms.simplify import simplify_counted
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import DType, bool_, float32, float64
+from mycel._src.foundation.errors import VerifyError
 from tests.ir.graphs import F23, choose, effects, linear, unary_graph
 from tests.transforms.random_graphs import KINDS, Generator
 from tests.transforms.support import assert_same_values, graph_of, names, random_inputs

@@ -8,24 +8,24 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.constrain import INPUT, RESULT, Mark, Operator, constrain
-from mycel.prims.linalg import matmul
-from mycel.prims.messages import messages
-from mycel.prims.reduce import reduce_sum
-from mycel.transforms.grad import vjp
-from mycel.transforms.pipeline import Kind, Unit, assign, cut
-from mycel.transforms.pipeline.cutting import Pipe
-from mycel.transport import threads
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.constrain import INPUT, RESULT, Mark, Operator, constrain
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.messages import messages
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.pipeline import Kind, Unit, assign, cut
+from mycel._src.compiler.transforms.pipeline.cutting import Pipe
+from mycel._src.compiler.transport import threads
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import ShapeError
 
 PARTS, BASE = 3, Mesh((1,), ("x",))
 

@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int8, int32
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.conv import conv
-from mycel.prims.linalg import matmul
-from mycel.prims.quantisation import fake_quant, requantize
-from mycel.prims.window import window_max, window_sum
-from mycel.transforms.quantise.folding import fold_normalisations
-from mycel.transforms.quantise.freezing import frozen, literal
-from mycel.transforms.quantise.insertion import inserted, points
-from mycel.transforms.quantise.lowering import lowered
-from mycel.transforms.quantise.regions import Regions
-from mycel.transforms.quantise.scales import multipliers, scale_for, steps_of, weight_scale
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.quantisation import fake_quant, requantize
+from mycel._src.compiler.prims.window import window_max, window_sum
+from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.freezing import frozen, literal
+from mycel._src.compiler.transforms.quantise.insertion import inserted, points
+from mycel._src.compiler.transforms.quantise.lowering import lowered
+from mycel._src.compiler.transforms.quantise.regions import Regions
+from mycel._src.compiler.transforms.quantise.scales import multipliers, scale_for, steps_of, weight_scale
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32, int8, int32
 
 RNG = np.random.default_rng(2)
 WINDOW: dict[str, Any] = {"window": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0))}

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import DType, bfloat16, bool_, float16, float32, float64, int32
-from mycel.engines.reference import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Where, at, input_node
-from mycel.ir.hash import structural_hash
-from mycel.ir.types import tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.transforms.passes import optimize
-from mycel.transforms.reductions import FEW, MANY, split_reductions
-from mycel.transforms.simplify import simplify
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.compiler.transforms.reductions import FEW, MANY, split_reductions
+from mycel._src.compiler.transforms.simplify import simplify
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import DType, bfloat16, bool_, float16, float32, float64, int32
 from tests.ir.graphs import mapped
 from tests.transforms.support import assert_same_values, graph_of, random_inputs
 

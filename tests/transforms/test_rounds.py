@@ -9,9 +9,9 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.ir.dim_values import evaluate
+from mycel._src.compiler.ir.dim_values import evaluate
+from mycel._src.compiler.transforms.rounds import most_rounds
 from mycel.train.mindir import model_of
-from mycel.transforms.rounds import most_rounds
 
 KINDS: dict[str, tuple[Callable[[Any, Any], Any], int, int]] = {
     # The condition, the first number, and the step.

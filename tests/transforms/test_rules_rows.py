@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base.dtype import float16, float32, float64, int64
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.index import scatter_nd, take_add
-from mycel.transforms.simplify import simplify
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.index import scatter_nd, take_add
+from mycel._src.compiler.transforms.simplify import simplify
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float16, float32, float64, int64
 
 
 def prims(graph):

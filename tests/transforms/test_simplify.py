@@ -10,19 +10,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16
-from mycel.engines.reference import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Where, at, input_node
-from mycel.ir.types import tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.linalg import matmul
-from mycel.transforms.rules import RULES, Context
-from mycel.transforms.rules_arithmetic import is_lossless
-from mycel.transforms.simplify import simplify, simplify_counted
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms.rules import RULES, Context
+from mycel._src.compiler.transforms.rules_arithmetic import is_lossless
+from mycel._src.compiler.transforms.simplify import simplify, simplify_counted
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+)
 from tests.transforms.simplify_cases import EXACT, FACTORED, KEPT, ROUNDED, F, T, big, sum_
 from tests.transforms.support import (
     assert_same_structure,

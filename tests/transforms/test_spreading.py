@@ -9,17 +9,17 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.dtype import float32
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import constant
-from mycel.prims.conv import conv_grad_input, window_output
-from mycel.prims.quantisation import fake_quant
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.conv import conv_grad_input, window_output
+from mycel._src.compiler.prims.quantisation import fake_quant
+from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import ShapeError
 from mycel.quantisation import quantise
-from mycel.transforms.quantise.spreading import with_convolutions
 
 Array = np.ndarray[Any, Any]
 

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int8, int32
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.conv import conv
-from mycel.prims.quantisation import int_conv, requantize
-from mycel.prims.reduce import reduce_sum
-from mycel.prims.window import window_max, window_sum
-from mycel.transforms.stripes import peak_bytes, price, regions, striped
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.quantisation import int_conv, requantize
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.compiler.prims.window import window_max, window_sum
+from mycel._src.compiler.transforms.stripes import peak_bytes, price, regions, striped
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation.dtype import float32, int8, int32
 
 
 def image(*shape: int, dtype: Any = float32) -> Node:

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mycel.prims  # noqa: F401
-from mycel.base.dtype import bool_, float64, int32, int64, uint64
-from mycel.engines.reference import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import TensorType, tensor_type
-from mycel.ir.verify import verify
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, get_item
-from mycel.prims.random import random_bits
-from mycel.transforms.grad import vjp
-from mycel.transforms.vmap import batch, batch_graph
+import mycel._src.compiler.prims  # noqa: F401
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, get_item
+from mycel._src.compiler.prims.random import random_bits
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.vmap import batch, batch_graph
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import bool_, float64, int32, int64, uint64
 from tests.transforms.support import graph_of
 
 F = tensor_type((), float64)
@@ -403,7 +403,7 @@ def total(graph: Graph) -> int:
 
 
 def test_indices_may_differ() -> None:
-    from mycel.prims import index as I
+    from mycel._src.compiler.prims import index as I
 
     graph = graph_of(lambda x, i: I.take(x, i, axis=0), M, tensor_type((), int32))
     check(graph, (0, 0), RNG.normal(size=(4, 3, 2)), np.array([2, 0, -1, 1], np.int32))

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.transport import channel as module
-from mycel.transport import threads, watch
-from mycel.transport.alone import Alone
-from mycel.transport.channel import Channel, channel
-from mycel.transport.place import transport, within
-from mycel.transport.slowed import Slowed
+from mycel._src.compiler.transport import channel as module
+from mycel._src.compiler.transport import threads, watch
+from mycel._src.compiler.transport.alone import Alone
+from mycel._src.compiler.transport.channel import Channel, channel
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport.slowed import Slowed
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from mycel.transport.mpi import Mpi
+from mycel._src.compiler.transport.mpi import Mpi
 
 ROOT = pathlib.Path(__file__).parents[2]
 INSTALLED = importlib.util.find_spec("mpi4py") is not None

@@ -20,10 +20,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mycel.transport import meeting
-from mycel.transport import store as stores
-from mycel.transport.sockets import Sockets
-from mycel.transport.store import TCPStore
+from mycel._src.compiler.transport import meeting
+from mycel._src.compiler.transport import store as stores
+from mycel._src.compiler.transport.sockets import Sockets
+from mycel._src.compiler.transport.store import TCPStore
 
 GREETING = stores._GREETING
 drawn = random.Random(31).randbytes
@@ -220,7 +220,7 @@ NO_MEMORY = """
 import resource
 import numpy as np
 from mycel import communication, ops
-from mycel.transport.place import transport
+from mycel._src.compiler.transport.place import transport
 communication.init()
 way, kind = transport(), np.uint8
 if way.rank == 0:

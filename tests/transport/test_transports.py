@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import ALL
-from mycel.transport import threads, windows
-from mycel.transport.alone import Alone
-from mycel.transport.base import REDUCTIONS, Transport, reduced
-from mycel.transport.place import transport
-from mycel.transport.sockets import SMALL, LostRank, Sockets
-from mycel.transport.store import TCPStore
-from mycel.transport.windows import LEAST
-from mycel.transport.world import world
+from mycel._src.compiler.transport import threads, windows
+from mycel._src.compiler.transport.alone import Alone
+from mycel._src.compiler.transport.base import REDUCTIONS, Transport, reduced
+from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.sockets import SMALL, LostRank, Sockets
+from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.compiler.transport.windows import LEAST
+from mycel._src.compiler.transport.world import world
+from mycel._src.foundation.dtype import ALL
 
 Program = Callable[[Transport], Any]
 
@@ -264,9 +264,9 @@ def test_who_waits_for_a_rank_that_has_ended_is_told() -> None:
 LOST = """
 import os, signal, sys
 import numpy as np
-from mycel.transport.sockets import Sockets
-from mycel.transport.store import TCPStore
-from mycel.transport.windows import LEAST
+from mycel._src.compiler.transport.sockets import Sockets
+from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.compiler.transport.windows import LEAST
 way = Sockets(1, 2, TCPStore("127.0.0.1", int(sys.argv[1])))
 if os.fork() == 0:
     # A child of a rank is none, and keeps nobody waiting.

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.train.serialization import load_checkpoint, load_param_into_net
 
 __all__ = ["CompAlgo"]

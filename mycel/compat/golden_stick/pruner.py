@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat.golden_stick.algorithm import CompAlgo
 
 __all__ = ["PrunerFtCompressAlgo", "PrunerKfCompressAlgo", "UniPruner"]

@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 from mycel.compat import checkparam as C
 
 __all__: list[str] = []

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base.log import logger as _logger
+from mycel._src.foundation.log import logger as _logger
 
 __all__: list[str] = []
 

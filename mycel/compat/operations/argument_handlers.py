@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.numpy_utils import to_tensor
-from mycel.core.tensor import Tensor
 
 __all__ = ["NAMES"]
 

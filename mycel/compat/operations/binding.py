@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 from mycel.compat.unserved import signature_of
 
 __all__ = ["LEFT", "Names", "bound_to", "filled", "parsed"]

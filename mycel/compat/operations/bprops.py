@@ -12,10 +12,10 @@ from functools import wraps
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.rules import with_gradient
-from mycel.core.tensor import Tensor
-from mycel.derivatives import vjp
 
 __all__ = ["BpropRegistry", "NAMES", "Registry", "work_of"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
+from mycel._src.staging.compiled.vmap import vmap
+from mycel._src.staging.derivatives import grad, value_and_grad
 from mycel.compat.operations.multitype import setitem
-from mycel.compiled.vmap import vmap
-from mycel.derivatives import grad, value_and_grad
 
 __all__ = ["NAMES"]
 

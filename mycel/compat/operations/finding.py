@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 from mycel.compat.operations import making
 from mycel.compat.operations.binding import bound_to, parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
-from mycel.core.tensor import Tensor
-from mycel.derivatives import jvp, vjp
+from mycel._src.staging.derivatives import jvp, vjp
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import shape_of
 
 __all__ = ["PULLED", "cotangents", "pulled", "pulled_sized", "pushed"]

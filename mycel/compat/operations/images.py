@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel import ops
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.gradients import cotangents
-from mycel.core.tensor import Tensor
-from mycel.derivatives import vjp
 from mycel.ops._operands import shape_of
 
 __all__ = ["IMAGES"]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.multitype import setitem
-from mycel.core.tensor import Tensor
 
 __all__ = ["NAMES"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base.dtype import DType
-from mycel.base.errors import Unsupported
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import shape_of
 from mycel.scipy import linalg
 from mycel.scipy.optimize import linear_sum_assignment

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.communication import get_group_size
 from mycel.compat.operations.rules import with_gradient
-from mycel.core.parameter import Parameter
-from mycel.derivatives import vjp
 
 __all__ = ["LAYERS"]
 

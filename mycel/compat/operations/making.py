@@ -13,9 +13,9 @@ import types
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel._src.staging.derivatives.recomputation import recompute
 from mycel.compat.operations.binding import filled, parsed
 from mycel.compat.unserved import unserved_class, unserved_function
-from mycel.derivatives.recomputation import recompute
 from mycel.ops.operations.attributes import anything
 from mycel.ops.operations.primitive import Primitive
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["GRAPHS", "work_of"]
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["NAMES"]
 

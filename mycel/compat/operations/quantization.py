@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.compat.operations.rules import with_gradient
-from mycel.core.parameter import Parameter
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["CLASSES", "QUANTIZATION"]

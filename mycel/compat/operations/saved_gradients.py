@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size
 from mycel.compat.operations.gradients import cotangents
-from mycel.core.tensor import Tensor
-from mycel.derivatives import vjp
 from mycel.ops._operands import shape_of
 
 __all__ = ["SAVED"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.numpy_utils import NAMES as NUMPY
-from mycel.core.tensor import Tensor
 from mycel.scipy import linalg
 
 __all__ = ["NAMES"]

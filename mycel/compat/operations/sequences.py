@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["NAMED", "SCALARS", "SEQUENCES"]
 

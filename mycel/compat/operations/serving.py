@@ -22,9 +22,9 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel import mint, ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations import given
 from mycel.compat.operations.binding import LEFT, Names, bound_to
-from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional
 
 __all__ = ["key_of", "public_function", "served", "served_by_class", "words_of"]

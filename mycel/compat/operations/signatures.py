@@ -11,9 +11,9 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.markers import _primexpr
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 
 __all__ = ["NAMES"]
 

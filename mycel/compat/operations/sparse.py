@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import shape_of
 from mycel.ops.sparse.tensors import CSRTensor
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation.remembered import Remembered
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import (
     FLOAT_MAX,
@@ -27,7 +28,6 @@ from mycel.dataset.audio.enums import DensityFunction, FadeShape, GainType
 from mycel.dataset.audio.filters import recursive_filter
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.engines.routines import are_on
 
 
 def limit(array: Array) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import (
     AudioTransform,
@@ -23,7 +24,6 @@ from mycel.dataset.audio.spectra import Spectrogram
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
-from mycel.engines.routines import are_on
 
 
 class MelScale(AudioTransform):

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_among, check_bool, check_float, check_rate
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
 
 Coefficients = tuple[Sequence[float], Sequence[float]]
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation.remembered import Remembered
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_bool, check_choice, check_float, check_int, check_rate
 from mycel.dataset.audio.effects import limit
 from mycel.dataset.audio.enums import Interpolation, Modulation
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
 
 
 def wave_table(kind: Modulation, size: int, low: float, high: float, phase: float) -> Array:

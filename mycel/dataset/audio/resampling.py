@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import FEW, Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation.remembered import FEW, Remembered
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_choice, check_float, check_int, check_positive
 from mycel.dataset.audio.enums import BorderType, ResampleMethod
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
 
 KAISER_BETA = 14.769656459379492
 

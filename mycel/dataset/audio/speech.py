@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mycel.base.remembered import Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation.remembered import Remembered
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import AudioTransform, check_float, check_int, check_positive, check_rate
 from mycel.dataset.audio.enums import BorderType
 from mycel.dataset.audio.stft import pad_ends
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
 
 EPSILON = 1e-9
 

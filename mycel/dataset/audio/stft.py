@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.audio import nests
 from mycel.dataset.audio.base import check_choice, check_int
 from mycel.dataset.audio.enums import BorderType, WindowType
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
 
 _PAD_MODES: dict[BorderType, Any] = {
     BorderType.CONSTANT: "constant",

@@ -7,7 +7,7 @@ import time
 from subprocess import DEVNULL
 from typing import Optional
 
-from mycel.base import starting
+from mycel._src.foundation import starting
 from mycel.dataset.caching.client import CacheError, Client
 from mycel.dataset.caching.protocol import DEFAULT_PORT, Message, address
 from mycel.dataset.caching.server import STARTED

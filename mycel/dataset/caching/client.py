@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-from mycel.base import ends, locks
+from mycel._src.foundation import ends, locks
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.turns import Turns
 

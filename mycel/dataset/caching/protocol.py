@@ -14,7 +14,7 @@ import struct
 import sys
 from typing import Any
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 
 DEFAULT_PORT = 50052
 VERSION = 1

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import locks, starting
+from mycel._src.foundation import locks, starting
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.store import Cache, NoRoom, Session, Store
 from mycel.dataset.caching.turns import Turns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.base import locks
+from mycel._src.foundation import locks
 
 
 class Turns:

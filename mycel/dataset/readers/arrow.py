@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, join
 from mycel.dataset.readers import ipc_sizes, parquet_sizes, shards

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.arguments import check_count, check_counts
 from mycel.dataset.options import kept
 from mycel.dataset.readers.pieces import Pieces

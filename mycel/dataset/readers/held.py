@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, Optional, TypeVar
 
-from mycel.base import locks
+from mycel._src.foundation import locks
 
 Part = TypeVar("Part")
 

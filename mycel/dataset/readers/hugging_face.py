@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.notices import no_effect
+from mycel._src.foundation.notices import no_effect
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Array, Block, Row, as_array, is_picture
 from mycel.dataset.failure import operation_failed

@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.readers.pieces import Pieces, Spans
 
 _PIECE = 1 << 22

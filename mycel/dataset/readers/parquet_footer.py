@@ -14,8 +14,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.engines.routines import are_on, routine
-from mycel.engines.routines.words import Bytes, Int, Longs, i64
+from mycel._src.engines.routines import are_on, routine
+from mycel._src.engines.routines.words import Bytes, Int, Longs, i64
 
 __all__ = ["NUMBERS", "walked"]
 

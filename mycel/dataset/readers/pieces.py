@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.readers.held import Held
 
 HELD = 1 << 28

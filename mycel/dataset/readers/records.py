@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
 from mycel.dataset.readers.failures import stored

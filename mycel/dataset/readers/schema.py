@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.transforms.base import numpy_type
 
 _TYPES = (

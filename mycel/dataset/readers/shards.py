@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import remote
+from mycel._src.foundation import remote
 from mycel.dataset.options import kept
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, select_sampler

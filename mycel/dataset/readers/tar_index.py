@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import cache, remote
+from mycel._src.foundation import cache, remote
 
 BLOCK = 512
-# As in `mycel.base.cache`: a word and 16 digits, here of the version of the format.
+# As in `foundation.cache`: a word and 16 digits, here of the version of the format.
 _KIND = "tars-0000000000000003"
 _MOST_EXTRA = 1 << 20
 # A name up to the first dot after the last slash, and what follows it.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array, Block, Column, as_array
 from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.flow import Plan

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments, remote
-from mycel.base import decompression as inflate
+from mycel._src.foundation import arguments, remote
+from mycel._src.foundation import decompression as inflate
 from mycel.dataset.blocks import Array, Block, Column, Row
 from mycel.dataset.failure import reading
 from mycel.dataset.readers.failures import stored

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mycel.base import remote
-from mycel.base.notices import no_effect
+from mycel._src.foundation import remote
+from mycel._src.foundation.notices import no_effect
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row, as_array
 from mycel.dataset.readers import shards, tar_index

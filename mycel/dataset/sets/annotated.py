@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import decompression as inflate
+from mycel._src.foundation import decompression as inflate
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.failure import reading
 from mycel.dataset.readers.failures import read_json, read_xml

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.failure import reading
 from mycel.dataset.families import AudioBaseDataset

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.idx import read_idx
+from mycel._src.foundation.idx import read_idx
 from mycel.dataset.blocks import Array, Column
 from mycel.dataset.failure import reading
 from mycel.dataset.families import VisionBaseDataset
@@ -63,7 +63,7 @@ class EMnistDataset(_Digits):
     >>> import tempfile, os
     >>> import numpy as np
     >>> import mycel.dataset as ds
-    >>> from mycel.base.idx import write_idx
+    >>> from mycel._src.foundation.idx import write_idx
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     start = os.path.join(folder, "emnist-letters-test-")
     ...     write_idx(start + "images-idx3-ubyte", np.zeros((2, 28, 28), np.uint8))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.idx import idx_shape, read_idx
+from mycel._src.foundation.idx import idx_shape, read_idx
 from mycel.dataset.blocks import Array, Column
 from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.samplers import Shuffle

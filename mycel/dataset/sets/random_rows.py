@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Row

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.base.remembered import FEW, Remembered
+from mycel._src.foundation.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.failure import reading
 from mycel.dataset.readers.failures import read_json, read_matlab

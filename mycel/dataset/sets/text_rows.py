@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.base import locks
+from mycel._src.foundation import locks
 from mycel.dataset.blocks import Array, Block
 from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.readers.file_order import FileOrder, check_shards

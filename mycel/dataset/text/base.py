@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.blocks import Array
 from mycel.dataset.text import codes
 from mycel.dataset.transforms.base import Transform
-from mycel.engines.routines import are_on
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1

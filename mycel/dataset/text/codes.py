@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import FEW, SOME, Remembered
+from mycel._src.foundation.remembered import FEW, SOME, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.text import nests
 from mycel.dataset.text.characters import LAST, Ranges

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array
 
 # NumPy's functions take longer for so few.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import Int, Ints, Longs
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import Int, Ints, Longs
 
 __all__ = ["check_numerals", "cut", "whole_numbers"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.blocks import Array
 from mycel.dataset.failure import InputValueError
 from mycel.dataset.text import codes
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.transforms.base import Transform, numpy_type
-from mycel.engines.routines import are_on
 
 
 class AddToken(TextTransform):

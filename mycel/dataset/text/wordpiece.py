@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from mycel.base.remembered import FEW, MANY, RememberedOf
+from mycel._src.foundation.remembered import FEW, MANY, RememberedOf
 from mycel.dataset.blocks import Array
 from mycel.dataset.text import codes
 from mycel.dataset.text.base import (

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as types
+from mycel._src.engines.routines import are_on
+from mycel._src.engines.routines.keeping import Kept, kept
+from mycel._src.engines.routines.running import observers
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as types
 from mycel.dataset.blocks import Array, Column, as_array, is_picture
 from mycel.dataset.failure import InputValueError, input_refused
 from mycel.dataset.made_of import MadeOf
-from mycel.engines.routines import are_on
-from mycel.engines.routines.keeping import Kept, kept
-from mycel.engines.routines.running import observers
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 

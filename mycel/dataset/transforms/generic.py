@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.failure import InputIndexError, InputTypeError, InputValueError
 from mycel.dataset.padding import pad_stack

@@ -6,10 +6,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.engines.routines.plugins import Operation, opened
+from mycel._src.foundation import arguments
 from mycel.dataset.failure import input_refused
 from mycel.dataset.transforms.base import Transform
-from mycel.engines.routines.plugins import Operation, opened
 
 __all__ = ["Plugin"]
 

@@ -1,6 +1,6 @@
 """Transforms of images; the names are MindSpore's."""
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 from mycel.dataset.vision import picture_forms as picture_forms
 from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.blurring import GaussianBlur

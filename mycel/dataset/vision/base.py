@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
+from mycel._src.engines.routines.elements import ELEMENTS
 from mycel.dataset.blocks import Array, as_array, is_picture
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.enums import Border
-from mycel.engines.routines import are_on
-from mycel.engines.routines.elements import ELEMENTS
 
 # What operations give for an image of Pillow, by their class; see `picture_forms.py`.
 picture_forms: dict[type, Callable[[Any, Any], Any]] = {}

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.blocks import Array, Column, column_rows, try_stack
 from mycel.dataset.randomness import Stream, current_stream, operation_keys, using
 from mycel.dataset.transforms.base import Joined, Keys, Transform
@@ -29,7 +30,6 @@ from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.taking import Part, can_resize, write, writes
 from mycel.dataset.vision.windows import MOVES as WINDOWS
 from mycel.dataset.vision.windows import Unlike, Windows
-from mycel.engines.routines import are_on
 
 Operation = Callable[..., Any]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
@@ -29,7 +30,6 @@ from mycel.dataset.vision.base import (
 from mycel.dataset.vision.files import decode_image, decode_picture
 from mycel.dataset.vision.nests import colouring, exact, plain
 from mycel.dataset.vision.taking import Part, write
-from mycel.engines.routines import are_on
 
 _SHORTS = dtypes_of("uint16", "int16")
 # The types of which routines make floats, and those from which 255 can be taken.

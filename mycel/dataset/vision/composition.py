@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.compiler.prims.lapack import alone
+from mycel._src.foundation import arguments
 from mycel.dataset.betas import betas
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.failure import InputValueError
@@ -22,7 +23,6 @@ from mycel.dataset.vision.mixing import mixed
 from mycel.dataset.vision.nests import colouring, exact
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.taking import cut, is_cut, mirror, mirrors
-from mycel.prims.lapack import alone
 
 # The types of images that routines light.
 _LIT = dtypes_of("uint8", "uint16", "int16", "float32", "float64")

@@ -6,10 +6,10 @@ from enum import IntEnum
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import FLOATS, ImageTransform, flat_by_routine, is_read, name_of
 from mycel.dataset.vision.nests import colouring, exact
-from mycel.engines.routines import are_on
 
 
 class ConvertMode(IntEnum):

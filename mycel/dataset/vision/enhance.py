@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.remembered import FEW, Remembered
+from mycel._src.engines.routines import Routine
+from mycel._src.foundation import arguments
+from mycel._src.foundation.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
@@ -38,7 +39,6 @@ from mycel.dataset.vision.levels import (
 )
 from mycel.dataset.vision.nests import colouring, exact, filtering
 from mycel.dataset.vision.warp import interval
-from mycel.engines.routines import Routine
 
 _WIDE = dtypes_of("uint16", "int16", "float32", "float64")
 

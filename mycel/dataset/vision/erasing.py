@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
@@ -16,7 +17,6 @@ from mycel.dataset.vision.base import ImageTransform, channels_of, dtypes_of
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
 from mycel.dataset.vision.nests import exact, plain
 from mycel.dataset.vision.taking import WORDS, is_cut
-from mycel.engines.routines import are_on
 
 # Integers that hold all values that rectangles are set to.
 _HOLD = dtypes_of("uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64")

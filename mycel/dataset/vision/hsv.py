@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.routines import are_on
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.nests import colouring
-from mycel.engines.routines import are_on
 
 # The element types that routines read.
 _READ = frozenset(map(np.dtype, ("uint8", "uint16", "float32", "float64")))

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mycel.base import decompression as inflate
-from mycel.base import locks
+from mycel._src.engines.routines import are_on
+from mycel._src.engines.routines.libjpeg import Decoder
+from mycel._src.engines.routines.libjpeg_calls import Calls
+from mycel._src.engines.routines.libjpeg_encoder import Encoder
+from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation import locks
 from mycel.dataset.blocks import Array
-from mycel.engines.routines import are_on
-from mycel.engines.routines.libjpeg import Decoder
-from mycel.engines.routines.libjpeg_calls import Calls
-from mycel.engines.routines.libjpeg_encoder import Encoder
 
 T = TypeVar("T")
 

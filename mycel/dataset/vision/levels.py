@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.color import check_uint8
 from mycel.dataset.vision.nests import exact, plain
-from mycel.engines.routines import are_on
 
 
 class Solarize(ImageTransform):

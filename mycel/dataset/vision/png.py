@@ -13,10 +13,10 @@ import zlib
 
 import numpy as np
 
-from mycel.base import decompression as inflate
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import decompression as inflate
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.nests import filtering_png as nest
-from mycel.engines.routines import are_on
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Channels by types of colour; palettes are Pillow's.

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.remembered import FEW, SOME, Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation.remembered import FEW, SOME, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, parse_size
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import filtering, resizing
 from mycel.dataset.vision.nests.places import PIXELS
 from mycel.dataset.vision.taking import cut, is_cut, places
-from mycel.engines.routines import are_on
 
 _BITS = 11
 _PILLOW_BITS = 22

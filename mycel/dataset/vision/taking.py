@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base.remembered import SOME, Remembered
+from mycel._src.foundation.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine, channels_of, flat_by_routine
 from mycel.dataset.vision.enums import Inter

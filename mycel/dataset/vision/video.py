@@ -16,7 +16,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.transforms.base import Transform
 

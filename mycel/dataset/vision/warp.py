@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.remembered import FEW, Remembered
+from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
+from mycel._src.foundation.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.vision.base import ImageTransform, by_routine, parse_fill
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.nests import quadrilaterals, warping
 from mycel.dataset.vision.sampling import FRACTIONS, READ, Reading, reading_of, sample
-from mycel.engines.routines import are_on
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 # An affine matrix: (x, y) goes to (a x + b y + c, d x + e y + f).

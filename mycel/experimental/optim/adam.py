@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Group, Optimizer, check_betas, put, single
 from mycel.nn.state import store
 from mycel.ops import updates

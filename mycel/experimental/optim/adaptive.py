@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
 from mycel.ops import updates
 

@@ -17,12 +17,12 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.parameter import Parameter as Parameter
+from mycel._src.tensors.core.tensor import Tensor as Tensor
+from mycel._src.tensors.core.tensor import cast
 from mycel.common.markers import jit_class as jit_class
-from mycel.core.parameter import Parameter as Parameter
-from mycel.core.tensor import Tensor as Tensor
-from mycel.core.tensor import cast
 from mycel.experimental.optim.lr_base import LRScheduler as LRScheduler
 from mycel.experimental.optim.lr_base import Rates, at, called, optimizer_of, scalar_one, state_of, store_rates
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer

@@ -16,11 +16,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import state_epoch
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import state_epoch
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel.base.errors import Unsupported
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.control import either
 from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
 from mycel.formats.mindir.operators import operator_of

@@ -20,8 +20,8 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import dtype as D
-from mycel.base.wire import WireError, fields, integers, signed
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.wire import WireError, fields, integers, signed
 
 __all__ = [
     "DEEPEST",

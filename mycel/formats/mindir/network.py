@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from mycel.cells.cell import Cell
-from mycel.compiled.jit import Jit
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.mindir.beside import fetch
 from mycel.formats.mindir.evaluate import Evaluator
 from mycel.formats.mindir.messages import MindIRError, Model, model_of

@@ -15,8 +15,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.operations.finding import find
 from mycel.formats.mindir.messages import MindIRError, Primitive

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import vjp
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.formats.mindir.messages import MindIRError
 from mycel.formats.mindir.values import named_argument
 from mycel.ops import operations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
 from mycel.train.graph_check import MOST_NODES
 

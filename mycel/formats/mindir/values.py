@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base.dtype import DType
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.inner._c_expression.typing import type_id_to_type
-from mycel.core.tensor import Tensor
 from mycel.formats.mindir.messages import TENSOR_KINDS, Attribute, Function, MindIRError
 from mycel.ops.creation import zeros
 

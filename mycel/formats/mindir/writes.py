@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.formats.mindir.messages import Function, Model, Node
 
 __all__ = ["check_writes"]

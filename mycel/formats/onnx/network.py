@@ -8,18 +8,18 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx import messages as M
 from mycel.formats.onnx import rules as rules
 from mycel.formats.onnx.messages import OnnxError, read_model
 from mycel.formats.onnx.operation import has_tensor, is_text, tensor
 from mycel.formats.onnx.program import Builder, Program, settled
 from mycel.formats.onnx.tensors import TYPES
-from mycel.ir.dims import Dim
 
 __all__ = ["OnnxNetwork", "load", "loads"]
 

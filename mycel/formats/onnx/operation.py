@@ -20,18 +20,18 @@ from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType, from_any
-from mycel.base.errors import Unsupported
-from mycel.core import eager
-from mycel.core.context import Context
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType, from_any
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.formats.onnx import messages
 from mycel.formats.onnx.tensors import TYPES
-from mycel.ir.dims import Dim
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive
 
 __all__ = [
     "HOST",

@@ -15,8 +15,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.core import eager
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx import messages as M
 from mycel.formats.onnx.messages import OnnxError
 from mycel.formats.onnx.operation import RULES, Operation, Rule, has_tensor, run_rule

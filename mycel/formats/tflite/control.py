@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.formats.control import either, repeated
 from mycel.formats.tflite.schema import Graph, Operator, TFLiteError
 

@@ -17,22 +17,22 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
-from mycel.core.eager import apply
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import quantisation as Q
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.transforms.quantise.scales import multipliers
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.eager import apply
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.tflite.more_rules import CONSTANTS, RULES
 from mycel.formats.tflite.rules import first, last, pads_of
 from mycel.formats.tflite.schema import Operator, TFLiteError
 from mycel.formats.tflite.schema import Tensor as Info
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import quantisation as Q
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
-from mycel.transforms.quantise.scales import multipliers
 
 __all__ = ["KERNELS", "Given", "Kernel", "kernel_of"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core.eager import apply
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.eager import apply
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.tflite.rules import sliced_by, strided
 from mycel.formats.tflite.schema import Graph, Operator
-from mycel.ir.dims import Dim
-from mycel.prims import shape as S
 
 __all__ = ["HOST", "MOST", "RANK", "SHAPE", "as_known", "knowable", "sizes_of", "tensor"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
 from mycel.formats.tflite.recurrent import RECURRENT
 from mycel.formats.tflite.rules import CONSTANTS as FIRST_CONSTANTS
 from mycel.formats.tflite.rules import RULES as FIRST

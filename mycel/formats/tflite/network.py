@@ -20,13 +20,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
-from mycel.cells.cell import Cell
-from mycel.compiled.jit import Jit
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.compiled.jit import Jit
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.tflite.control import SPECIAL, check_calls
 from mycel.formats.tflite.kernels import Given, kernel_of
 from mycel.formats.tflite.known import HOST, MOST, RANK, SHAPE, as_known, knowable, sizes_of, tensor

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mycel import ops
-from mycel.base.errors import Unsupported
+from mycel._src.foundation.errors import Unsupported
 from mycel.formats.tflite.schema import Operator
 from mycel.ops.sequences.recurrence import layer, recurrence
 

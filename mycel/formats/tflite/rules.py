@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base.errors import Unsupported
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.tflite.schema import Operator
 
 __all__ = ["CONSTANTS", "RULES", "Rule", "active", "first", "last", "pads_of", "sliced_by", "strided"]

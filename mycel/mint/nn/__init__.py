@@ -3,7 +3,7 @@
 # isort: skip_file
 from __future__ import annotations
 
-from mycel.base.names import listing as _listing
+from mycel._src.foundation.names import listing as _listing
 
 from typing import Any
 
@@ -55,7 +55,7 @@ from mycel.mint.nn._weighted import (
     SyncBatchNorm as SyncBatchNorm,
 )
 from mycel.mint.nn.functional import cross_entropy as cross_entropy
-from mycel.core.tensor import Tensor as _Tensor
+from mycel._src.tensors.core.tensor import Tensor as _Tensor
 
 # The same under the names of MindSpore's operations.
 kl_div_ext, mse_loss_ext, nllloss = functional.kl_div, functional.mse_loss, functional.nll_loss

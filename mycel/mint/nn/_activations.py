@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.mint._arguments import number, real
 from mycel.mint.special import usual_axis
 from mycel.ops._operands import operand

@@ -9,11 +9,11 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import stop_gradient
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.staging.derivatives import stop_gradient
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.mint._arguments import number, real
 from mycel.ops._operands import (
     floating,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.mint._arguments import real
 from mycel.ops._operands import operand
 

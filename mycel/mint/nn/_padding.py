@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.nn.layer import padding as layers
 
 __all__ = [

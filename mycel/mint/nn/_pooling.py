@@ -7,10 +7,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.mint._arguments import whole
 from mycel.ops import adaptive_pooling
 from mycel.ops._operands import cast_index, check_sizes, operand, reshaped, sizes_of

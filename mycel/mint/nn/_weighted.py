@@ -9,12 +9,12 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional as F
 from mycel.nn.state import store
 from mycel.ops._operands import input_of

@@ -6,12 +6,12 @@ from collections.abc import Hashable
 from typing import Any, Optional, Union
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.common.initializer import initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of, need_matched
 

@@ -6,12 +6,12 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Uniform, initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.nn.layer.activation import activation_of
 from mycel.ops._operands import axis_of, input_of
 

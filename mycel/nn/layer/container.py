@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell, state_epoch
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell, state_epoch
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
 

@@ -12,12 +12,12 @@ import math
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Uniform, initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.ops import convolution as C
 
 __all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]

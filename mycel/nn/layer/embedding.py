@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import Initializer, initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.clipping import clipped
 from mycel.ops._operands import input_of
 from mycel.ops.indexed import inside

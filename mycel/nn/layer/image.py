@@ -19,10 +19,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of, numbers
 from mycel.ops.images.patches import image_gradients

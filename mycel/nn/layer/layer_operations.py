@@ -15,9 +15,9 @@ from typing import Any
 
 from mycel import nn
 from mycel import ops as _ops
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell, state_epoch
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell, state_epoch
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__: list[str] = []
 

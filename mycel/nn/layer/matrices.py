@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.plain import Plain
 from mycel.ops._operands import input_of
 

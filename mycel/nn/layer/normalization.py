@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.staging.derivatives import stop_gradient
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import initializer
 from mycel.communication import HCCL_WORLD_COMM_GROUP, get_group_size, get_rank
 from mycel.communication.processes import new_group
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import stop_gradient
 from mycel.nn.state import store
 from mycel.ops._operands import input_of, need_matched
 

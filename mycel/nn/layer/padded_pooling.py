@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
 

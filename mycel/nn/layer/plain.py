@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 
 
 class Plain(Cell):

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import Uniform, initializer
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dropout
 from mycel.ops._operands import input_of, need_matched, one_by_one
 from mycel.ops.sequences.recurrence import GATES, step

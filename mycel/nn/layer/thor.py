@@ -14,10 +14,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.embedding import Embedding, EmbeddingLookup

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.embedding import Embedding, EmbeddingLookup

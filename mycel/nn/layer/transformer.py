@@ -19,12 +19,12 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import XavierNormal, XavierUniform, initializer
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.cells.cell import Cell
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import operand
 
 __all__ = ["LossBase"]

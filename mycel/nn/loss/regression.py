@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.loss.base import LossBase, same_shape
 from mycel.ops._operands import input_of
 from mycel.ops.lengths import root

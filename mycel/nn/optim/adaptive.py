@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.dtype import float32, float64
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import float32, float64
+from mycel._src.tensors.cells.cell import Cell
 from mycel.communication import create_group, get_group_size, get_rank
 from mycel.communication.groups import known
 from mycel.nn.optim.optimizer import Optimizer

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
 

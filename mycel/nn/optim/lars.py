@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.parameter import Parameter
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
 

@@ -17,12 +17,12 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.hints import OF_CELLS, OF_OPTIMIZERS
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.hints import OF_CELLS, OF_OPTIMIZERS
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
 from mycel.nn.optim.extending import Extensible

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates

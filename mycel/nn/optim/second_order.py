@@ -21,20 +21,20 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.parameter import Parameter, ParameterTuple
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import control as C
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.nn.layer.thor import Conv2dThor, SavesFactors
 from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
-from mycel.prims import control as C
 
 __all__ = ["thor"]
 

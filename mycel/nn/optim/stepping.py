@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import config
-from mycel.base.parallel_settings import ParallelSettings, current, in_force
-from mycel.base.tracebacks import at_border
-from mycel.cells.cell import Cell
-from mycel.compiled.divided import dividing
-from mycel.core import eager
-from mycel.core.rows import Rows, bytes_in_rows, in_parts, whole
+from mycel._src.foundation import config
+from mycel._src.foundation.parallel_settings import ParallelSettings, current, in_force
+from mycel._src.foundation.tracebacks import at_border
+from mycel._src.staging.compiled.divided import dividing
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.rows import Rows, bytes_in_rows, in_parts, whole
 
 __all__ = ["Stepping"]
 

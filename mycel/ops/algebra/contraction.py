@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.operators import pair
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.operators import pair
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import broadcast, iota, operand, permuted, reshaped, run, select
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
 
 Term = tuple[Tensor, list[str]]
 

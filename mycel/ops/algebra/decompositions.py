@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import decompositions as L
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import spectral
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import broadcast, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.algebra.matrices import adjoint_of, matrices, order_of, triangle
 from mycel.ops.complex_numbers import conj
 from mycel.ops.creation import eye
-from mycel.prims import decompositions as L
-from mycel.prims import elementwise as E
-from mycel.prims import spectral
 
 __all__ = [
     "cholesky",

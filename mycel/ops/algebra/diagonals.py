@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor
 from mycel.ops import arrange, indexed
 from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of, term
-from mycel.prims import elementwise as E
 
 __all__ = ["diagflat", "diagonal_scatter", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag"]
 

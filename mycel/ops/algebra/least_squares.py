@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
 from mycel.ops.algebra.decompositions import cholesky, qr
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.algebra.matrices import adjoint_of, matrices, swap, triangular
 from mycel.ops.algebra.systems import cholesky_solve
 from mycel.ops.creation import eye
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = ["matrix_solve_ls", "tridiagonal_product"]
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import precision
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import precision
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     axis_of,
     iota,
@@ -28,9 +31,6 @@ from mycel.ops._operands import (
     size_of,
     term,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
 
 __all__ = [
     "addbmm",
@@ -432,9 +432,9 @@ def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
     >>> ms.ops.cross(ms.Tensor([1.0, 0.0, 0.0]), ms.Tensor([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]
     """
+    from mycel._src.compiler.prims.base import broadcast_shapes
+    from mycel._src.compiler.prims.shape import CONCAT
     from mycel.ops._operands import broadcast, take_slice
-    from mycel.prims.base import broadcast_shapes
-    from mycel.prims.shape import CONCAT
 
     a, b = operands("cross", input, other)
     shape = broadcast_shapes(a.shape, b.shape)

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import decompositions as L
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -25,11 +30,6 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.complex_numbers import conj
-from mycel.prims import decompositions as L
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 
 def matrices(name: str, value: Any, square: bool = True) -> Tensor:

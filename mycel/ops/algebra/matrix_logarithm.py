@@ -24,10 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
 from mycel.ops.algebra.decompositions import eigvals
 from mycel.ops.algebra.linalg import matmul
@@ -35,9 +38,6 @@ from mycel.ops.algebra.matrices import matrices, solve
 from mycel.ops.algebra.systems import inverse
 from mycel.ops.complex_numbers import absolute_value, angle, polar
 from mycel.ops.creation import eye
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 __all__ = ["matrix_logarithm"]
 

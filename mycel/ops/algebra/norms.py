@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import spectral
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, floating, permuted, reshaped, run, take_slice
 from mycel.ops.algebra.matrices import matrices
 from mycel.ops.algebra.systems import inverse
 from mycel.ops.lengths import norm as plain_norm
 from mycel.ops.lengths import vector_norm
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import spectral
 
 __all__ = ["cond", "matrix_norm", "norm"]
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.determinant import determinant
+from mycel._src.compiler.prims.pseudo_inverse import pseudo_inverse
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import broadcast, constant_like, floating, iota, number_of, reshaped, run, select
 from mycel.ops.algebra.decompositions import qr
 from mycel.ops.algebra.linalg import matmul
@@ -28,10 +32,6 @@ from mycel.ops.algebra.matrices import (
 )
 from mycel.ops.complex_numbers import absolute_value, direction, real
 from mycel.ops.creation import eye
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims.determinant import determinant
-from mycel.prims.pseudo_inverse import pseudo_inverse
 
 __all__ = [
     "cholesky_inverse",

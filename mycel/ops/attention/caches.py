@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import array, indexed
 from mycel.ops._operands import constant_like, number_of, operand, reshaped, run, select, size_of
 from mycel.ops.attention.served import Lengths, Served, Stored
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
 
 
 def reshape_and_cache(

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.eager import apply
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
-from mycel.derivatives import recompute
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.normalization import moments
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.derivatives import recompute
+from mycel._src.tensors.core.eager import apply
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, properties, reduction, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -30,8 +32,6 @@ from mycel.ops._operands import (
     take_slice,
     wide,
 )
-from mycel.prims import elementwise as E
-from mycel.prims.normalization import moments
 
 __all__ = [
     "add_layer_norm",

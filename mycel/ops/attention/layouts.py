@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import array, sorting
 from mycel.ops._operands import constant_like, iota, permuted, reshaped, sizes_of, take_slice
 

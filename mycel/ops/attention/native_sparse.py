@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import array, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, select, take_slice, wide
 from mycel.ops.attention.layouts import check_heads, ends_of, one_example, packed_rows, pieces, same_types
 from mycel.ops.attention.masks import truth
 from mycel.ops.attention.scores import attend_with_statistics, exponentials, lowest, nonzero, scores_of, weighted
 from mycel.ops.attention.selection import chosen, of_heads, positive
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
 
 __all__ = ["nsa_compress", "nsa_compress_attention", "nsa_select_attention"]
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import array, indexed
 from mycel.ops._operands import operand, reshaped, run, take_slice, wide
-from mycel.prims import elementwise as E
-from mycel.prims.base import broadcast_shapes
 
 __all__ = ["rotary_position_embedding"]
 

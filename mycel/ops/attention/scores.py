@@ -10,18 +10,18 @@ from __future__ import annotations
 import math
 from typing import Optional
 
-from mycel.base import dtype as D
+from mycel._src.compiler.prims import attention as A
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import random as P
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.eager import apply
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import seeded_generator
-from mycel.core.eager import apply
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
 from mycel.ops import reduction
 from mycel.ops._operands import constant_like, permuted, reshaped, run, select, wide
 from mycel.ops.random import draw
-from mycel.prims import attention as A
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import random as P
 
 LOWEST = -math.ldexp(1.0 - math.ldexp(1.0, -24), 128)
 Stats = tuple[Tensor, Tensor, Tensor]

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import array, indexed
 from mycel.ops._operands import constant_like, reshaped, run, select
 from mycel.ops.attention.masks import positions
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
 
 
 def positive(name: str, parameter: str, value: Any) -> int:

@@ -16,10 +16,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import elementwise, indexed
 from mycel.ops._operands import (
     constant_like,
@@ -34,7 +35,6 @@ from mycel.ops._operands import (
 from mycel.ops.attention.layouts import check_heads, from_heads, same_types, to_heads
 from mycel.ops.attention.masks import MOST, SparseMask, either, positions, truth
 from mycel.ops.attention.scores import attend, attend_with_statistics
-from mycel.prims import elementwise as E
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import array, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, numbers_of, operand, permuted, reshaped, run, select, wide
 from mycel.ops.attention.layouts import check_heads, one_example, owners, packed_rows, same_types, starts_of
@@ -24,7 +25,6 @@ from mycel.ops.attention.masks import either, positions
 from mycel.ops.attention.scores import attend_with_statistics, scores_of
 from mycel.ops.attention.selection import chosen, of_heads, places, positive
 from mycel.ops.attention.served import from_blocks
-from mycel.prims import elementwise as E
 
 __all__ = ["lightning_indexer", "sparse_flash_attention"]
 

@@ -15,11 +15,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops import array, elementwise, indexed
 from mycel.ops._operands import constant_like, numbers_of, operand, permuted, reshaped, run, take_slice, wide
 from mycel.ops.attention.layouts import (
@@ -37,7 +38,6 @@ from mycel.ops.attention.layouts import (
 )
 from mycel.ops.attention.masks import MOST, SparseMask, check_band, either, positions, truth
 from mycel.ops.attention.scores import attend, attend_with_statistics, nonzero
-from mycel.prims import elementwise as E
 
 __all__ = ["flash_attention_score", "ring_attention_update", "speed_fusion_attention"]
 

@@ -12,10 +12,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import random
 from mycel.ops._operands import (
     check_sizes,
@@ -33,9 +36,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.array import stack
 from mycel.ops.sorting import argsort
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
 
 __all__ = ["bounding_box_decode", "bounding_box_encode", "check_valid", "choice_with_mask", "iou"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, reshaped, run, select, take_slice, wide
 from mycel.ops.array import stack
-from mycel.prims import elementwise as E
 
 __all__ = ["adjust_hue", "adjust_saturation", "hsv_to_rgb", "rgb_to_hsv"]
 

@@ -11,11 +11,16 @@ from __future__ import annotations
 import itertools
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import fused, graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.sampling import sample
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import fused, graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     broadcast,
@@ -33,11 +38,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.convolution import conv2d
 from mycel.ops.creation import full, zeros
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims.sampling import sample
 
 __all__ = ["deformable_conv2d", "deformable_offsets", "multi_scale_deformable_attn_function", "roi_align"]
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.common.generator import seeded_generator
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import constant_like, floating, numbers, operand, reshaped, run, select, take_slice
 from mycel.ops.array import concat, stack
 from mycel.ops.sorting import cumsum
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
-from mycel.prims import reduce as R
 
 __all__ = ["distorted_box", "fractional_pool"]
 

@@ -14,10 +14,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.conv import window_output
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, random
 from mycel.ops._operands import (
     broadcast,
@@ -34,10 +38,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.arrange import padded
 from mycel.ops.convolution import per_axis, same_padding
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims import window as W
-from mycel.prims.conv import window_output
 
 __all__ = ["dilation2d", "extract_glimpse", "extract_patches", "image_gradients", "mirror_pad"]
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     constant_like,
@@ -38,7 +39,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.algebra import linalg
 from mycel.ops.images.resize import blend, cubic_weights, interpolate
-from mycel.prims import elementwise as E
 
 __all__ = [
     "resize_area",

@@ -17,11 +17,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.sampling import sample
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import adaptive_pooling, indexed
 from mycel.ops._operands import (
     broadcast,
@@ -41,8 +43,6 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.algebra import linalg
-from mycel.prims import elementwise as E
-from mycel.prims.sampling import sample
 
 __all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, reshaped, run, select, take_slice, wide
 from mycel.ops.array import stack
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 __all__ = ["rotated_iou"]
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.selection import flat_positions
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.selection import flat_positions
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -33,10 +37,6 @@ from mycel.ops._operands import (
     term,
 )
 from mycel.ops.creation import ones, zeros
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
 
 __all__ = ["combined_non_max_suppression", "nms_with_mask", "non_max_suppression", "non_max_suppression_with_overlaps"]
 

@@ -1,6 +1,6 @@
 """Operations as objects, for editors and type checkers. `make stubs` writes this file."""
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from typing import Any, Optional, Union
 
 from mycel.ops.operations.primitive import Primitive as Primitive

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import array, bessel, blocks, complex_numbers, convolution, pairwise, segments, sorting, special, windows
 from mycel.ops._operands import operand, permuted, reshaped
 from mycel.ops.algebra import decompositions, diagonals, linalg, systems

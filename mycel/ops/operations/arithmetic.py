@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import (
     array,
     elementwise,
@@ -22,7 +23,6 @@ from mycel.ops.algebra import linalg
 from mycel.ops.operations.attributes import number, optional
 from mycel.ops.operations.inputs import NUMBER
 from mycel.ops.operations.primitive import Primitive, alike, operations_of
-from mycel.prims import elementwise as E
 
 __all__: list[str] = []
 

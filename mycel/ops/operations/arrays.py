@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import array, creation, indexed, masks, sorted_segments, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -31,8 +33,6 @@ from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
 
 __all__: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.attention import caches, experts, rotary
 from mycel.ops.operations.primitive import Primitive, operations_of
 

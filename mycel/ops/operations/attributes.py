@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = [
     "NEEDED",

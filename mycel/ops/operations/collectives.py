@@ -12,9 +12,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member
 from mycel.communication.messages import P2POp, batch_isend_irecv, other_end, to_oneself
 from mycel.communication.steps import (
@@ -31,7 +32,6 @@ from mycel.communication.steps import (
     split,
     tensor_of,
 )
-from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
 from mycel.ops.operations.attributes import anything, integer, optional

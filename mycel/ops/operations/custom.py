@@ -20,16 +20,16 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
-from mycel.base.ownership import check_code
-from mycel.base.tree import flatten
-from mycel.core.hooks import attach, attach_bprop
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims.custom import Rule
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.ownership import check_code
+from mycel._src.foundation.tree import flatten
+from mycel._src.tensors.core.hooks import attach, attach_bprop
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
-from mycel.prims.custom import Rule
 
 __all__ = ["Custom", "PyFunc", "kernel", "ms_kernel"]
 

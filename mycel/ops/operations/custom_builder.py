@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Optional, Union
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["CustomOpBuilder"]
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Union
 
-from mycel.base import starting
-from mycel.base.errors import Unsupported
-from mycel.base.ownership import check_code
-from mycel.base.remembered import SOME, Remembered
+from mycel._src.foundation import starting
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.ownership import check_code
+from mycel._src.foundation.remembered import SOME, Remembered
 
 __all__ = ["imported", "library_of", "options_of", "paths_for_modules"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel._src.tensors.core import eager
 from mycel.common.generator import Generator, Repeated
-from mycel.core import eager
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Drawing", "numbers_of_object"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, as_tensor, scalar
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, scalar
 from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
@@ -17,7 +18,6 @@ from mycel.ops.operations.attributes import integer, integers, numbers, one_of, 
 from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import NUMBER, SIZES
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
-from mycel.prims import elementwise as E
 
 __all__: list[str] = []
 

@@ -13,10 +13,10 @@ from typing import Any, Union, get_args
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import InputError
-from mycel.core.tensor import Tensor
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import InputError
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["NUMBER", "SIZES", "WHOLE", "Inputs", "Kinds"]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import (
     activation,
     adaptive_pooling,
@@ -24,8 +26,6 @@ from mycel.ops._operands import constant_like as like
 from mycel.ops.operations.attributes import integer, integers, number, one_of, optional, real, word
 from mycel.ops.operations.inputs import SIZES
 from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 __all__: list[str] = []
 
@@ -313,7 +313,7 @@ class Conv3D(
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
-    from mycel.prims.conv import conv_grad_input
+    from mycel._src.compiler.prims.conv import conv_grad_input
 
     if p.mode != 1:
         raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")

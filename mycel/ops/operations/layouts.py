@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.core import eager
-from mycel.core.tensor import Tensor
-from mycel.frontend.operator_marks import marked_call
-from mycel.frontend.stage import Stage
-from mycel.ir.layout import Layout
-from mycel.ir.strategies import note_unused, strategy_of
+from mycel._src.compiler.ir.layout import Layout
+from mycel._src.compiler.ir.strategies import note_unused, strategy_of
+from mycel._src.foundation import arguments
+from mycel._src.staging.frontend.operator_marks import marked_call
+from mycel._src.staging.frontend.stage import Stage
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Reshard"]

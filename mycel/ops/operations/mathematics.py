@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue, ShapeError
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import NeedsValue, ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import activation, arrange, array, creation, fourier, margins, math, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -50,9 +53,6 @@ from mycel.ops.operations.attributes import (
 from mycel.ops.operations.inputs import NUMBER, WHOLE
 from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
 from mycel.ops.variants import eps
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
 
 __all__: list[str] = []
 

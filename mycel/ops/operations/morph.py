@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.core.hooks import attach_bprop, call_user
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.hooks import attach_bprop, call_user
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Morph"]

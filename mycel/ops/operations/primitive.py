@@ -22,14 +22,14 @@ from sys import modules
 from types import FunctionType
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.core import eager, precision
-from mycel.core.tensor import Tensor
-from mycel.derivatives.recomputation import recompute
-from mycel.frontend.operator_marks import marked_call
-from mycel.frontend.stage import Stage
-from mycel.ir.strategies import Strategy, attributes_of, note_unused, strategy_of
+from mycel._src.compiler.ir.strategies import Strategy, attributes_of, note_unused, strategy_of
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.derivatives.recomputation import recompute
+from mycel._src.staging.frontend.operator_marks import marked_call
+from mycel._src.staging.frontend.stage import Stage
+from mycel._src.tensors.core import eager, precision
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
 

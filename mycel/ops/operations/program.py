@@ -9,11 +9,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base import object_types as O
-from mycel.base.type_numbers import MINDSPORE
-from mycel.core.tensor import Tensor, as_tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation import object_types as O
+from mycel._src.foundation.type_numbers import MINDSPORE
+from mycel._src.tensors.core.tensor import Tensor, as_tensor
 from mycel.ops import elementwise, logic, properties, reduction
 from mycel.ops import program as functions
 from mycel.ops._operands import operand, reshaped

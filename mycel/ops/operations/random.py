@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.common.generator import seeded_generator
-from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -35,9 +38,6 @@ from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
-from mycel.prims import elementwise as E
-from mycel.prims import random as P
-from mycel.prims import reduce as R
 
 __all__: list[str] = []
 

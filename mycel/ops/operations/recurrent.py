@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
-from mycel.derivatives import grad
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.ctc import NEVER
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.derivatives import grad
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops import creation, random
 from mycel.ops._operands import (
     cast_index,
@@ -36,12 +42,6 @@ from mycel.ops.sequences import ctc
 from mycel.ops.sequences.recurrence import recurrence
 from mycel.ops.sequences.transducer import rnnt_loss
 from mycel.ops.sorting import cumsum
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.ctc import NEVER
 
 __all__: list[str] = []
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import (
     arrange,
     elementwise,
@@ -19,7 +20,6 @@ from mycel.ops._operands import axis_of, operand
 from mycel.ops.operations.attributes import integer, integers, optional, real
 from mycel.ops.operations.inputs import WHOLE
 from mycel.ops.operations.primitive import Primitive, operations_of
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 

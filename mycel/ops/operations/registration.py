@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 
 __all__ = [
     "AiCPURegOp",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import arrange, array, creation, indexed, masks, properties, splits, state
 from mycel.ops._operands import axis_of, cast_index, operand, select
 from mycel.ops._operands import constant_like as like

@@ -14,16 +14,16 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import atomic_files as whole
-from mycel.base import dtype as D
-from mycel.core import eager
-from mycel.core.hooks import attach
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims.custom import Rule
+from mycel._src.foundation import arguments
+from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.hooks import attach
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import summaries
 from mycel.ops.operations.attributes import one_of
 from mycel.ops.operations.primitive import Primitive, operations_of
-from mycel.prims.custom import Rule
 
 __all__ = ["tensordump"]
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.selection import flat_positions
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.selection import flat_positions
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import indexed
 from mycel.ops._operands import (
     cast_index,
@@ -26,9 +29,6 @@ from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.sparse.tensors import differ
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
 
 __all__: list[str] = []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.core.tensor import Tensor, cast
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import elementwise as E
 from mycel.ops import updates as R
 from mycel.ops.creation import zeros_like

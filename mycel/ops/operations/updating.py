@@ -19,9 +19,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import updates as R
 from mycel.ops.state import updated
 

@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the loss, and greedy decoding. Graves et al., 2006.
 
-What a labelling's probability is, and its derivative, is in `mycel.prims.ctc`.
+What a labelling's probability is, and its derivative, is in `prims.ctc`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, as_tensor, cast, scalar
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.ctc import NEVER, ctc
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, masks
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
@@ -32,11 +37,6 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.sorting import cumsum
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.ctc import NEVER, ctc
 
 __all__ = ["ctc_greedy_decoder", "ctc_loss"]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Optional
 
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import recurrence as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.recurrence import GATES
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import apply, reshaped, run, select, take_slice
 from mycel.ops.activation import relu
 from mycel.ops.algebra.linalg import dense
 from mycel.ops.creation import zeros
 from mycel.ops.elementwise import sigmoid, tanh
-from mycel.prims import recurrence as R
-from mycel.prims import shape as S
-from mycel.prims.recurrence import GATES
 
 __all__ = ["GATES", "layer", "recurrence", "step"]
 

@@ -15,12 +15,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
-from mycel.derivatives import grad
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.derivatives import grad
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import (
     broadcast,
     cast_index,
@@ -37,11 +42,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.activation import log_softmax
 from mycel.ops.creation import zeros
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = ["rnnt_loss"]
 

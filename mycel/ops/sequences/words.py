@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager
-from mycel.core.fused import graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.fused import graph_of
+from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import (
     cast_index,
     constant_like,
@@ -26,9 +29,6 @@ from mycel.ops.array import concat
 from mycel.ops.creation import full, ones, zeros
 from mycel.ops.indexed import tensor_scatter_elements
 from mycel.ops.sorting import argsort, cummin, searchsorted
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
 
 __all__ = ["edit_distance", "no_repeat_ngram"]
 

@@ -5,7 +5,7 @@ over the pointers. Products gather the dense operand at the columns and add up b
 work is that of the stored values alone, and both derivatives are gathers and sums of the same size.
 Functions that join equal places (`coalesce`, sums, products of two sparse matrices) sort the places
 as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
-(`mycel.core.selection`).
+(`core.selection`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.selection import flat_positions, is_open, positions_in
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.selection import flat_positions, is_open, positions_in
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import elementwise, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -41,9 +44,6 @@ from mycel.ops._operands import (
 from mycel.ops.complex_numbers import conj
 from mycel.ops.indexed import scatter_nd, tensor_scatter_add
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
 
 __all__ = [
     "coalesce",

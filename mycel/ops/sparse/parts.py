@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import ShapeError
-from mycel.base.log import logger
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, wide
 from mycel.ops.indexed import tensor_scatter_add
 from mycel.ops.sparse.functions import check_shapes
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, RowTensor, differ
-from mycel.prims import index as I
-from mycel.prims import shape as S
 
 __all__ = [
     "coo_tensor_get_dense_shape",

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
-from mycel.base.log import logger
-from mycel.core.arrays import is_scipy_sparse, value_text
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.core.arrays import is_scipy_sparse, value_text
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import certainly, term
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]

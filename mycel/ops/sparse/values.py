@@ -7,18 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
-from mycel.derivatives import stop_gradient
-from mycel.ir.dims import Dim
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import index as I
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.staging.derivatives import stop_gradient
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import activation, elementwise, segments
 from mycel.ops._operands import cast_index, operand, reshaped, run, shape_of, terms, wide
 from mycel.ops.indexed import gather_nd
 from mycel.ops.sparse.functions import check_shapes, matrix, places_of, rows_of, summed
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
-from mycel.prims import index as I
 
 __all__ = [
     "coo_abs",

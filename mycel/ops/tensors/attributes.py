@@ -10,10 +10,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core import storage
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core import storage
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import convolution
 
 __all__ = ["as_bytes_of", "attach"]

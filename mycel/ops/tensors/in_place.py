@@ -11,9 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import number_of, term
 
 __all__ = [

@@ -14,16 +14,20 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import indexing, views
-from mycel.core.fused import fused
-from mycel.core.routes import indexing as by_routes
-from mycel.core.routes import viewing
-from mycel.core.selection import is_open
-from mycel.core.tensor import Tensor, cast
-from mycel.ir.dims import product
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import indexing, views
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.routes import indexing as by_routes
+from mycel._src.tensors.core.routes import viewing
+from mycel._src.tensors.core.selection import is_open
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import (
     activation,
     arrange,
@@ -63,10 +67,6 @@ from mycel.ops.tensors import positions as tensor_positions
 from mycel.ops.tensors import reductions as tensor_reductions
 from mycel.ops.tensors import writes as tensor_writes
 from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method, bound
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims.base import broadcast_shapes
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import array, indexed, masks, math, splits
 from mycel.ops._operands import axis_of, broadcast, cast_index, flat, operand, reshaped, run, size_of, term
 from mycel.ops.tensors.signatures import bound
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims.base import broadcast_shapes
 
 # Reading and writing at positions.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.fused import fused
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.fused import fused
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import activation, properties, reduction, sorting
 from mycel.ops._operands import flat, number_of
 from mycel.ops.algebra import norms

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Optional
 
-from mycel.core.fused import fused
+from mycel._src.tensors.core.fused import fused
 from mycel.ops._operands import rounded_once
 
 __all__ = ["OTHER_NAMES", "SPELLINGS", "also_named", "as_method", "bound", "drawing", "with_signature"]

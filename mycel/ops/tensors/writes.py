@@ -12,18 +12,18 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.errors import ShapeError
-from mycel.core import eager, views
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import random as distributions
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core import eager, views
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import activation, creation, elementwise, indexed, masks, math, random
 from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import random as distributions
 
 __all__: list[str] = []
 

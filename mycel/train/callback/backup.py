@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
 

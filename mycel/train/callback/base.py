@@ -22,9 +22,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.hooks import Callback
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.hooks import Callback
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Callback", "CallbackList", "CallbackParameters", "RunContext", "step_loss"]
 

@@ -11,8 +11,8 @@ import os
 import re
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
 from mycel.train.callback.base import RunContext
 from mycel.train.callback.control import Watcher
 from mycel.train.checkpoint_format import CheckpointError

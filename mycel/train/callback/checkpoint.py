@@ -15,11 +15,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.cells.cell import Cell
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.callback.best import VALUE, BestFiles
 from mycel.train.encryption import check_key

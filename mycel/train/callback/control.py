@@ -13,13 +13,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.log import logger
-from mycel.base.parallel_settings import DATA, HYBRID, current
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.transport.place import transport
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.parallel_settings import DATA, HYBRID, current
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
-from mycel.transport.place import transport
 
 __all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "Watcher", "rate_of", "set_rate"]
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.compiled.explain import explain
-from mycel.engines.reports import work
-from mycel.engines.select import engine
-from mycel.ir.graph import Graph, Node
-from mycel.prims.control import call, cond
-from mycel.prims.recompute import after, recompute
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.prims.control import call, cond
+from mycel._src.compiler.prims.recompute import after, recompute
+from mycel._src.engines.reports import work
+from mycel._src.engines.select import engine
+from mycel._src.foundation import arguments
+from mycel._src.staging.compiled.explain import explain
 from mycel.train.callback.base import Callback, RunContext
 
 __all__ = ["FlopsUtilizationCollector", "step_flops"]

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.base import atomic_files as whole
+from mycel._src.foundation import arguments
+from mycel._src.foundation import atomic_files as whole
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.seed import get_seed
-from mycel.core.tensor import Tensor
 from mycel.train._batches import Epochs
 from mycel.train.callback.base import step_loss
 from mycel.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint

@@ -15,8 +15,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import HOOKS, Callback, RunContext, step_loss
 
 __all__ = ["History", "LambdaCallback", "LossMonitor", "TimeMonitor"]

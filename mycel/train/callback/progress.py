@@ -17,12 +17,12 @@ import time
 from types import TracebackType
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.dtype import float32
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.foundation import arguments
+from mycel._src.foundation.dtype import float32
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_rank
-from mycel.core.tensor import Tensor
 from mycel.dataset.node import Node
-from mycel.ir.types import tensor_type
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.monitor import LossMonitor, TimeMonitor
 

@@ -8,8 +8,8 @@ import signal
 from types import FrameType
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.log import logger
+from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.serialization import save_checkpoint
 

@@ -10,10 +10,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.base.notes import unused
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.notes import unused
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.landscape import LandscapeKeeper
 from mycel.train.summary import SummaryRecord

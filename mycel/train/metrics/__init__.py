@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.train.metrics.base import EvaluationBase as EvaluationBase
 from mycel.train.metrics.base import Metric as Metric
 from mycel.train.metrics.base import rearrange_inputs as rearrange_inputs

@@ -16,8 +16,8 @@ from typing import Any, Optional, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["EvaluationBase", "Metric", "as_array", "rearrange_inputs"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.base.errors import IndexRangeError
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import IndexRangeError
 from mycel.train.metrics.base import EvaluationBase, Metric, rearrange_inputs
 
 __all__ = [

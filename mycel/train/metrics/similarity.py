@@ -9,8 +9,8 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["CosineSimilarity", "Dice", "OcclusionSensitivity"]

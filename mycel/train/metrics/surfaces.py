@@ -14,7 +14,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance"]

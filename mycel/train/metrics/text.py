@@ -8,8 +8,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import arguments
-from mycel.base.errors import IndexRangeError
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import IndexRangeError
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "Perplexity"]

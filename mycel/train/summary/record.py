@@ -11,11 +11,11 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import arguments
-from mycel.base.errors import Unsupported
-from mycel.base.log import logger
-from mycel.base.notes import unused
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.log import logger
+from mycel._src.foundation.notes import unused
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array
 from mycel.train.summary import events

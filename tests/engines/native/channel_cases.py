@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base.dtype import float32, int8, int32, uint8
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import constant
-from mycel.prims.conv import conv
-from mycel.prims.linalg import matmul
-from mycel.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.foundation.dtype import float32, int8, int32, uint8
 
 __all__ = ["Case", "bytes_of", "float_cases", "image_cases", "matrix_cases"]
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import int8
-from mycel.engines import buffers
-from mycel.engines.native.dense.depthwise_bytes import order
-from mycel.engines.native.dense.depthwise_channels import Line, stretches_of
-from mycel.engines.native.dense.words import unit_for
-from mycel.engines.native.lowering.channel_rules import is_channelled
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.base import constant
-from mycel.prims.quantisation import int_conv, int_matmul
-from mycel.prims.shape import transpose
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.prims.shape import transpose
+from mycel._src.engines import buffers
+from mycel._src.engines.native.dense.depthwise_bytes import order
+from mycel._src.engines.native.dense.depthwise_channels import Line, stretches_of
+from mycel._src.engines.native.dense.words import unit_for
+from mycel._src.engines.native.lowering.channel_rules import is_channelled
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import int8
 
 from .channel_cases import Case, bytes_of, image_cases, matrix_cases
 

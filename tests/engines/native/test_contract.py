@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
 from tests.prims.cases import Case, all_cases, apply_node, nodes_for, reference_results
 
 TOLERANCE = {

@@ -9,7 +9,7 @@ import pytest
 
 CHILD = """
 import ctypes, mmap
-from mycel.engines.native.llvm.jit import machine
+from mycel._src.engines.native.llvm.jit import machine
 
 values = ", ".join(f"float {k}.5" for k in range(40000))
 # What may be written goes to LLVM's linker.

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mycel.base import config
-from mycel.engines.native.llvm import jit
-from mycel.engines.native.llvm.generation import Generator
-from mycel.engines.native.llvm.target import host
+from mycel._src.engines.native.llvm import jit
+from mycel._src.engines.native.llvm.generation import Generator
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.foundation import config
 
 
 def text(number: int, statements: int = 3) -> str:

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import bool_, float32, float64, int64
-from mycel.base.errors import ShapeError, Unsupported, VerifyError
-from mycel.engines.reference import apply, evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import TOKEN, tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import ordered
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, constant
-from mycel.prims.reduce import reduce_mean
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import TOKEN, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import ordered
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, constant
+from mycel._src.compiler.prims.reduce import reduce_mean
+from mycel._src.engines.reference import apply, evaluate
+from mycel._src.foundation.dtype import bool_, float32, float64, int64
+from mycel._src.foundation.errors import ShapeError, Unsupported, VerifyError
 
 N = symbol("n")
 

@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 
-from mycel.engines.routines import door as doors
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import Bytes, Const, Double, Doubles, Elements, Int, Longs, f64, i64
+from mycel._src.engines.routines import door as doors
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import Bytes, Const, Double, Doubles, Elements, Int, Longs, f64, i64
 
 
 @routine

@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
+from mycel._src.engines.routines import draws
 from mycel.dataset import randomness
 from mycel.dataset.randomness import Stream
-from mycel.engines.routines import draws
 
 GAMMA, MULTIPLY = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mycel.engines.native.llvm.target import host
-from mycel.engines.routines import are_on, routine
-from mycel.engines.routines.translate import definition
-from mycel.engines.routines.words import (
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.engines.routines import are_on, routine
+from mycel._src.engines.routines.translate import definition
+from mycel._src.engines.routines.words import (
     Bytes,
     Const,
     Double,
@@ -246,7 +246,7 @@ def test_vectors_have_all_bits_where_floats_are_computed():
 
 
 def test_routines_are_off_where_numpy_is_the_engine():
-    from mycel.engines import base
+    from mycel._src.engines import base
 
     assert are_on() is (base.current().name != "reference")
 

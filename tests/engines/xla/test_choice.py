@@ -30,7 +30,7 @@ def test_mycel_imports_no_jax() -> None:
     program = """
 import sys
 import mycel as ms
-from mycel.engines import select
+from mycel._src.engines import select
 x = ms.Tensor([1.0]) + 1
 select.engines()["xla"].describe(), select.engines()["xla"].identity
 print([m for m in sys.modules if m.partition(".")[0] in ("jax", "jaxlib")])
@@ -40,7 +40,7 @@ print([m for m in sys.modules if m.partition(".")[0] in ("jax", "jaxlib")])
 
 REFUSALS = """
 import mycel as ms
-from mycel.engines import select
+from mycel._src.engines import select
 for choose in (
     lambda: ms.set_context(engine="xla"),
     lambda: ms.set_context(device_target="GPU"),
@@ -67,7 +67,7 @@ def test_without_jax_it_is_said_what_to_install() -> None:
     ]
     done = run(WITHOUT + "import mycel", MYCEL_ENGINE="xla")
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == f"ImportError: {NEEDED}"
-    told = "import mycel; from mycel.engines import select; print(select.engines()['xla'].describe()['uses'])"
+    told = "import mycel; from mycel._src.engines import select; print(select.engines()['xla'].describe()['uses'])"
     assert printed(WITHOUT + told) == [NEEDED]
 
 
@@ -96,7 +96,7 @@ def test_with_jax_the_context_chooses_it() -> None:
     program = """
 import sys
 import mycel as ms
-from mycel.engines import select
+from mycel._src.engines import select
 made_before = ms.Tensor([1.0, 2.0])
 ms.set_context(engine="xla")
 print(ms.get_context("engine"), select.engine().name, "jax" in sys.modules)

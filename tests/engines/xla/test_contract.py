@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
-from mycel.base.dtype import from_any
-from mycel.base.errors import Unsupported
-from mycel.engines import select
-from mycel.engines.buffers import from_array, to_array
-from mycel.engines.xla.program import OPTIONS
-from mycel.ir.graph import Graph
-from mycel.prims.base import REGISTRY
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.engines import select
+from mycel._src.engines.buffers import from_array, to_array
+from mycel._src.engines.xla.program import OPTIONS
+from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import Unsupported
 from tests.prims.cases import Case, all_cases, apply_node, nodes_for, reference_results
 
 ENGINE = select.engines()["xla"]

@@ -13,20 +13,20 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
-from mycel.base.dtype import bool_, float32, float64, int64, uint64
-from mycel.base.errors import Unsupported
-from mycel.engines import buffers, select
-from mycel.engines.reference import evaluate
-from mycel.engines.xla.memory import Held
-from mycel.ir.graph import Graph, Node, Where, at, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import decompositions
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import random as R
-from mycel.prims.base import outputs_of
-from mycel.prims.spectral import eig
+from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import decompositions
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import random as R
+from mycel._src.compiler.prims.base import outputs_of
+from mycel._src.compiler.prims.spectral import eig
+from mycel._src.engines import buffers, select
+from mycel._src.engines.reference import evaluate
+from mycel._src.engines.xla.memory import Held
+from mycel._src.foundation.dtype import bool_, float32, float64, int64, uint64
+from mycel._src.foundation.errors import Unsupported
 
 ENGINE = select.engines()["xla"]
 

@@ -15,20 +15,20 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
-from mycel.base.dtype import float32, int32, int64
-from mycel.base.errors import Unsupported
-from mycel.engines import select
-from mycel.engines.xla.stages import DeviceStages
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import collectives
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.messages import messages
-from mycel.prims.spectral import eig
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import collectives
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.messages import messages
+from mycel._src.compiler.prims.spectral import eig
+from mycel._src.engines import select
+from mycel._src.engines.xla.stages import DeviceStages
+from mycel._src.foundation.dtype import float32, int32, int64
+from mycel._src.foundation.errors import Unsupported
 
 ENGINE = select.engines()["xla"]
 FIRST, SECOND = Mesh((2,), ("x",), (0, 1)), Mesh((2,), ("x",), (2, 3))
@@ -132,8 +132,8 @@ PIPELINES = """
 import json
 import numpy as np
 import mycel as ms
-from mycel.distributed import Layouts, Pipeline, distribute
-from mycel.ir.mesh import Mesh
+from mycel._src.staging.distributed import Layouts, Pipeline, distribute
+from mycel._src.compiler.ir.mesh import Mesh
 from tests.distributed.test_pipeline import BATCHES, Net, Tied, TOKENS, trained
 
 layouts = Layouts(Mesh((2,), ("dp",)), [("dp",)] * 2)

@@ -9,21 +9,21 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
-from mycel.base.dtype import float32, from_any, int32, int64
-from mycel.base.errors import ShapeError, Unsupported
-from mycel.engines import buffers, select
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import collectives, control, reduce
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
-from mycel.prims.base import outputs_of
-from mycel.prims.linalg import matmul
-from mycel.prims.spectral import eig
-from mycel.transport.threads import run
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import collectives, control, reduce
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import outputs_of
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.spectral import eig
+from mycel._src.compiler.transport.threads import run
+from mycel._src.engines import buffers, select
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32, from_any, int32, int64
+from mycel._src.foundation.errors import ShapeError, Unsupported
 
 ENGINE = select.engines()["xla"]
 RANKS = 8

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel.base import cache, config
+from mycel._src.foundation import cache, config
 from tests.fuzz.drivers._damage import damage
 
 CORPUS = 60

@@ -25,10 +25,10 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.ir.dims import Dim
-from mycel.ir.graph import Graph, Node
-from mycel.ir.printer import graphs_in
-from mycel.prims.base import REGISTRY
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.printer import graphs_in
+from mycel._src.compiler.prims.base import REGISTRY
 from mycel.train.encryption import Encrypted
 from mycel.train.graph_check import NEVER_IN_FILES
 from mycel.train.graph_file import Model, write_model
@@ -364,7 +364,7 @@ def _all_nodes(graph: Graph) -> list[Node]:
 
 
 def _number(size: Any, sizes: dict[str, int]) -> int:
-    from mycel.ir.dim_values import evaluate
+    from mycel._src.compiler.ir.dim_values import evaluate
 
     return evaluate(size, sizes) if isinstance(size, Dim) else size
 

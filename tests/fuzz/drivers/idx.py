@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mycel.base.idx import read_idx, write_idx
+from mycel._src.foundation.idx import read_idx, write_idx
 from tests.fuzz.drivers._damage import clear, damage
 
 CORPUS = 100

@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.transport import threads
+from mycel._src.compiler.transport import threads
 
 CHECKED = dict.fromkeys(("nn.AdaSumByDeltaWeightWrapCell", "nn.AdaSumByGradWrapCell"), "NumPy")
 _making = threading.Lock()

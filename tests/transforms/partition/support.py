@@ -8,15 +8,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh
-from mycel.ir.verify import verify
-from mycel.prims.collectives import COLLECTIVES
-from mycel.prims.control import while_loop
-from mycel.prims.rounds import known_rounds
-from mycel.transforms.partition import Partitioned, Sharding, partition, shard, sharding, whole
-from mycel.transport import threads
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.verify import verify
+from mycel._src.compiler.prims.collectives import COLLECTIVES
+from mycel._src.compiler.prims.control import while_loop
+from mycel._src.compiler.prims.rounds import known_rounds
+from mycel._src.compiler.transforms.partition import Partitioned, Sharding, partition, shard, sharding, whole
+from mycel._src.compiler.transport import threads
+from mycel._src.engines.reference import evaluate
 
 Array = np.ndarray[Any, Any]
 

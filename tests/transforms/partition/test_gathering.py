@@ -9,20 +9,20 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.dtype import bfloat16, float16, float32
-from mycel.base.errors import CompileError
-from mycel.base.parallel_settings import current
-from mycel.distributed import Layouts, distribute
-from mycel.distributed.modes import distributed
-from mycel.engines.native.report.footprint import footprint
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import collectives as C
-from mycel.prims import elementwise as E
-from mycel.prims.linalg import matmul
-from mycel.transforms.partition import WHOLE, Fusing, partition, sharding
-from mycel.transport import threads
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import collectives as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms.partition import WHOLE, Fusing, partition, sharding
+from mycel._src.compiler.transport import threads
+from mycel._src.engines.native.report.footprint import footprint
+from mycel._src.foundation.dtype import bfloat16, float16, float32
+from mycel._src.foundation.errors import CompileError
+from mycel._src.foundation.parallel_settings import current
+from mycel._src.staging.distributed import Layouts, distribute
+from mycel._src.staging.distributed.modes import distributed
 
 LAYERS, SIZE, ROWS = 8, 192, 16
 MESH = Mesh((2,), ("data",))

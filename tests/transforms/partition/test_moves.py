@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.transforms.partition import (
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.transforms.partition import (
     WHOLE,
     Part,
     Sharding,
@@ -27,9 +24,12 @@ from mycel.transforms.partition import (
     sharding,
     whole,
 )
-from mycel.transport import threads
-from mycel.transport.base import Transport
-from mycel.transport.place import transport
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.base import Transport
+from mycel._src.compiler.transport.place import transport
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import ShapeError
 
 SHAPE = (8, 6)
 TYPE = tensor_type(SHAPE, float32)

@@ -7,21 +7,21 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import DType, float32, int32, int64
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.linalg import matmul
-from mycel.prims.loop_gradient import while_grad
-from mycel.prims.recurrence import entry_at
-from mycel.transforms.grad import vjp
-from mycel.transforms.partition import Sharding, divisions_of, partition
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.loop_gradient import while_grad
+from mycel._src.compiler.prims.recurrence import entry_at
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.partition import Sharding, divisions_of, partition
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import DType, float32, int32, int64
 from tests.transforms.partition.support import bytes_sent, check, close, kinds, layouts, run_ranks
 from tests.transforms.partition.test_random import Divisible, random_layout
 from tests.transforms.support import random_inputs

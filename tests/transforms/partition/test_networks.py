@@ -10,16 +10,25 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.compiled.jit import Jit
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.transforms.partition import (
+    WHOLE,
+    Partitioned,
+    Sharding,
+    part_of,
+    partition,
+    shard,
+    sharding,
+    whole,
+)
+from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.compiler.transport import threads
+from mycel._src.engines import buffers
+from mycel._src.engines.reference import evaluate
+from mycel._src.engines.select import compile_graph
+from mycel._src.staging.compiled.jit import Jit
 from mycel.demo.lenet import LeNet5
-from mycel.engines import buffers
-from mycel.engines.reference import evaluate
-from mycel.engines.select import compile_graph
-from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh
-from mycel.transforms.partition import WHOLE, Partitioned, Sharding, part_of, partition, shard, sharding, whole
-from mycel.transforms.passes import optimize
-from mycel.transport import threads
 from tests.transforms.partition.support import kinds, run_ranks
 
 Array = np.ndarray[Any, Any]

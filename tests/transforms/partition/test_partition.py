@@ -9,26 +9,23 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int32, uint32, uint64
-from mycel.base.errors import ShapeError
-from mycel.engines.reference import evaluate
-from mycel.ir.dims import symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.hash import structural_hash
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.conv import conv
-from mycel.prims.index import scatter_nd, take
-from mycel.prims.linalg import matmul
-from mycel.prims.normalization import log_softmax, moments, softmax
-from mycel.prims.random import random_bits
-from mycel.prims.recompute import recompute
-from mycel.transforms.grad import vjp
-from mycel.transforms.partition import (
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.conv import conv
+from mycel._src.compiler.prims.index import scatter_nd, take
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.normalization import log_softmax, moments, softmax
+from mycel._src.compiler.prims.random import random_bits
+from mycel._src.compiler.prims.recompute import recompute
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.partition import (
     ALONE,
     WHOLE,
     Fusing,
@@ -39,7 +36,10 @@ from mycel.transforms.partition import (
     partition,
     sharding,
 )
-from mycel.transforms.passes import optimize
+from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import float32, int32, uint32, uint64
+from mycel._src.foundation.errors import ShapeError
 from tests.transforms.partition.support import bytes_sent, check, close, kinds, layouts, run_ranks
 
 SEED = np.random.default_rng(0)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph
-from mycel.ir.mesh import Mesh
-from mycel.prims.base import REGISTRY
-from mycel.transforms.partition import WHOLE, divisions_of, partition
-from mycel.transforms.partition.division import factors_at
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.prims.base import REGISTRY
+from mycel._src.compiler.transforms.partition import WHOLE, divisions_of, partition
+from mycel._src.compiler.transforms.partition.division import factors_at
+from mycel._src.engines.reference import evaluate
 from tests.prims.cases import Case, apply_node, nodes_for
 from tests.prims.test_factors import _chosen
 from tests.transforms.partition.support import close, run_ranks

@@ -8,20 +8,20 @@ from typing import Optional
 import numpy as np
 import pytest
 
-from mycel.base.dtype import DType, bool_, float32, int32, uint32, uint64
-from mycel.engines.reference import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.base import constant
-from mycel.prims.index import take, take_add
-from mycel.prims.linalg import matmul
-from mycel.prims.normalization import log_softmax, softmax
-from mycel.prims.random import random_bits
-from mycel.transforms.partition import Part, Sharding, divisions_of, part_of, partition
-from mycel.transforms.partition.division import factors_at
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.index import take, take_add
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.normalization import log_softmax, softmax
+from mycel._src.compiler.prims.random import random_bits
+from mycel._src.compiler.transforms.partition import Part, Sharding, divisions_of, part_of, partition
+from mycel._src.compiler.transforms.partition.division import factors_at
+from mycel._src.engines.reference import evaluate
+from mycel._src.foundation.dtype import DType, bool_, float32, int32, uint32, uint64
 from tests.transforms.partition.support import bytes_sent, close, run_ranks
 from tests.transforms.random_graphs import Generator
 from tests.transforms.support import random_inputs

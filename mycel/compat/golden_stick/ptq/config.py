@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
 from mycel.compat.golden_stick.common import BackendTarget
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import dtype as D
-from mycel.cells.cell import Cell
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.cells.cell import Cell
 from mycel.compat.golden_stick.algorithm import CompAlgo
 from mycel.compat.golden_stick.ptq.config import (
     GPTQQuantConfig,

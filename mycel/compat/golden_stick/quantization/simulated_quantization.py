@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.tensors.cells.cell import Cell
 from mycel.compat.golden_stick.algorithm import CompAlgo
 from mycel.quantisation import quantisation_aware
 

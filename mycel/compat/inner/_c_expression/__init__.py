@@ -10,8 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.notes import without_effect
-from mycel.cells.cell import Cell as Cell_
+from mycel._src.devices.machine import ms_memory_recycle as _ms_memory_recycle
+from mycel._src.devices.runtime import synchronize
+from mycel._src.devices.stream import (
+    Event,
+    Stream,
+    communication_stream,
+    current_stream,
+    default_stream,
+    set_cur_stream,
+)
+from mycel._src.foundation.notes import without_effect
+from mycel._src.tensors.cells.cell import Cell as Cell_
+from mycel._src.tensors.core.storage import frombuffer as _tensor_of
+from mycel._src.tensors.core.tensor import Tensor as TensorPy
 from mycel.common.initializer import _truncated
 from mycel.communication.groups import release
 from mycel.communication.groups import release as _finalize_comm
@@ -20,11 +32,6 @@ from mycel.communication.steps import CommHandle
 from mycel.compat.inner._c_expression.parameters import ParamInfo
 from mycel.compat.inner._c_expression.settings import MSContext, ms_ctx_param
 from mycel.compat.unserved import Group, served_on_request
-from mycel.core.storage import frombuffer as _tensor_of
-from mycel.core.tensor import Tensor as TensorPy
-from mycel.devices.machine import ms_memory_recycle as _ms_memory_recycle
-from mycel.devices.runtime import synchronize
-from mycel.devices.stream import Event, Stream, communication_stream, current_stream, default_stream, set_cur_stream
 from mycel.mint.creation import empty as _empty_instance
 from mycel.ops.operations.primitive import Primitive as Primitive_
 from mycel.train.encryption import is_encrypted

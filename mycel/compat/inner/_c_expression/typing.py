@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.base import dtype as D
-from mycel.base.dtype import DType, Type
-from mycel.base.object_types import (
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import DType, Type
+from mycel._src.foundation.object_types import (
     Int,
     Number,
     ObjectType,
@@ -26,9 +26,9 @@ from mycel.base.object_types import (
     tensor_type,
     tuple_,
 )
-from mycel.base.object_types import function as kFunction
-from mycel.base.object_types import type_none as kTypeNone
-from mycel.base.object_types import type_type as kTypeType
+from mycel._src.foundation.object_types import function as kFunction
+from mycel._src.foundation.object_types import type_none as kTypeNone
+from mycel._src.foundation.object_types import type_type as kTypeType
 
 __all__: list[str] = []
 

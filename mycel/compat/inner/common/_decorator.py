@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional, TypeVar
 
-from mycel.base.log import logger
+from mycel._src.foundation.log import logger
 
 __all__ = ["deprecated"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from mycel.base.jit_config import JitConfig
-from mycel.cells.cell import Cell
+from mycel._src.devices.machine import ms_memory_recycle as _ms_memory_recycle
+from mycel._src.foundation.jit_config import JitConfig
+from mycel._src.staging.derivatives.custom_functions import no_gradients
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.executors import CellExecutor, EagerExecutor
-from mycel.core.tensor import Tensor
-from mycel.derivatives.custom_functions import no_gradients
-from mycel.devices.machine import ms_memory_recycle as _ms_memory_recycle
 
 __all__: list[str] = []
 

@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import Type, dtype_to_nptype
-from mycel.base.object_types import dtype_to_pytype, get_py_obj_dtype, list_, pytype_to_dtype, string, tuple_, type_none
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import Type, dtype_to_nptype
+from mycel._src.foundation.object_types import (
+    dtype_to_pytype,
+    get_py_obj_dtype,
+    list_,
+    pytype_to_dtype,
+    string,
+    tuple_,
+    type_none,
+)
 from mycel.compat.inner._c_expression.typing import (
     Bool,
     CSRTensorType,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.cells.hooks import HookHandle
-from mycel.core.hooks import TensorHookHandle as _TensorHookHandle
+from mycel._src.tensors.cells.hooks import HookHandle
+from mycel._src.tensors.core.hooks import TensorHookHandle as _TensorHookHandle
 
 __all__ = ["HookHandle"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.common.seed import get_seed
 
 __all__: list[str] = []

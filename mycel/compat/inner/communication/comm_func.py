@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import collectives, groups
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, find_group, member
 from mycel.communication.messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
@@ -27,7 +28,6 @@ from mycel.communication.steps import (
     started,
     tensor_of,
 )
-from mycel.core.tensor import Tensor
 
 __all__ = [
     "P2POp",

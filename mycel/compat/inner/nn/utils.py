@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mycel.core.parameter import no_init_parameters
+from mycel._src.tensors.core.parameter import no_init_parameters
 
 __all__ = ["no_init_parameters"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 
 __all__: list[str] = []
 

@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__: list[str] = []
 

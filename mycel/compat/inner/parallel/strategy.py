@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.base import arguments
-from mycel.base.notes import without_effect
-from mycel.cells.cell import Cell
-from mycel.distributed.of_cells import divided
-from mycel.ir.layout import Layout
+from mycel._src.compiler.ir.layout import Layout
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
+from mycel._src.staging.distributed.of_cells import divided
+from mycel._src.tensors.cells.cell import Cell
 
 __all__: list[str] = []
 

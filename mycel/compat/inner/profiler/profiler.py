@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
-from mycel.base.notes import without_effect
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
 from mycel.profiler import Profiler
 
 __all__ = ["analyse"]

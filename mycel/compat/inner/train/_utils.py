@@ -11,9 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.inner.train import mind_ir_pb2
-from mycel.core.tensor import Tensor
 from mycel.train.strategies import build_searched_strategy
 
 __all__: list[str] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.core.tensor import Tensor
-from mycel.devices.runtime import synchronize
+from mycel._src.devices.runtime import synchronize
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
 
 __all__: list[str] = []

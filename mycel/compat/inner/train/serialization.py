@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 
 from mycel import dtype as D
-from mycel.base import arguments
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.inner.common.dtype import qint4x2
 from mycel.compat.inner.train import checkpoint_pb2
-from mycel.core.parameter import Parameter
-from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import read_ckpt
 from mycel.train.serialization import (
     _FLOATS,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import Unsupported
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = [
     "adam_w",

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel._src.staging.derivatives import vjp
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.given import layers, shapes
-from mycel.core.tensor import Tensor
-from mycel.derivatives import vjp
 from mycel.mint.nn import functional as F
 
 __all__ = [

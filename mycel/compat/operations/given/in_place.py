@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel import ops
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.given import shapes
-from mycel.core.tensor import Tensor
 
 __all__ = [
     "inner_inplace_index_put",

@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import mint, ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.mint.nn import functional
 from mycel.scipy import linalg
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import mint, ops
-from mycel.base.remembered import SOME, Remembered
-from mycel.cells.cell import Cell
-from mycel.core import eager
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["PRIVATE"]
 

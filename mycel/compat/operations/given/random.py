@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import mint, ops
-from mycel.base import dtype as D
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import Generator
-from mycel.core.tensor import Tensor
 from mycel.ops._operands import shape_of
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel import mint, ops
-from mycel.base.dtype import DType
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.dtype import DType
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.mint.nn import functional
 from mycel.ops._operands import shape_of
 

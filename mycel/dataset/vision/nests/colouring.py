@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import (
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import (
     Bytes,
     Const,
     Double,

@@ -6,8 +6,8 @@ the image's type, to which results are brought.
 
 from typing import Any
 
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import (
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import (
     Bytes,
     Const,
     Double,

@@ -1,8 +1,8 @@
 """Loops over batches of images that are mixed with each other."""
 
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64
 from mycel.dataset.vision.nests.exact import converted
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64
 
 
 @routine

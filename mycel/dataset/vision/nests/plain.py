@@ -1,8 +1,8 @@
 """Loops that change values by themselves, or in parts of an image, or take a part of one."""
 
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import Bytes, Const, Elements, Int, f32, f64, least, most, within
 from mycel.dataset.vision.nests.padding import _filled
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import Bytes, Const, Elements, Int, f32, f64, least, most, within
 
 
 @routine

@@ -11,9 +11,8 @@ results want them.
 
 from typing import Any
 
-from mycel.dataset.vision.nests.places import PIXELS, put
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import (
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import (
     Bytes,
     Const,
     Elements,
@@ -34,6 +33,7 @@ from mycel.engines.routines.words import (
     upper_half,
     within,
 )
+from mycel.dataset.vision.nests.places import PIXELS, put
 
 # The elements of two pixels of three or four channels, those of a channel next to each other.
 _OF_THREE, _OF_FOUR = (0, 3, 1, 4, 2, 5, 2, 5), (0, 4, 1, 5, 2, 6, 3, 7)

@@ -8,8 +8,8 @@ added up. `element` is the image's type.
 
 from typing import Any
 
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import (
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import (
     Const,
     Double,
     Doubles,

@@ -1,8 +1,8 @@
 """Loops over the images of a block, of each of which another part is taken."""
 
+from mycel._src.engines.routines import routine
+from mycel._src.engines.routines.words import Bytes, Const, Elements, Int, Longs, i64, within
 from mycel.dataset.vision.nests.places import put
-from mycel.engines.routines import routine
-from mycel.engines.routines.words import Bytes, Const, Elements, Int, Longs, i64, within
 
 
 @routine

@@ -6,8 +6,13 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import conv as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Operation,
     apply,
@@ -24,11 +29,6 @@ from mycel.formats.onnx.operation import (
     transposed,
 )
 from mycel.formats.onnx.rules.elementwise import swish
-from mycel.prims import conv as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 

@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from mycel.base.dtype import from_any
-from mycel.core.tensor import Tensor
+from mycel._src.foundation.dtype import from_any
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import Array, Operation, array, as_type, has_tensor, kind_of, rule, tensor
 
 __all__ = ["converted"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import from_any
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation.dtype import from_any
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.control import either, repeated
 from mycel.formats.onnx.operation import (
     Operation,
@@ -29,8 +31,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.shapes import axis_of
 from mycel.formats.onnx.tensors import TYPES
-from mycel.ir.dims import Dim
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 _MOST_ROUNDS = 1 << 24

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Operation,
     apply,
@@ -23,8 +25,6 @@ from mycel.formats.onnx.operation import (
     tensor,
 )
 from mycel.ops import activation
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 
 _ALIKE = {
     "Abs": E.abs_,

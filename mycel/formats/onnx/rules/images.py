@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -33,10 +37,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.regions import cubic_samples
 from mycel.formats.onnx.rules.shapes import axis_of
-from mycel.ir.dims import Dim
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 

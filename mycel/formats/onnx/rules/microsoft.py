@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.base.dtype import from_any
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import quantisation as Q
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import from_any
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import RULES, Operation, apply, as_type, reshaped, rule, scalar, tensor, transposed
 from mycel.formats.onnx.rules.quantization import stepped, sums_of_product
-from mycel.prims import elementwise as E
-from mycel.prims import quantisation as Q
 
 __all__: list[str] = []
 _DOMAIN = "com.microsoft"

@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import normalization as N
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import window as W
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Operation,
     apply,
@@ -25,12 +31,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.reductions import mean
 from mycel.formats.onnx.rules.shapes import axis_of
-from mycel.ir.dims import product
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import normalization as N
-from mycel.prims import reduce as R
-from mycel.prims import window as W
 
 __all__ = ["standardized"]
 

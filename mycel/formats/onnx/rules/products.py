@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import Operation, apply, as_type, rule, scalar, transposed
-from mycel.prims import elementwise as E
 
 __all__: list[str] = []
 

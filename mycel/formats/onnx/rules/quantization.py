@@ -10,9 +10,12 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.dtype import from_any
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import quantisation as Q
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype import from_any
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -30,9 +33,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules.casts import converted
 from mycel.formats.onnx.rules.windows import convolved, windows_of
-from mycel.prims import elementwise as E
-from mycel.prims import quantisation as Q
-from mycel.prims import reduce as R
 
 __all__ = ["known_zero", "stepped", "sums_of_product"]
 # The types of steps that there are primitives for, and of what they stand for.

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.base.log import logger
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.log import logger
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import Operation, apply, as_type, kind_of, number, reshaped, rule, scalar
-from mycel.prims import elementwise as E
 
 __all__: list[str] = []
 _TRAINING = "ai.onnx.preview.training"

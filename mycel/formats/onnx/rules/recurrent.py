@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Operation,
     apply,
@@ -28,8 +30,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.formats.onnx.rules import elementwise as acts
 from mycel.ops.sequences.recurrence import layer as recurrent_layer
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 Function = Callable[[Tensor], Tensor]

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -23,11 +28,6 @@ from mycel.formats.onnx.operation import (
     sliced,
 )
 from mycel.formats.onnx.rules.shapes import axis_of
-from mycel.ir.dims import product
-from mycel.prims import elementwise as E
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
 
 __all__ = ["mean"]
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -25,8 +27,6 @@ from mycel.formats.onnx.operation import (
 )
 from mycel.ops.images.deformable import deformable_offsets, sampled_regions
 from mycel.ops.images.resize import mirrored
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
 
 __all__ = ["cubic_samples"]
 

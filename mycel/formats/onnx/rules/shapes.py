@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim, product
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -26,10 +30,6 @@ from mycel.formats.onnx.operation import (
     sliced,
     transposed,
 )
-from mycel.ir.dims import Dim, product
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
 
 __all__ = ["axis_of", "broadcast_shape", "padded"]
 

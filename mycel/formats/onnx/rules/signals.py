@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -22,9 +25,6 @@ from mycel.formats.onnx.operation import (
     same,
     sliced,
 )
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import shape as S
 
 __all__: list[str] = []
 
@@ -101,7 +101,7 @@ def _real_inverse(x: Tensor, axis: int, size: int) -> Tensor:
 
 
 def _complex(re: Tensor, im: Tensor) -> Tensor:
-    from mycel.prims import complex as X
+    from mycel._src.compiler.prims import complex as X
 
     found: Tensor = apply(X.complex_, re, im)
     return found

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.dtype import from_any
+from mycel._src.compiler.ir.dims import Dim, product
+from mycel._src.compiler.prims import shape as S
+from mycel._src.foundation.dtype import from_any
 from mycel.formats.onnx.operation import (
     MOST_BYTES,
     Array,
@@ -26,8 +28,6 @@ from mycel.formats.onnx.operation import (
     shape_values,
     tensor,
 )
-from mycel.ir.dims import Dim, product
-from mycel.prims import shape as S
 
 __all__ = ["sizes"]
 

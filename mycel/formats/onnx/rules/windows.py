@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.compiler.ir.dims import Dim, product
+from mycel._src.compiler.prims import conv as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
     Array,
     Operation,
@@ -24,14 +31,7 @@ from mycel.formats.onnx.operation import (
     shape_values,
 )
 from mycel.formats.onnx.rules.reductions import limits_of, mean
-from mycel.ir.dims import Dim, product
 from mycel.ops.lengths import power, root, vector_norm
-from mycel.prims import conv as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
 
 __all__ = ["Windows", "convolved", "windows_of"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.probability.bijector.base import Bijector
 
 __all__ = ["Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Softplus"]

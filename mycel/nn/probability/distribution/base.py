@@ -19,14 +19,14 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue
-from mycel.cells.cell import Cell
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.errors import NeedsValue
+from mycel._src.tensors.cells.cell import Cell
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import Generator, default_generator
-from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import operand, sizes_of, term
-from mycel.prims.base import broadcast_shapes
 
 __all__ = ["Distribution"]
 

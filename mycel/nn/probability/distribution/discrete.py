@@ -11,8 +11,8 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.errors import ShapeError
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import NUMBERS, Distribution

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor, cast
+from mycel._src.compiler.prims import random as P
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops.random import draw
-from mycel.prims import random as P
 
 __all__ = ["exponential", "open_uniform", "standard_normal", "unit"]
 

@@ -6,8 +6,8 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import FLOATS, Distribution
 from mycel.ops.random_rejection import gamma_numbers

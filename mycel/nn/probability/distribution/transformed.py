@@ -8,9 +8,9 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base import dtype as D
-from mycel.core.tensor import Tensor
+from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.probability.bijector import Bijector, Exp, GumbelCDF, Invert
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import Distribution

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import TensorType, tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation import dtype as D
 
 TYPES = (D.int8, D.int16, D.int32, D.int64, D.uint8, D.uint16, D.uint32, D.uint64, D.float32, D.float64, D.float16)
 # Those whose vectors fill the widest registers are tried most.

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import dtype as D
-from mycel.engines.native.kernels import codegen
-from mycel.engines.native.kernels.codegen import generate
-from mycel.engines.native.kernels.deduplication import digest_of
-from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Loop, Nest, Store, affine
-from mycel.ir.dims import symbol
+from mycel._src.compiler.ir.dims import symbol
+from mycel._src.engines.native.kernels import codegen
+from mycel._src.engines.native.kernels.codegen import generate
+from mycel._src.engines.native.kernels.deduplication import digest_of
+from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Loop, Nest, Store, affine
+from mycel._src.foundation import dtype as D
 
 
 def scaled(

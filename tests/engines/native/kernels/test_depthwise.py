@@ -12,12 +12,12 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import conv as C
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import conv as C
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation import dtype as D
 
 Window = dict[str, Any]
 

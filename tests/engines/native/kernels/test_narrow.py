@@ -61,14 +61,14 @@ def test_conversions(name: str) -> None:
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are those of x86-64")
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3"])
 def test_conversions_on_lower_levels(level: str, tmp_path: Path) -> None:
-    from mycel.engines.native.llvm.target import host
+    from mycel._src.engines.native.llvm.target import host
 
     if level == "x86-64-v3" and not {"avx2", "f16c", "fma"} <= host().feature_set:
         pytest.skip("this processor is below x86-64-v3")
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "import test_narrow\n"
-        "from mycel.engines.native.llvm.target import host\n"
+        "from mycel._src.engines.native.llvm.target import host\n"
         f"assert host().cpu == {level!r}\n"
         "for name in test_narrow.TYPES: test_narrow.test_conversions(name)\n"
     )

@@ -17,8 +17,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.engines.native.kernels.rounding import setting
-from mycel.engines.native.program import stored
+from mycel._src.engines.native.kernels.rounding import setting
+from mycel._src.engines.native.program import stored
 
 TYPES: dict[str, Any] = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Array = Any

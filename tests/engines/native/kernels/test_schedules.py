@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.kernels.nest import Nest
-from mycel.engines.native.lowering.lower import lower
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.engines import buffers
+from mycel._src.engines.native.kernels.nest import Nest
+from mycel._src.engines.native.lowering.lower import lower
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation import dtype as D
 
 TYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint32", "bool"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mycel.engines.native.llvm.target import LEVELS, host
+from mycel._src.engines.native.llvm.target import LEVELS, host
 
 SEEDS = 12
 ROOT = Path(__file__).parents[4]

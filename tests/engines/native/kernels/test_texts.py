@@ -7,8 +7,8 @@ import pickle
 
 import mycel as ms
 from mycel import Tensor
-from mycel.engines.native.kernels import texts
-from mycel.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels import texts
+from mycel._src.engines.native.kernels.codegen import Kernel
 
 
 def test_equal_texts_are_one() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines.aot.library import library_of
-from mycel.engines.native.lowering.convolution_rules import has_conv_nest
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import TensorType
-from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight, window_output
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight, window_output
+from mycel._src.engines.aot.library import library_of
+from mycel._src.engines.native.lowering.convolution_rules import has_conv_nest
+from mycel._src.foundation import dtype as D
 from tests.deploy.loaded import Loaded
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")

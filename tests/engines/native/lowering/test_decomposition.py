@@ -7,9 +7,9 @@ import scipy.linalg
 import mycel as ms
 import mycel.scipy.linalg as linalg
 from mycel import ops
-from mycel.core.eager import execute
-from mycel.engines.native.kernels.decomposition_ir import MOST
-from mycel.prims.decompositions import lu
+from mycel._src.compiler.prims.decompositions import lu
+from mycel._src.engines.native.kernels.decomposition_ir import MOST
+from mycel._src.tensors.core.eager import execute
 
 
 def matrices(shape, dtype, seed=0):

@@ -8,13 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import shape as S
-from mycel.prims.conv import conv_grad_weight
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.conv import conv_grad_weight
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation import dtype as D
 
 
 def gradient(x: Any, ct: Any, last: bool, **changes: Any) -> tuple[Any, Any]:

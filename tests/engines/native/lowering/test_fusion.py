@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
-from mycel.prims.base import Primitive
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.base import Primitive
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation import dtype as D
 
 
 def check(graph: Graph, arrays: list[Any], aliases: Any = None, rtol: float = 2e-5) -> Any:
@@ -173,7 +173,7 @@ def test_embeddings_and_their_gradient() -> None:
 
 
 def test_a_constant_too_large_for_code_is_kept_in_memory() -> None:
-    from mycel.prims.base import constant
+    from mycel._src.compiler.prims.base import constant
 
     x = input_node(tensor_type((64,), D.float32))
     check(Graph([x], [E.add(x, constant(np.arange(64, dtype=np.float32)))]), [np.ones(64, np.float32)])

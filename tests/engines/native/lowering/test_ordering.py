@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference import apply
-from mycel.ir.graph import Graph
-from mycel.prims.ordered import search_sorted, sort, top_k
+from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.prims.ordered import search_sorted, sort, top_k
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.reference import apply
 from tests.prims.cases import nodes_for
 
 TYPES = [

@@ -11,14 +11,14 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.engines.native.lowering.lower import lower
-from mycel.engines.native.lowering.steps import flat
-from mycel.engines.native.program.compiling import prepared
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import TensorType
-from mycel.prims import elementwise as E
-from mycel.prims import shape as S
-from mycel.prims.index import scatter_nd, take
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.index import scatter_nd, take
+from mycel._src.engines.native.lowering.lower import lower
+from mycel._src.engines.native.lowering.steps import flat
+from mycel._src.engines.native.program.compiling import prepared
 
 SIZE = 6
 PLACES = ("i", "(i + 1) % 6", "i // 2", "5 - i")

@@ -11,13 +11,13 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.engines.native.kernels.codegen import Kernel
-from mycel.engines.native.lowering import pieces_steps
-from mycel.engines.native.lowering.lower import lower
-from mycel.engines.native.runtime import matrix_units
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import linalg as L
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.lowering import pieces_steps
+from mycel._src.engines.native.lowering.lower import lower
+from mycel._src.engines.native.runtime import matrix_units
 
 pytestmark = pytest.mark.skipif(not matrix_units.available(), reason="the processor has no units for tiles")
 

@@ -9,12 +9,12 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor
-from mycel.engines.native.dense.tile import tile_for
-from mycel.engines.native.kernels.codegen import Kernel
-from mycel.engines.native.lowering.lower import lower
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import linalg as L
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.engines.native.dense.tile import tile_for
+from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.lowering.lower import lower
 
 SIZES = (2, 3, 5, 8, 13, 16, 17, 31, 33, 64, 100, 129, 600)
 BATCHES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3), (2, 1, 3), (2, 3, 2, 3))

@@ -11,19 +11,19 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.dtype import float32, int8, int32
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import Program
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.dim_values import hint
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
-from mycel.prims.normalization import moments
-from mycel.prims.window import window_sum
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.dim_values import hint
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.normalization import moments
+from mycel._src.compiler.prims.window import window_sum
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.native.program.program import Program
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation.dtype import float32, int8, int32
 
 SHAPE = (64, 96)
 
@@ -41,7 +41,7 @@ def check(graph: Graph) -> Program:
     arrays = [rng.normal(size=i.type.shape).astype(np.float32) for i in graph.inputs]
     results = program.entry(*[ms.Tensor(a)._buf for a in arrays])
     results = results if isinstance(results, tuple) else (results,)
-    from mycel.engines import buffers
+    from mycel._src.engines import buffers
 
     for found, wanted, t in zip(results, evaluate(graph, arrays), graph.output_types):
         np.testing.assert_allclose(
@@ -99,7 +99,7 @@ def test_batch_normalisation_passes_over_memory_as_often_as_it_has_to() -> None:
     net.set_train()
     step = ms.jit(ms.value_and_grad(lambda x: ops.sum(net(x) ** 2), None, net.trainable_params()))
     x = ms.Tensor(np.random.default_rng(0).normal(size=(4, 4, 20, 20)).astype(np.float32))
-    from mycel.engines.native.report.trace import tracing
+    from mycel._src.engines.native.report.trace import tracing
 
     step(x)
     with tracing() as trace:
@@ -119,7 +119,7 @@ def test_moments_are_exact_far_from_zero(axes: Any, offset: float) -> None:
     x = np.random.default_rng(1).normal(size=(4, 6, 40, 50)).astype(np.float32) + np.float32(offset)
     node = input_node(tensor_type(x.shape, float32), "x")
     program = compile_native(Graph([node], moments(node, axes=axes)))
-    from mycel.engines import buffers
+    from mycel._src.engines import buffers
 
     found = [buffers.to_array(b, t) for b, t in zip(program.entry(ms.Tensor(x)._buf), program.graph.output_types)]
     wide = x.astype(np.float64)

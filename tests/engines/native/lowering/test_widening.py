@@ -8,14 +8,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.lowering import expand as opening
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims.linalg import matmul
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines import buffers
+from mycel._src.engines.native.lowering import expand as opening
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation import dtype as D
 
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.base import dtype as D
-from mycel.engines import buffers
-from mycel.engines.native.kernels.codegen import Kernel
-from mycel.engines.native.lowering import winograd_steps
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import conv as C
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import conv as C
+from mycel._src.engines import buffers
+from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.lowering import winograd_steps
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation import dtype as D
 
 # Images, channels, outputs, height, width, and padding before and after.
 CASES = [

@@ -16,13 +16,13 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base import cache, config
-from mycel.engines.native.onednn import autotune
-from mycel.engines.native.onednn import binding as dense
-from mycel.engines.native.program import stored
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.engines.native.onednn import autotune
+from mycel._src.engines.native.onednn import binding as dense
+from mycel._src.engines.native.program import stored
+from mycel._src.foundation import cache, config
 
 pytestmark = pytest.mark.skipif(not dense.available(), reason=str(dense.why_unavailable()))
 
@@ -80,7 +80,7 @@ def files(folder: Path) -> list[Path]:
 def test_it_is_off_unless_asked_for() -> None:
     told = {**os.environ, "MYCEL_AUTOTUNE": "1"}
     untold = {name: value for name, value in os.environ.items() if name != "MYCEL_AUTOTUNE"}
-    program = "from mycel.base import config; print(config.get_context('auto_tune_mode'))"
+    program = "from mycel._src.foundation import config; print(config.get_context('auto_tune_mode'))"
     found = [
         subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout
         for env in (untold, told)

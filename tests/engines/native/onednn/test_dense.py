@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from mycel.engines.native.onednn import binding as dense
-from mycel.engines.native.onednn import library as dense_library
-from mycel.engines.native.onednn import plan as dense_plan
+from mycel._src.engines.native.onednn import binding as dense
+from mycel._src.engines.native.onednn import library as dense_library
+from mycel._src.engines.native.onednn import plan as dense_plan
 
 needs_onednn = pytest.mark.skipif(not dense.available(), reason=str(dense.why_unavailable()))
 pytestmark = needs_onednn
@@ -544,7 +544,8 @@ def test_plan_refuses_arrays_of_another_kind() -> None:
 
 def report(**environment: str) -> str:
     """What a fresh process says about oneDNN."""
-    code = "from mycel.engines.native.onednn import binding as dense; print(dense.available(), dense.why_unavailable())"
+    code = "from mycel._src.engines.native.onednn import binding as dense\n"
+    code += "print(dense.available(), dense.why_unavailable())"
     paths = os.pathsep.join(path or "." for path in sys.path)
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -589,7 +590,7 @@ def test_absence_of_every_library_is_explained(monkeypatch: pytest.MonkeyPatch) 
 
 def test_importing_loads_nothing() -> None:
     code = (
-        "import sys; from mycel.engines.native.onednn import binding as dense, library as dense_library; "
+        "import sys; from mycel._src.engines.native.onednn import binding as dense, library as dense_library; "
         "print(dense_library._loaded, any('dnnl' in line for line in open('/proc/self/maps')))"
     )
     if not os.path.exists("/proc/self/maps"):

@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.engines.native.onednn import binding as dense
+from mycel._src.engines.native.onednn import binding as dense
 
 pytestmark = pytest.mark.skipif(not dense.available(), reason=str(dense.why_unavailable()))
 

@@ -14,22 +14,22 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.engines.native.kernels.bounds_ir import size_of, with_checks
-from mycel.engines.native.kernels.codegen import NAME, Kernel
-from mycel.engines.native.kernels.nest import Buffer
-from mycel.engines.native.llvm import jit
-from mycel.engines.native.program.bounds import RECORD
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import conv as V
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import ordered as O
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims import window as W
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import conv as V
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import window as W
+from mycel._src.engines.native.kernels.bounds_ir import size_of, with_checks
+from mycel._src.engines.native.kernels.codegen import NAME, Kernel
+from mycel._src.engines.native.kernels.nest import Buffer
+from mycel._src.engines.native.llvm import jit
+from mycel._src.engines.native.program.bounds import RECORD
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation import dtype as D
 
 F, H, B, N = D.float32, D.float16, D.bool_, D.int32
 
@@ -182,8 +182,8 @@ import ctypes
 import numpy as np
 import mycel as ms
 from mycel import ops
-from mycel.engines import buffers
-from mycel.engines.native.program import program
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program import program
 from mycel.errors import BoundsError
 
 encode = program.Program._encode

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32, int64
-from mycel.base.remembered import FEW
-from mycel.engines import buffers
-from mycel.engines.native.program.compiling import host_steps
-from mycel.engines.native.program.instances import Instances
-from mycel.engines.native.program.template import Template
-from mycel.engines.sizes import programs_of, types_for
-from mycel.ir.dim_values import evaluate
-from mycel.ir.dims import DimLike, symbol
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims import index as I
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.prims.base import Primitive, constant, outputs_of
-from mycel.prims.linalg import matmul
-from mycel.prims.ordered import cumsum, sort
+from mycel._src.compiler.ir.dim_values import evaluate
+from mycel._src.compiler.ir.dims import DimLike, symbol
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import Primitive, constant, outputs_of
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.ordered import cumsum, sort
+from mycel._src.engines import buffers
+from mycel._src.engines.native.program.compiling import host_steps
+from mycel._src.engines.native.program.instances import Instances
+from mycel._src.engines.native.program.template import Template
+from mycel._src.engines.sizes import programs_of, types_for
+from mycel._src.foundation.dtype import float32, int64
+from mycel._src.foundation.remembered import FEW
 
 N = symbol("rows", 2)
 M = symbol("columns", 2)

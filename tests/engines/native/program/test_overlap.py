@@ -10,22 +10,22 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.dtype import float32
-from mycel.distributed import Layouts, distribute
-from mycel.engines.native.lowering.steps import HostCall, Step
-from mycel.engines.native.program.program import build, template_of
-from mycel.engines.select import compile_graph
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.mesh import Mesh
-from mycel.ir.types import tensor_type
-from mycel.prims import collectives as C
-from mycel.prims import elementwise as E
-from mycel.prims.linalg import matmul
-from mycel.transforms.partition import Fusing
-from mycel.transport import threads
-from mycel.transport.base import Array
-from mycel.transport.place import transport, within
-from mycel.transport.slowed import Slowed
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import collectives as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.transforms.partition import Fusing
+from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport.base import Array
+from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport.slowed import Slowed
+from mycel._src.engines.native.lowering.steps import HostCall, Step
+from mycel._src.engines.native.program.program import build, template_of
+from mycel._src.engines.select import compile_graph
+from mycel._src.foundation.dtype import float32
+from mycel._src.staging.distributed import Layouts, distribute
 
 MESH = Mesh((2,), ("data",))
 AXES: dict[str, Any] = {"mesh": MESH, "axes": ("data",)}
@@ -93,7 +93,7 @@ def test_what_waits_for_several_gathers_at_once_is_no_circle() -> None:
     arrays = [np.full((8, 16), k, np.float32) for k in range(6)]
 
     def program(rank: int) -> Any:
-        from mycel.engines import buffers
+        from mycel._src.engines import buffers
 
         found = compile_graph(graph)(*[buffers.from_array(a) for a in arrays])
         return [buffers.to_array(f, n.type) for f, n in zip(found, graph.outputs)]
@@ -174,7 +174,7 @@ def test_an_exchange_that_fails_is_an_error_of_the_call_and_of_no_other() -> Non
     assert "begin0" in told(template_of(graph).steps)
 
     def program(rank: int) -> list[Any]:
-        from mycel.engines import buffers
+        from mycel._src.engines import buffers
 
         way = Broken(2)
         with within(way):

@@ -20,23 +20,23 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base import cache as files
-from mycel.base import garbage
-from mycel.engines import buffers
-from mycel.engines.native.llvm.target import host
-from mycel.engines.native.program import stored
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import Program
-from mycel.engines.native.program.template import Template
-from mycel.engines.native.report.costs import cost
-from mycel.ir.graph import Graph, at, input_node
-from mycel.ir.printer import to_text
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims.base import REGISTRY, Primitive, get_item
-from mycel.prims.linalg import matmul
-from mycel.prims.loops import loops
-from mycel.prims.reduce import reduce_sum
+from mycel._src.compiler.ir.graph import Graph, at, input_node
+from mycel._src.compiler.ir.printer import to_text
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import REGISTRY, Primitive, get_item
+from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.loops import loops
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.engines import buffers
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.native.program.program import Program
+from mycel._src.engines.native.program.template import Template
+from mycel._src.engines.native.report.costs import cost
+from mycel._src.foundation import cache as files
+from mycel._src.foundation import garbage
 from tests.te.random_programs import drawn
 
 
@@ -192,18 +192,18 @@ def test_other_surroundings_make_another_program(what: str, monkeypatch: pytest.
 
 
 def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("engines", "ir", "loops", "prims", "transforms"):
-        (tmp_path / part).mkdir()
-        (tmp_path / part / "some.py").write_text("A = 1\n")
-    (tmp_path / "base").mkdir()
-    for name in ("__init__.py", "base/config.py", "base/dtype.py"):
+    for part in ("engines", "compiler/ir", "compiler/loops", "compiler/prims", "compiler/transforms"):
+        (tmp_path / "_src" / part).mkdir(parents=True)
+        (tmp_path / "_src" / part / "some.py").write_text("A = 1\n")
+    (tmp_path / "_src/foundation").mkdir(parents=True)
+    for name in ("__init__.py", "_src/foundation/config.py", "_src/foundation/dtype.py"):
         (tmp_path / name).write_text("")
     monkeypatch.setattr(stored, "ROOT", tmp_path)
     digest = stored._source.__wrapped__
     seen = {digest()}
-    (tmp_path / "prims" / "some.py").write_text("A = 2\n")
+    (tmp_path / "_src/compiler/prims/some.py").write_text("A = 2\n")
     seen.add(digest())
-    (tmp_path / "ir" / "other.py").write_text("")
+    (tmp_path / "_src/compiler/ir/other.py").write_text("")
     seen.add(digest())
     assert len(seen) == 3 and None not in seen
     last = digest()
@@ -213,7 +213,7 @@ def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: p
     assert digest() == last
     monkeypatch.setattr(stored, "open", None, raising=False)
     assert digest() == last
-    (tmp_path / "base/config.py").unlink()
+    (tmp_path / "_src/foundation/config.py").unlink()
     assert digest() is None
 
 
@@ -427,7 +427,7 @@ def test_a_recursion_is_made_in_each_process(folder: Path) -> None:
 
 
 def test_steps_tell_where_the_program_at_hand_has_them() -> None:
-    from mycel.ir.graph import Where
+    from mycel._src.compiler.ir.graph import Where
 
     def staged(first: int) -> Graph:
         x = input_node(tensor_type((3, 5), ms.float32), "x")
@@ -473,9 +473,9 @@ def test_the_account_of_its_steps_is_the_same() -> None:
 PROGRAM = """
 import numpy as np, mycel as ms
 from mycel import ops
-from mycel.engines.native.llvm.target import host
-from mycel.engines.native.program import stored
-from mycel.engines.native.program.template import Template
+from mycel._src.engines.native.llvm.target import host
+from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.program.template import Template
 def f(x):
     for _ in range(10):
         x = ops.tanh(x * 1.5) + ops.sin(x)

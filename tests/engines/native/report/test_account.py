@@ -9,16 +9,16 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import CompileError
+from mycel._src.devices import runtime
+from mycel._src.engines.capacity import available_memory
+from mycel._src.engines.native.program.compiling import prepared
+from mycel._src.engines.native.program.program import build
+from mycel._src.engines.native.report.account import account
+from mycel._src.engines.native.report.costs import cost
+from mycel._src.engines.native.report.footprint import footprint
+from mycel._src.foundation.errors import CompileError
+from mycel._src.staging.compiled.explain import explain
 from mycel.common.initializer import Zero
-from mycel.compiled.explain import explain
-from mycel.devices import runtime
-from mycel.engines.capacity import available_memory
-from mycel.engines.native.program.compiling import prepared
-from mycel.engines.native.program.program import build
-from mycel.engines.native.report.account import account
-from mycel.engines.native.report.costs import cost
-from mycel.engines.native.report.footprint import footprint
 
 CHECKED = {"Estimate": "definition", "estimate": "definition"}
 
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_said() -> None:
 
 
 def test_a_program_that_takes_more_than_there_is_says_so_first(caplog: pytest.LogCaptureFixture) -> None:
-    from mycel.base.log import logger
+    from mycel._src.foundation.log import logger
 
     compiled = ms.jit(lambda x: ops.matmul(ops.exp(ops.matmul(x, x.T)), x))
     x = ms.Tensor(np.zeros((4500, 4), np.float32))

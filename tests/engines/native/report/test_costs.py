@@ -8,13 +8,13 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.report.costs import Cost, cost, operations, plan_costs, total
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import conv as conv_prims
-from mycel.prims import linalg
-from mycel.prims import shape as S
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import conv as conv_prims
+from mycel._src.compiler.prims import linalg
+from mycel._src.compiler.prims import shape as S
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.native.report.costs import Cost, cost, operations, plan_costs, total
 
 
 def steps_of(fn: Any, *arguments: Any) -> list[Any]:

@@ -11,9 +11,9 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.engines.native.report import trace as trace_module
-from mycel.engines.native.report.trace import ALLOCATED, PART, RELEASED, tracing
-from mycel.engines.native.runtime.runtime import runtime
+from mycel._src.engines.native.report import trace as trace_module
+from mycel._src.engines.native.report.trace import ALLOCATED, PART, RELEASED, tracing
+from mycel._src.engines.native.runtime.runtime import runtime
 
 
 def test_steps_are_noted_with_their_nodes_and_times() -> None:

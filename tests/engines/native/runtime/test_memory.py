@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.base.dtype import float32
-from mycel.engines import buffers
-from mycel.engines.native.lowering.inplace import may_overwrite
-from mycel.engines.native.program import arena as memory
-from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import Program
-from mycel.engines.native.program.step_order import peak_bytes, schedule
-from mycel.engines.native.program.template import Template
-from mycel.engines.reference.evaluation import evaluate
-from mycel.ir.dim_values import hint
-from mycel.ir.graph import Graph, Node, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import reduce as R
-from mycel.prims import shape as S
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.dim_values import hint
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines import buffers
+from mycel._src.engines.native.lowering.inplace import may_overwrite
+from mycel._src.engines.native.program import arena as memory
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.engines.native.program.program import Program
+from mycel._src.engines.native.program.step_order import peak_bytes, schedule
+from mycel._src.engines.native.program.template import Template
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation.dtype import float32
 
 
 def run(program: Program, arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

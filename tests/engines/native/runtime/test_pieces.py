@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mycel.base import dtype as D
-from mycel.base import garbage
-from mycel.devices import runtime
-from mycel.engines import buffers
-from mycel.ir.types import tensor_type
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.devices import runtime
+from mycel._src.engines import buffers
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation import garbage
 
 MEGABYTE = 1 << 20
 
@@ -61,8 +61,8 @@ def test_blocks_do_not_overlap(seed: int) -> None:
 
 
 SIZES_IN_TURN = """
-from mycel.devices import runtime
-from mycel.engines import buffers
+from mycel._src.devices import runtime
+from mycel._src.engines import buffers
 
 base = runtime.memory_reserved()
 for size in range(20, 61):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mycel.engines.native.runtime.profile_hook import KnownCode
+from mycel._src.engines.native.runtime.profile_hook import KnownCode
 
 
 @pytest.fixture(autouse=True)

@@ -11,20 +11,20 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.base.dtype import bool_, float32, int64
-from mycel.core import eager
-from mycel.core.recording import Recorder
-from mycel.core.tensor import make
-from mycel.engines.native.lowering.steps import Tape, flat
-from mycel.engines.native.program.compiling import compile_native
-from mycel.ir.graph import Graph, input_node
-from mycel.ir.types import tensor_type
-from mycel.prims import control as C
-from mycel.prims import elementwise as E
-from mycel.prims.base import constant, outputs_of
-from mycel.prims.recompute import with_root_tapes
-from mycel.prims.reduce import reduce_sum
-from mycel.transforms.grad import vjp
+from mycel._src.compiler.ir.graph import Graph, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.recompute import with_root_tapes
+from mycel._src.compiler.prims.reduce import reduce_sum
+from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.engines.native.lowering.steps import Tape, flat
+from mycel._src.engines.native.program.compiling import compile_native
+from mycel._src.foundation.dtype import bool_, float32, int64
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.recording import Recorder
+from mycel._src.tensors.core.tensor import make
 
 X, A = np.array([0.4, -1.1, 0.9], np.float32), np.array([1.1, 0.7, -0.8], np.float32)
 

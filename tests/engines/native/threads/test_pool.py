@@ -19,10 +19,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.engines.native.llvm import jit
-from mycel.engines.native.threads.pool import Pool, default_threads, pool, thread_limit
-from mycel.engines.native.threads.pool_ir import MOST_THREADS, POOL_SYMBOLS, pool_text
-from mycel.engines.native.threads.teams_ir import OPENMP
+from mycel._src.engines.native.llvm import jit
+from mycel._src.engines.native.threads.pool import Pool, default_threads, pool, thread_limit
+from mycel._src.engines.native.threads.pool_ir import MOST_THREADS, POOL_SYMBOLS, pool_text
+from mycel._src.engines.native.threads.teams_ir import OPENMP
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -383,7 +383,7 @@ def test_numbers_come_from_the_environment(
 
 
 def test_fewer_threads_than_wanted_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from mycel.engines.native.runtime.runtime import runtime
+    from mycel._src.engines.native.runtime.runtime import runtime
 
     before = runtime().threads
     monkeypatch.setattr(runtime().pool, "start", lambda count: 1)

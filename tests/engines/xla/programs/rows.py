@@ -14,9 +14,9 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
+from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.staging.distributed import Layouts, distribute
 from mycel.communication import get_group_size, get_rank, init
-from mycel.distributed import Layouts, distribute
-from mycel.ir.mesh import Mesh
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)

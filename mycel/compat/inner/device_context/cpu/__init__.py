@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mycel._src.devices import hal
 from mycel.compat.inner.device_context.cpu.op_tuning import threads_num
-from mycel.devices import hal
 
 __all__ = ["device_count", "is_available", "threads_num"]
 

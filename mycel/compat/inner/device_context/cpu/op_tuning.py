@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.base import arguments, config
+from mycel._src.foundation import arguments, config
 
 __all__ = ["threads_num"]
 

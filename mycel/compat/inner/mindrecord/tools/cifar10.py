@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
+from mycel._src.foundation import arguments
 from mycel.mindrecord.converters import _cifar_pickle
 
 __all__ = ["Cifar10"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel import nn
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 
 __all__: list[str] = []
 

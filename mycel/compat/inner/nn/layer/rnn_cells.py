@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.sequences.recurrence import step
 
 __all__: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel import ops
-from mycel.core.tensor import Tensor
+from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations import FloatStatus, IsFinite, Reciprocal
 
 __all__: list[str] = []

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.base import arguments
-from mycel.base.notes import without_effect
-from mycel.cells.cell import Cell
+from mycel._src.foundation import arguments
+from mycel._src.foundation.notes import without_effect
+from mycel._src.tensors.cells.cell import Cell
 from mycel.communication import get_group_size, get_process_group_ranks
 from mycel.nn.grad_reducer import broadcast_parameters
 

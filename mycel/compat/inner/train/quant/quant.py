@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.cells.cell import Cell
+from mycel._src.tensors.cells.cell import Cell
 from mycel.quantisation import quantisation_aware
 
 __all__ = ["convert_quant_network"]

@@ -1,0 +1,1 @@
+"""Graphs: their types, primitives and loop programs, and functions from graphs to graphs."""

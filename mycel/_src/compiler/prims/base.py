@@ -1,0 +1,429 @@
+"""What a primitive is, and the registry of all of them.
+
+A primitive is one record: how types are inferred, its derivative, its batching, its definition in
+simpler primitives, a NumPy reference, and samples for the contract test. Applying one to nodes
+gives a node; rules are written in the same applications, so that a rule's result can be
+differentiated, batched and compiled again.
+
+    infer(*types, **params)                 -> type, or a tuple of types
+    vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input
+    batch(size, values, axes, **params)     -> (value, axis), or tuples of both
+    expand(*inputs, **params)               -> node, or a tuple of nodes
+    reference(*arrays, **params)            -> array, or a tuple of arrays
+
+Where there are several outputs, `ct` and `out` are tuples, and each `ct` may be None. axes[i] is
+None where value i is not batched.
+
+A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. The
+further fields of a record state properties that transformations, engines and reports need, so that
+none of them lists primitives by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, same
+from mycel._src.compiler.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
+from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims.factors import Factor
+from mycel._src.compiler.prims.saved import PAIRS
+from mycel._src.foundation.dtype import DType, from_any
+from mycel._src.foundation.errors import ShapeError, SizeError
+
+__all__ = [
+    "Cost",
+    "Literal",
+    "Primitive",
+    "REGISTRY",
+    "Rounding",
+    "SERVICES",
+    "Sample",
+    "broadcast_shapes",
+    "constant",
+    "freeze",
+    "get_item",
+    "normalize_axes",
+    "normalize_axis",
+    "register",
+]
+
+Array = np.ndarray[Any, Any]
+NodeOrNodes = Union[Node, tuple[Node, ...]]
+Number = Callable[[DimLike], int]
+
+
+class Literal:
+    """A NumPy array as a hashable, immutable parameter."""
+
+    __slots__ = ("array", "_hash")
+
+    def __init__(self, array: Array) -> None:
+        self.array = np.array(array, copy=True, order="C")
+        self.array.setflags(write=False)
+        self._hash = hash((self.array.dtype.str, self.array.shape, self.array.tobytes()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Literal)
+            and self._hash == other._hash
+            and self.array.dtype == other.array.dtype
+            and self.array.shape == other.array.shape
+            and self.array.tobytes() == other.array.tobytes()
+        )
+
+    def __repr__(self) -> str:
+        return str(self.array.item()) if self.array.ndim == 0 else f"array{list(self.array.shape)}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One case for the contract test: input shapes (or arrays) and parameters.
+
+    Random floats lie in the interval `domain`, random integers in ``range(*integers)``. `dtypes`
+    names each input's type; "*", the default of all, stands for each of the primitive's `dtypes` in
+    turn. An array in `shapes` is passed as it is.
+    """
+
+    shapes: tuple[Any, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    domain: tuple[float, float] = (-2.0, 2.0)
+    integers: tuple[int, int] = (-5, 6)
+    dtypes: Optional[tuple[str, ...]] = None
+    differentiable: bool = True
+
+
+class Cost(IntEnum):
+    """The cost of one application, which decides whether it may be computed twice.
+
+    LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one
+    pass over the elements, as elementary functions, copies and reductions take. HEAVY: anything
+    else.
+    """
+
+    LIGHT = 0
+    PASS = 1
+    HEAVY = 2
+
+
+class Rounding(Enum):
+    """How a floating-point result is rounded.
+
+    This decides the type in which a constant is computed. OWN: in the way of the operation, in the
+    type of its operands. EXACT: not at all; the result has elements of the operands, or functions
+    of them that their type represents exactly. ONCE: after a computation in a wider type. SUM:
+    likewise, of so many terms that float64 needs a wider type as well. IN_PLACE: at each addition
+    into memory.
+    """
+
+    OWN = "own"
+    EXACT = "exact"
+    ONCE = "once"
+    SUM = "sum"
+    IN_PLACE = "in place"
+
+
+@dataclass(eq=False)
+class Primitive:
+    """The record of one primitive; the module's description has the form of each rule.
+
+    `elementwise`: element i of the result depends on element i of the broadcast operands alone.
+    `view`: each element of the result is one of the operand's, at another position. `linear`: known
+    to be linear over the real numbers in all operands but indices and conditions, so that it is
+    applied to the real and imaginary parts of complex numbers separately. `holomorphic`: the rule
+    for real operands also serves complex ones if the cotangents that go in and come out are
+    conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
+    `exchanges`: ranks send values to each other in it, so that all of them come to it in one order;
+    without an `effect` it may begin early and be awaited late.
+    `traps(node)`: whether an application stops the program for some operands, as indices out of
+    range do. `work(node, number)`: the floating-point operations of a product or convolution, where
+    `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
+    or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
+    and returns None where the application has no other form. `fixed(node)`: the sizes that code is
+    made for, which have to be known, where others may stay symbols. `factors(node)`: what the work
+    is divided by, as `factors.Factor`s. `part(whole, inputs, params, starts)`: the result of one
+    part of the node `whole`, where it depends on the part's place: `inputs` and `params` are those
+    of the part, `starts` has an int64 scalar for each factor of the whole that is divided, the
+    position at which the part begins, and None for the others.
+    `kept_of_pair` is that of `saved.pairs`, entered by `register`.
+    """
+
+    name: str
+    infer: Callable[..., Any]
+    reference: Optional[Callable[..., Any]] = None
+    vjp: Optional[Callable[..., Any]] = None
+    batch: Optional[Callable[..., Any]] = None
+    expand: Optional[Callable[..., Any]] = None
+    samples: tuple[Sample, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    elementwise: bool = False
+    view: bool = False
+    linear: bool = False
+    effect: bool = False
+    exchanges: bool = False
+    holomorphic: bool = False
+    cost: Cost = Cost.HEAVY
+    rounding: Rounding = Rounding.OWN
+    traps: Optional[Callable[[Node], bool]] = None
+    work: Optional[Callable[[Node, Number], int]] = None
+    advice: str = ""
+    opens: bool = False
+    fixed: Optional[Callable[[Node], tuple[DimLike, ...]]] = None
+    factors: Optional[Callable[[Node], Sequence[Factor]]] = None
+    part: Optional[Callable[..., NodeOrNodes]] = None
+    doc: str = ""
+    kept_of_pair: tuple[int, int, int] = (7, 7, 7)
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return (_find, (self.name,))
+
+    def node(self, *inputs: Node, **params: Any) -> Node:
+        """Apply to nodes: one node, whose type is a tuple where there are several outputs."""
+        return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
+
+    def type_of(self, *types: Any, **params: Any) -> Any:
+        """Return the type that `infer` gives; a SizeError names the primitive."""
+        try:
+            return self.infer(*types, **params)
+        except SizeError as error:
+            error.raised_in(self.name)
+            raise
+
+    def __call__(self, *inputs: Any, **params: Any) -> Node:
+        """Apply to nodes and Python scalars, which take the type of the first node; return a node.
+
+        Primitives of several outputs have `outputs` instead.
+        """
+        made: Node = outputs_of(self.node(*_as_nodes(inputs), **params))
+        return made
+
+    def outputs(self, *inputs: Any, **params: Any) -> tuple[Node, ...]:
+        """Apply a primitive of several outputs; return one node for each."""
+        made: tuple[Node, ...] = outputs_of(self.node(*_as_nodes(inputs), **params))
+        return made
+
+
+def outputs_of(node: Node) -> Any:
+    """Return one node for each output where there are several, else the node itself."""
+    if isinstance(node.type, tuple):
+        known = getattr(node, "items", None)
+        if known is not None:
+            return known()
+        return tuple(Node(GET_ITEM, (node,), {"index": i}, t, node.where) for i, t in enumerate(node.type))
+    return node
+
+
+def _as_nodes(inputs: Sequence[Any]) -> list[Node]:
+    if all(type(i) is Node for i in inputs):
+        return list(inputs)
+    like = next((i.type.dtype for i in inputs if isinstance(i, Node) and isinstance(i.type, TensorType)), None)
+    return [i if isinstance(i, Node) else constant(i, like) for i in inputs]
+
+
+REGISTRY: dict[str, Primitive] = {}
+
+
+class Services:
+    """Functions of higher layers that the rules of primitives with graphs need.
+
+    Those layers put them here when they load. `differentiate` is `transforms.grad.vjp`,
+    `push_forward` is `transforms.jvp.jvp`, `evaluate` that of `engines.reference`,
+    `concrete` and `specialize` those of `transforms.specialize`.
+    """
+
+    differentiate: Callable[..., list[Optional[Node]]]
+    push_forward: Callable[..., tuple[list[Node], list[Optional[Node]]]]
+    evaluate: Callable[..., tuple[Any, ...]]
+    concrete: Callable[[Any, Mapping[str, int]], Any]
+    specialize: Callable[..., Any]
+
+
+SERVICES = Services()
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Enter a primitive into the registry; its name must be new."""
+    if primitive.name in REGISTRY:
+        raise ValueError(f"a primitive named {primitive.name!r} exists already")
+    REGISTRY[primitive.name] = primitive
+    primitive.kept_of_pair = PAIRS.get(primitive.name, primitive.kept_of_pair)
+    return primitive
+
+
+def _find(name: str) -> Primitive:
+    return REGISTRY[name]
+
+
+def freeze(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return parameters as a hashable key."""
+    return tuple(sorted(params.items()) if len(params) > 1 else params.items())
+
+
+# Two primitives of the representation itself.
+
+
+def _constant_infer(*, value: Literal) -> TensorType:
+    return tensor_type(value.array.shape, from_any(value.array.dtype))
+
+
+CONSTANT: Primitive = register(
+    Primitive(
+        CONSTANT_OP,
+        _constant_infer,
+        reference=lambda *, value: value.array,
+        vjp=lambda ct, out, **_: (),
+        batch=lambda size, values, axes, *, value: (CONSTANT(value=value), None),
+        samples=(
+            Sample((), {"value": Literal(np.arange(6.0).reshape(2, 3))}),
+            Sample((), {"value": Literal(np.int32(4))}),
+        ),
+        cost=Cost.LIGHT,
+        doc="A literal array.",
+    )
+)
+
+
+def constant(value: Any, dtype: Optional[DType] = None) -> Node:
+    """Return a literal node from a scalar or array."""
+    if isinstance(value, Dim):
+        from mycel._src.compiler.prims.shape import size_node
+
+        return size_node(value, dtype)
+    array = np.asarray(value, dtype=None if dtype is None else dtype.numpy)
+    literal = Literal(array)
+    return Node(CONSTANT, (), {"value": literal}, _constant_infer(value=literal))
+
+
+def _get_item_vjp(ct: Node, out: Node, whole: Node, *, index: int) -> Any:
+    raise AssertionError("gradients of tuples are gathered by the transform")
+
+
+GET_ITEM: Primitive = register(
+    Primitive(
+        GET_ITEM_OP,
+        lambda whole, *, index: whole[index],
+        reference=lambda whole, *, index: whole[index],
+        vjp=_get_item_vjp,
+        cost=Cost.LIGHT,
+        doc="One of the outputs of a node that has several.",
+    )
+)
+
+
+def get_item(whole: Node, index: int) -> Node:
+    return Node(GET_ITEM, (whole,), {"index": index}, whole.type[index], whole.where)
+
+
+# Shape arithmetic that many rules share.
+
+
+def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimLike, ...]:
+    """Return the common shape by NumPy's rule.
+
+    Raises ShapeError, with the operation's `name` in front, where there is none.
+    """
+    if len(shapes) == 2:
+        short, long = shapes if len(shapes[0]) < len(shapes[1]) else (shapes[1], shapes[0])
+        if all([type(d) is int for d in long]) and (
+            not short or short is long or (all([type(d) is int for d in short]) and short == long)
+        ):
+            return long
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[DimLike] = []
+    for axis in range(-rank, 0):
+        size: DimLike = 1
+        for s in shapes:
+            # Sizes that are one expression fit whatever it is, so that nothing need be known of it.
+            if len(s) >= -axis and not is_one(s[axis]) and not same(s[axis], size):
+                if not is_one(size) and s[axis] == 1:
+                    continue
+                if not is_one(size) and size != 1 and s[axis] != size:
+                    raise ShapeError(
+                        f"{name}{': ' if name else ''}shapes {' and '.join(map(_show, shapes))} do not broadcast: "
+                        f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1"
+                    )
+                size = s[axis]
+        result.append(size)
+    return tuple(result)
+
+
+def _show(shape: Iterable[DimLike]) -> str:
+    items = tuple(shape)
+    return "(" + ", ".join(map(str, items)) + (",)" if len(items) == 1 else ")")
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """Return `axis` counted from the front.
+
+    Raises ShapeError, with `name` in front, for an axis outside [-rank, rank).
+    """
+    if not -rank <= axis < rank:
+        raise ShapeError(
+            f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
+        )
+    return axis % rank
+
+
+def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
+    """Return `axes` (None for all, an int or a sequence) counted from the front and sorted.
+
+    Raises ShapeError where an axis is out of range or repeated.
+    """
+    if axes is None:
+        return tuple(range(rank))
+    if isinstance(axes, (int, np.integer)):
+        axes = (int(axes),)
+    result = sorted(normalize_axis(int(a), rank) for a in axes)
+    if len(set(result)) != len(result):
+        raise ShapeError(f"axes {tuple(axes)} name a dimension twice")
+    return tuple(result)
+
+
+def same_dtype(name: str, *types: TensorType) -> DType:
+    """Return the common element type of `types`; raise TypeError where they differ."""
+    for t in types[1:]:
+        if t.dtype is not types[0].dtype:
+            raise TypeError(f"{name}: element types {', '.join(x.dtype.name for x in types)} differ; cast one of them")
+    return types[0].dtype
+
+
+def need_kind(name: str, kinds: str, *types: TensorType) -> None:
+    """Raise TypeError unless each type's kind is one of the letters in `kinds`."""
+    for t in types:
+        if t.dtype.kind not in kinds:
+            words = {"b": "boolean", "i": "signed integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+            raise TypeError(f"{name} takes {', '.join(words[k] for k in kinds)} tensors, not {t.dtype.name}")
+
+
+def batch_elementwise(
+    primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any
+) -> Any:
+    """Apply the batch rule of element-wise primitives; return the result and its batch axis, 0.
+
+    `values` are the operands of `primitive`, `params` its parameters. The batch axis of each value,
+    in `axes` (None: not batched), moves to the front, and axes of size 1 behind it align the ranks.
+    `size` is the number of examples; the rule does not need it.
+    """
+    from mycel._src.compiler.prims import shape as S
+
+    rank = max((v.type.rank - (a is not None) for v, a in zip(values, axes)), default=0)
+    aligned = []
+    for v, a in zip(values, axes):
+        if a is not None:
+            v = S.move_axis(v, a, 0)
+            missing = rank - (v.type.rank - 1)
+            if missing:
+                v = S.reshape(v, (v.shape[0],) + (1,) * missing + tuple(v.shape[1:]))
+        aligned.append(v)
+    return primitive(*aligned, **params), 0

@@ -1,0 +1,4 @@
+"""Functions from graphs to graphs."""
+
+from mycel._src.compiler.transforms import grad as grad
+from mycel._src.compiler.transforms import jvp as jvp

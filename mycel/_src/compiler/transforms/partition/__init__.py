@@ -1,0 +1,48 @@
+"""Partition: a graph and layouts on a mesh become the one graph that every rank runs.
+
+`partition` decides a division of every node, moves operands where layouts differ, and makes the
+collectives explicit nodes. `Sharding` says how one tensor is laid out, `route` how it gets from one
+layout to another and what that costs, `divisions_of` and `implied` what a node can do.
+"""
+
+from mycel._src.compiler.transforms.partition.arrays import shard, whole
+from mycel._src.compiler.transforms.partition.choice import flowing
+from mycel._src.compiler.transforms.partition.division import divisions_of, implied
+from mycel._src.compiler.transforms.partition.fusing import ALONE, BY_SIZE, Fusing
+from mycel._src.compiler.transforms.partition.layouts import (
+    WHOLE,
+    Part,
+    Sharding,
+    local_shape,
+    local_type,
+    part_of,
+    sharding,
+)
+from mycel._src.compiler.transforms.partition.moves import Move, apply, route
+from mycel._src.compiler.transforms.partition.partitioner import Partitioned, opened, partition
+from mycel._src.compiler.transforms.partition.tasks import Message
+
+__all__ = [
+    "ALONE",
+    "BY_SIZE",
+    "WHOLE",
+    "Fusing",
+    "Message",
+    "Move",
+    "Part",
+    "Partitioned",
+    "Sharding",
+    "apply",
+    "divisions_of",
+    "flowing",
+    "implied",
+    "local_shape",
+    "local_type",
+    "opened",
+    "part_of",
+    "partition",
+    "route",
+    "shard",
+    "sharding",
+    "whole",
+]

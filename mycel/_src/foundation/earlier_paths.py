@@ -1,0 +1,68 @@
+"""Modules under the paths that they had before the wings of `mycel._src`: pickles name them.
+
+`mycel.core.tensor` is `mycel._src.tensors.core.tensor`: one module, under both names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Optional
+
+__all__ = ["ROOMS", "install"]
+
+# Where each package is that was one of `mycel`.
+ROOMS = {"base": "foundation"} | {
+    room: f"{wing}{room}"
+    for wing, rooms in (
+        ("compiler.", "ir loops prims transforms transport"),
+        ("tensors.", "cells core"),
+        ("staging.", "compiled derivatives distributed frontend"),
+        ("", "devices engines planner"),
+    )
+    for room in rooms.split()
+}
+
+
+class _Same(Loader):
+    """Loads the module of another name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        self.module = importlib.import_module(self.name)
+        self.spec = self.module.__spec__
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # It was executed, and it keeps its own name.
+        module.__spec__ = self.spec
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
+        if not fullname.startswith("mycel."):
+            return None
+        _, room, *inner = fullname.split(".")
+        if room not in ROOMS:
+            return None
+        name = ".".join(["mycel._src", ROOMS[room], *inner])
+        found = importlib.util.find_spec(name)
+        if found is None:
+            return None
+        return ModuleSpec(fullname, _Same(name), is_package=found.submodule_search_locations is not None)
+
+
+def install() -> None:
+    """Let imports find the modules, once in a process."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        # Before those that would load a second module from the same file.
+        sys.meta_path.insert(0, _Finder())

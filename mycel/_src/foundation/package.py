@@ -1,0 +1,9 @@
+"""Where this package lies: the folder of `mycel`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["FOLDER"]
+
+FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,0 +1,52 @@
+"""`recompute`, which saves memory for more work: the backward pass computes the values of a part of
+the program anew (`prims.recompute`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel._src.foundation import arguments
+from mycel._src.tensors.core import eager
+
+__all__ = ["recompute"]
+
+
+def recompute(
+    block: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = True,
+    output_recompute: bool = False,
+    early_stop: bool = True,
+    context_fn: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Cell or function so that a gradient keeps only its inputs, and the backward pass
+    computes the values inside anew.
+
+    Values, gradients of any order, random numbers and writes to parameters are those of a plain
+    call; the memory of a training step shrinks, at the cost of one more forward pass through
+    `block`. A loop inside keeps about as many states as the square root of its number of rounds.
+    Inside an eagerly recorded block, hooks and Cells that define `bprop` make the block keep its
+    values. `use_reentrant`, `output_recompute` and `early_stop` choose among MindSpore's ways of
+    doing this and have no effect here. Raises ValueError for a `context_fn`, as which operations
+    are kept cannot be chosen. After Chen, Xu, Zhang and Guestrin, "Training deep nets with
+    sublinear memory cost", 2016.
+
+    >>> import mycel as ms
+    >>> def f(x):
+    ...     return ms.recompute(lambda v: (v * v).exp(), x).sum()
+    >>> ms.grad(f)(ms.Tensor([0.0, 1.0])).asnumpy().round(4).tolist()
+    [0.0, 5.436600208282471]
+    """
+    arguments.function("recompute", "block", block, "a Cell or a function")
+    if context_fn is not None:
+        raise ValueError(
+            "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
+        )
+    context = eager.current_context()
+    if context is None:
+        return block(*args, **kwargs)
+    differentiating = context.differentiating
+    return differentiating.recompute(lambda *a, **k: differentiating.invoke(block, a, k), args, kwargs)

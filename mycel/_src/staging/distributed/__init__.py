@@ -1,0 +1,10 @@
+"""Functions whose work is divided among ranks: layouts in, one program of every rank out."""
+
+from mycel._src.foundation.names import listing as _listing
+from mycel._src.staging.distributed.function import Distributed, distribute
+from mycel._src.staging.distributed.layouts import Layouts
+from mycel._src.staging.distributed.pipelined import Pipeline
+
+__all__ = ["Distributed", "Layouts", "Pipeline", "distribute"]
+
+__dir__ = _listing(__name__)

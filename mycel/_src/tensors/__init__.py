@@ -1,0 +1,1 @@
+"""Tensors, parameters and Cells, and operations on them as they come."""
