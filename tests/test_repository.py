@@ -220,3 +220,8 @@ def test_every_package_has_its_layer() -> None:
         else:
             there.add(f"mycel._src.{file.parent.name}")
     assert named == there
+
+
+def test_text_is_parsed_by_one_module() -> None:
+    sources = [p for p in (ROOT / "mycel").rglob("*.py") if p != ROOT / "mycel/_src/foundation/syntax.py"]
+    assert [str(p) for p in sources if "ast.parse(" in p.read_text()] == []

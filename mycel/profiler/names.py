@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 from mycel._src.compiler.ir.graph import Node, Where
 from mycel._src.engines.tracing import TracedStep
+from mycel._src.foundation import syntax
 from mycel._src.foundation.remembered import MANY, Remembered
 
 __all__ = ["cells_of", "composed", "label", "lines_of", "name_of"]
@@ -77,7 +78,7 @@ def _spoken(where: Where) -> str:
     text = b"".join(parts).decode(errors="ignore")
     for attempt in (f"({text}\n)", f"(_{text}\n)" if text.startswith(".") else f"({text.rstrip(',')}\n)"):
         try:
-            return _said(ast.parse(attempt, mode="eval").body)
+            return _said(syntax.expression(attempt))
         except (SyntaxError, ValueError):
             continue
     return ""

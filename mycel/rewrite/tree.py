@@ -14,6 +14,7 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union
 
+from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.staging.frontend.source import NoSource, definition_of
 from mycel._src.tensors.cells.cell import Cell
@@ -175,7 +176,7 @@ class Tree:
             self.names.nodes.add(s.name)
             if not in_container:
                 self.new_cells[s.name] = s.instance
-                s.function = ast.parse(f"self.{s.name}", mode="eval").body
+                s.function = syntax.expression(f"self.{s.name}")
         else:
             s.name = self.names.node(s.name)
             if s.kind is NodeType.CallFunction and s.function is None:
@@ -295,4 +296,4 @@ def _construct_of(network: Cell) -> types.FunctionType:
 
 def targets_of(values: Sequence[Any]) -> list[ScopedValue]:
     """Return targets that are given as values or as text such as "x" or "self.x"."""
-    return [v if isinstance(v, ScopedValue) else operand_of(ast.parse(v, mode="eval").body) for v in values]
+    return [v if isinstance(v, ScopedValue) else operand_of(syntax.expression(v)) for v in values]

@@ -8,7 +8,7 @@ import ast
 from enum import Enum
 from typing import Any, Optional, Union
 
-from mycel._src.foundation import arguments
+from mycel._src.foundation import arguments, syntax
 
 __all__ = ["ScopedValue", "ValueType", "operand_of"]
 
@@ -137,7 +137,7 @@ class ScopedValue:
         `names` has the variables that stand for objects, by identity.
         """
         if self.type is ValueType.NamingValue:
-            return ast.parse(str(self), mode="eval").body
+            return syntax.expression(str(self))
         if self.type is ValueType.UnsupportedValue:
             written: ast.expr = self.value
             return written
@@ -147,7 +147,7 @@ class ScopedValue:
             values = [v.expression(names) for v in self.value.values()]
             return ast.Dict([ast.Constant(k) for k in self.value], values)
         if self.type is ValueType.ConstantValue:
-            return ast.parse(repr(self.value), mode="eval").body
+            return syntax.expression(repr(self.value))
         made = ast.List if self.type is ValueType.ListValue else ast.Tuple
         return made([v.expression(names) for v in self.value], ast.Load())
 

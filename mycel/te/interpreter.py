@@ -28,6 +28,7 @@ from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.legality import meeting, unwritten
 from mycel._src.compiler.loops.programs import Agreement, Array, For, If, Program, called, index_of, size_of, statements
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation import syntax
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import Unsupported
 from mycel.te import functions, words
@@ -489,7 +490,7 @@ def _syntax(function: FunctionType) -> tuple[ast.FunctionDef, int]:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise Unsupported(f"{function.__name__}: its source is not there; define operators in a file") from None
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    tree = syntax.module(textwrap.dedent("".join(lines))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise Unsupported(f"{function.__name__} is no function with a name; operators are defined with def")
     return tree, first

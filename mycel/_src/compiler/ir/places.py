@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Optional
 
 from mycel._src.compiler.ir.graph import Where
+from mycel._src.foundation import syntax
 from mycel._src.foundation.tracebacks import is_library
 
 __all__ = ["annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in", "spelled"]
@@ -106,7 +107,7 @@ def spelled(where: Where) -> str:
     lines[-1] = lines[-1][: where.end_column]
     lines[0] = lines[0][where.column :]
     try:
-        node = ast.parse(f"({b''.join(lines).decode(errors='ignore')})", mode="eval").body
+        node = syntax.expression(f"({b''.join(lines).decode(errors='ignore')})")
     except (SyntaxError, ValueError):
         return ""
     if isinstance(node, ast.Call):
@@ -145,7 +146,7 @@ def _operator(segment: str) -> Optional[tuple[int, int]]:
     For a subscript it is the position of the brackets; None for other expressions.
     """
     try:
-        node = ast.parse(f"(\n{segment}\n)", mode="eval").body
+        node = syntax.expression(f"(\n{segment}\n)")
     except (SyntaxError, ValueError):
         return None
     data = segment.encode()

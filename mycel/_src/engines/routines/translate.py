@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Optional
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.routines import lanes
 from mycel._src.engines.routines.elements import ELEMENTS
+from mycel._src.foundation import syntax
 
 __all__ = ["Translated", "Value", "definition", "translate"]
 
@@ -78,7 +79,7 @@ class _Place(NamedTuple):
 
 def definition(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the definition of a function, as it stands in its file."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    tree = syntax.module(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(f"routine: expected a function, got {function!r}")
     return tree

@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Optional, Union
 
-from mycel._src.foundation import locks
+from mycel._src.foundation import locks, syntax
 from mycel._src.foundation.remembered import SOME, Remembered
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
@@ -53,22 +53,12 @@ _files = Remembered[str, _File]("files read", SOME)
 _lock = locks.lock()
 
 
-def _parse(text: str, filename: str) -> ast.Module:
-    while True:
-        try:
-            return ast.parse(text, filename)
-        except SystemError as error:
-            # Python measures its own depth by the limit of recursion, which another thread changed.
-            if "recursion depth mismatch" not in str(error):
-                raise
-
-
 def _parsed(filename: str, lines: list[str]) -> _File:
     with _lock:
         found = _files.get(filename)
         if found is None or found.lines != lines:
             try:
-                tree = _parse("".join(lines), filename)
+                tree = syntax.module("".join(lines), filename)
             except SyntaxError as error:
                 raise NoSource(f"{filename} no longer parses: {error}") from None
             found = _File(list(lines), tree)
@@ -129,7 +119,7 @@ def _by_itself(code: types.CodeType, lines: list[str]) -> Optional[tuple[Definit
     # Empty lines, so that positions are those in the file.
     before = "\n" * (first - 1) if not margin else "\n" * (first - 2) + "if 1:\n"
     try:
-        body = _parse(before + "".join(lines[first - 1 : end]), code.co_filename).body
+        body = syntax.module(before + "".join(lines[first - 1 : end]), code.co_filename).body
     except SyntaxError:
         return None
     if margin and len(body) == 1 and isinstance(body[0], ast.If):

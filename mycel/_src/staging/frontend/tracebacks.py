@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from mycel._src.compiler.ir.graph import Where, current_where
 from mycel._src.compiler.ir.places import annotate, excerpt
+from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.tracebacks import is_library, shows_all
 from mycel._src.staging.frontend.source import line_of
@@ -255,7 +256,7 @@ def _frame(place: Place) -> tuple[types.FrameType, int]:
     The frame has the variables of the function.
     """
     variables = {n: v for n, v in (place.variables or {}).items() if n.isidentifier() and not keyword.iskeyword(n)}
-    tree = ast.parse(f"def f({', '.join(variables)}): _mycel_frame()")
+    tree = syntax.module(f"def f({', '.join(variables)}): _mycel_frame()")
     function: Any = tree.body[0]
     first = min(place.first or place.line, place.line)
     span = (place.line, place.column, max(place.end_line, place.line), place.end_column or place.column + 1)
