@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Optional
+from typing import IO, Any
 
 from cases import Case
 
@@ -96,7 +96,7 @@ class Worker:
 
 
 def start(
-    plan: Plan, framework: str, mode: str, threads: Optional[int] = None, settings: Optional[Mapping[str, str]] = None
+    plan: Plan, framework: str, mode: str, threads: int | None = None, settings: Mapping[str, str] | None = None
 ) -> Worker:
     """Start a worker and read the facts that it greets with."""
     threads = threads or plan.threads
@@ -150,7 +150,7 @@ def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
     return found
 
 
-def difference(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> Optional[str]:
+def difference(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> str | None:
     """Return how what was computed differs from the reference, if it does."""
     if len(expected) != len(found):
         return f"{len(found)} results where the reference has {len(expected)}"
@@ -176,7 +176,7 @@ def compare(plan: Plan, case: Case, kind: str, workers: Sequence[Worker]) -> lis
     """Prepare a case everywhere, check it, measure it in turns, and give a row for each worker."""
     rows: dict[str, dict[str, Any]] = {}
     ready: list[Worker] = []
-    reference: Optional[tuple[str, Any]] = None
+    reference: tuple[str, Any] | None = None
     sizes: dict[str, int] = {}
     for worker in workers:
         answer = worker.facts if "error" in worker.facts else worker.ask(prepare=case.name, **{"pass": kind})

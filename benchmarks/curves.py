@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from cases import CASES
 from compare import OURS, Plan, start
@@ -62,7 +62,7 @@ def curves(plan: Plan, names: Sequence[str], steps: int) -> tuple[list[dict[str,
     return rows, simple_table(f"Losses over {steps} steps", heads, lines)
 
 
-def _losses(plan: Plan, name: str, framework: str, mode: str) -> tuple[list[float], Optional[str]]:
+def _losses(plan: Plan, name: str, framework: str, mode: str) -> tuple[list[float], str | None]:
     """Return the losses of the steps, or what went wrong."""
     worker = start(plan, framework, mode)
     try:

@@ -22,7 +22,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import scipy.special as S
@@ -290,7 +290,7 @@ def _exact(m: Any) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def wide(name: str, count: int) -> Optional[Worst]:
+def wide(name: str, count: int) -> Worst | None:
     """Return one function in float64 at random places of all exponents, and next to where it over-
     and underflows; None without an exact one.
     """

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any, Optional
+from typing import Any
 
 from mycel import compat
 
@@ -72,11 +72,11 @@ def gpt(batch: int = 64, layers: int = 24) -> Staged:
     return trained(net, optimizer, words, words)
 
 
-def _timed(found: Staged, devices: int, limit: float) -> tuple[Optional[Plan], float]:
+def _timed(found: Staged, devices: int, limit: float) -> tuple[Plan | None, float]:
     """Return a plan and the seconds of its search, None instead where none fits."""
     topology = A100.topology(Mesh(MESHES[devices], ("data", "model")))
     start = time.process_time()
-    made: Optional[Plan] = None
+    made: Plan | None = None
     try:
         made = plan(found.graph, topology, aliases=found.aliases, limit=limit)
     except ValueError as error:

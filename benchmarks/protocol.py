@@ -23,7 +23,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 __all__ = ["Prepared", "Side", "serve"]
 
@@ -41,7 +41,7 @@ class Prepared:
     repeat: Callable[[], Any]
     check: Callable[[], list[Any]]
     parameters: int = 0
-    timed: Optional[Callable[[int], float]] = None
+    timed: Callable[[int], float] | None = None
 
 
 class Side(Protocol):

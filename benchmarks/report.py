@@ -13,7 +13,7 @@ import platform
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from cases import CASES
 from compare import OURS
@@ -77,7 +77,7 @@ def tolerance_of(name: str) -> float:
     return 0.05 if name.startswith("wl_") else 0.15
 
 
-def store(path: Path, found: Mapping[str, Ratio], threads: int, tolerance: Optional[float] = None) -> None:
+def store(path: Path, found: Mapping[str, Ratio], threads: int, tolerance: float | None = None) -> None:
     """Keep ratios, and what is tolerated of them, beside those of other cases in a file.
 
     Those of another processor than the file's own are listed by it.
@@ -112,8 +112,8 @@ def tolerances(path: Path) -> dict[str, float]:
 def regressions(
     found: Mapping[str, Ratio],
     stored: Mapping[str, float],
-    tolerance: Optional[float],
-    allowed: Optional[Mapping[str, float]] = None,
+    tolerance: float | None,
+    allowed: Mapping[str, float] | None = None,
 ) -> dict[str, str]:
     """Return what became slower than the stored ratios allow, and how: by `tolerance`, else by what
     was stored with each (`allowed`), else by the usual of its kind.
@@ -179,7 +179,7 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def simple_table(title: str, heads: Sequence[str], lines: Sequence[Sequence[Optional[str]]]) -> str:
+def simple_table(title: str, heads: Sequence[str], lines: Sequence[Sequence[str | None]]) -> str:
     """Return a Markdown table under a heading."""
     body = ["| " + " | ".join(v or "" for v in line) + " |" for line in (heads, ["---"] * len(heads), *lines)]
     return "\n".join([f"## {title}", "", *body])

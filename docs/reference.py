@@ -22,7 +22,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any
 
 # Public modules, those first where an object that several of them have is at home, with a title
 # each.
@@ -178,7 +178,7 @@ def _expression(value: Any) -> str:
     return text if len(text) < 60 else "..."
 
 
-def _annotation(value: Any, scope: Optional[dict[str, Any]] = None) -> str:
+def _annotation(value: Any, scope: dict[str, Any] | None = None) -> str:
     """Return an annotation as source text; empty where it says nothing.
 
     `scope` has the names that its module gives to types.
@@ -202,7 +202,7 @@ def _annotation(value: Any, scope: Optional[dict[str, Any]] = None) -> str:
 def parameters(
     signature: inspect.Signature,
     drop_self: bool = False,
-    scope: Optional[dict[str, Any]] = None,
+    scope: dict[str, Any] | None = None,
 ) -> str:
     """Return a signature as the source of a parameter list, without uninformative annotations."""
     listed, previous = [], None
@@ -351,7 +351,7 @@ def _indented(text: str) -> str:
     return textwrap.indent(text.rstrip(), "   ")
 
 
-def _block(kind: str, head: str, body: str, options: Optional[list[str]] = None) -> str:
+def _block(kind: str, head: str, body: str, options: list[str] | None = None) -> str:
     lines = [f".. py:{kind}:: {head}", *[f"   {option}" for option in options or ()]]
     return (
         "\n".join(lines) + "\n\n" + (_indented(body) + "\n\n" if body.strip() else "")
@@ -480,12 +480,12 @@ def _heading(text: str, mark: str) -> str:
     return f"{text}\n{mark * max(3, len(text))}\n\n"
 
 
-def _intro(module: Optional[ModuleType]) -> str:
+def _intro(module: ModuleType | None) -> str:
     text = inspect.getdoc(module) if module is not None else None
     return f"{prose(text)}\n\n" if text else ""
 
 
-def _home(value: Any) -> Optional[ModuleType]:
+def _home(value: Any) -> ModuleType | None:
     home = getattr(value, "__module__", None)
     return importlib.import_module(home) if isinstance(home, str) else None
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ class Array:
     shape: tuple[int, ...]
     low: float = -2.0
     high: float = 2.0
-    dtype: Optional[str] = None
+    dtype: str | None = None
     values: Any = field(default=None, compare=False)
 
     def draw(self, dtype: str, seed: int) -> np.ndarray:
@@ -123,7 +123,7 @@ def _pair(spec: Any, value: Any, of_array: Callable[[Array, Any], Any]) -> Any:
     return type(spec)(_pair(s, v, of_array) for s, v in zip(spec, value)) if type(spec) in (list, tuple) else value
 
 
-def resolve(name: str, init: Optional[dict[str, Any]] = None) -> Callable[..., Any]:
+def resolve(name: str, init: dict[str, Any] | None = None) -> Callable[..., Any]:
     """The function of a public name: a method takes its tensor first.
 
     A class is made with `init` and called.
@@ -165,13 +165,13 @@ class Checks:
         names: str,
         expected: Callable[..., Any],
         *cases: tuple[Any, ...],
-        kwargs: Optional[dict[str, Any]] = None,
-        init: Optional[dict[str, Any]] = None,
-        dtypes: Union[str, Sequence[str]] = FLOATS,
-        grad: Optional[tuple[int, ...]] = None,
+        kwargs: dict[str, Any] | None = None,
+        init: dict[str, Any] | None = None,
+        dtypes: str | Sequence[str] = FLOATS,
+        grad: tuple[int, ...] | None = None,
         tolerance: float = 1.0,
         jit: bool = True,
-        oracle: Optional[str] = None,
+        oracle: str | None = None,
     ) -> None:
         """Declare checks of every name with every case.
 

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import json
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import mycel as ms
 
@@ -73,7 +73,7 @@ def checked_names() -> dict[str, str]:
     return checked
 
 
-def oracles() -> dict[str, Optional[str]]:
+def oracles() -> dict[str, str | None]:
     """The oracle of every public name, None where there is none."""
     objects, checked = public_objects(), checked_names()
     unknown = sorted(name for name in checked if name not in objects)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +26,12 @@ from mycel._src.foundation.log import logger
 from mycel.cli import main
 
 
-def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
+def run(program: str, *arguments: object, cache: Path | None = None, **environment: str | None) -> str:
     """What a program prints in a process of its own, where `environment` is set (None: is not).
 
     It must end well and silently.
     """
-    variables: dict[str, Optional[str]] = {**os.environ, **environment}
+    variables: dict[str, str | None] = {**os.environ, **environment}
     if cache is not None:
         variables["MYCEL_CACHE"] = str(cache)
     variables["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *sys.path[1:]])
@@ -324,7 +324,7 @@ ONE_SUM = "import mycel as ms\nprint((ms.Tensor([1.0, 2.0]) + 1).tolist())\n"
 
 
 def test_no_home_and_one_that_cannot_be_written(tmp_path: Path) -> None:
-    nowhere: dict[str, Optional[str]] = {"MYCEL_CACHE": None, "XDG_CACHE_HOME": None}
+    nowhere: dict[str, str | None] = {"MYCEL_CACHE": None, "XDG_CACHE_HOME": None}
     (tmp_path / "file").write_text("")
     assert run(ONE_SUM, **nowhere, HOME=str(tmp_path / "file")) == "[2.0, 3.0]\n"
     # Where the user has no home either, the folder is one that cannot be written.

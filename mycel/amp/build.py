@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import nn
 from mycel._src.foundation import arguments
@@ -32,7 +32,7 @@ class WideLoss(nn.WithLossCell):
 def build_train_network(
     network: Cell,
     optimizer: Cell,
-    loss_fn: Optional[Cell] = None,
+    loss_fn: Cell | None = None,
     level: str = "O0",
     boost_level: str = "O0",
     **kwargs: Any,

@@ -10,7 +10,7 @@ compute in 16 bits and give float32, and so do the listed operations wherever a 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import nn, ops
 from mycel._src.foundation import arguments
@@ -104,8 +104,8 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.fl
 def custom_mixed_precision(
     network: Cell,
     *,
-    white_list: Optional[list[Any]] = None,
-    black_list: Optional[list[Any]] = None,
+    white_list: list[Any] | None = None,
+    black_list: list[Any] | None = None,
     dtype: Any = D.float16,
 ) -> Cell:
     """Change a network in place to compute in mixed precision by a list of classes, and return it.

@@ -4,7 +4,7 @@ training step.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -23,7 +23,7 @@ class LossScaleManager:
     def update_loss_scale(self, overflow: bool) -> None:
         """Adjust the scale after a step, given whether its gradients overflowed."""
 
-    def get_update_cell(self) -> Optional[Cell]:
+    def get_update_cell(self) -> Cell | None:
         """Return the Cell that adjusts the scale inside a training step, None where none is
         needed.
         """
@@ -57,7 +57,7 @@ class FixedLossScaleManager(LossScaleManager):
     def update_loss_scale(self, overflow: bool) -> None:
         """Do nothing: the scale is fixed."""
 
-    def get_update_cell(self) -> Optional[Cell]:
+    def get_update_cell(self) -> Cell | None:
         """Return the Cell that reports overflows; None where steps are never left out."""
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
@@ -116,6 +116,6 @@ class DynamicLossScaleManager(LossScaleManager):
             self.bad_step = 0
         self.cur_iter += 1
 
-    def get_update_cell(self) -> Optional[Cell]:
+    def get_update_cell(self) -> Cell | None:
         """Return the Cell that adjusts the scale inside a training step."""
         return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

@@ -5,7 +5,7 @@ parameters that replace others, and for splits of communication.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -126,7 +126,7 @@ class ParameterProcess:
             made.append({**model, "params": list(waiting.values())})
         return made
 
-    def assign_parameter_group(self, parameters: Any, split_point: Optional[Sequence[int]] = None) -> Any:
+    def assign_parameter_group(self, parameters: Any, split_point: Sequence[int] | None = None) -> Any:
         """Number the parameters by the part that they are in, as their `comm_fusion`, and return
         them.
 

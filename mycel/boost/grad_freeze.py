@@ -8,7 +8,7 @@ where the learning rate is a list, the rates of the steps that it takes.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class FreezeOpt(Cell):
         return own if own and len(self.learning_rate) <= len(steps) else self.learning_rate
 
 
-def _strategy(given: Any, groups: int) -> Optional[Tensor]:
+def _strategy(given: Any, groups: int) -> Tensor | None:
     if given is None:
         return None
     if isinstance(given, Tensor):
@@ -110,7 +110,7 @@ class _StepOf(Cell):
     """
 
     def __init__(
-        self, network: Cell, sens: Any, gradient: Any, reducer: Cell, optimizer: Any, finish: Optional[Cell]
+        self, network: Cell, sens: Any, gradient: Any, reducer: Cell, optimizer: Any, finish: Cell | None
     ) -> None:
         super().__init__(auto_prefix=False)
         self.network, self.optimizer, self.reducer, self.finish = network, optimizer, reducer, finish
@@ -222,8 +222,8 @@ def freeze_cell(
     sens: Any,
     grad: Any,
     use_grad_accumulation: bool,
-    mean: Optional[bool] = None,
-    degree: Optional[int] = None,
+    mean: bool | None = None,
+    degree: int | None = None,
     max_accumulation_step: int = 1,
 ) -> tuple[Cell, ...]:
     """Return a training step for each optimizer of a `FreezeOpt`, called with a batch and giving

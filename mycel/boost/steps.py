@@ -4,7 +4,7 @@ settings of the training.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class BoostTrainOneStepCell(TrainOneStepCell):
             raise TypeError(
                 f"BoostTrainOneStepCell: optimizer must be an Optimizer or a FreezeOpt, not {type(optimizer).__name__}"
             )
-        self.freeze_nets: Optional[CellList] = None
+        self.freeze_nets: CellList | None = None
         if isinstance(optimizer, FreezeOpt):
             self.train_strategy = optimizer.train_strategy
             self.step = Parameter(Tensor(np.zeros((), np.int32)), name="freeze_step", requires_grad=False)

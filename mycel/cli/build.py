@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def _build(options: argparse.Namespace) -> int:
     else:
         net, types = _network(options.model, options.input, symbols)
 
-        def made(shapes: Sequence[Sequence[Any]], stripes: Optional[bool] = None) -> Library:
+        def made(shapes: Sequence[Sequence[Any]], stripes: bool | None = None) -> Library:
             inputs = [_example(shape, kind, symbols) for shape, (_, kind) in zip(shapes, types)]
             return build(net, *inputs, target=options.target, name=options.name, stripes=stripes, sizes=symbols or None)
 
@@ -130,7 +130,7 @@ def _write_web(library: Library, folder: Path) -> None:
     print(f"wrote {stem}.wasm, {stem}.mjs and {stem}.d.mts for browsers: import {{ load }} from './{library.name}.mjs'")
 
 
-def _fitting(made: Callable[[Optional[bool]], Library], ram: Optional[int]) -> Library:
+def _fitting(made: Callable[[bool | None], Library], ram: int | None) -> Library:
     """Return the library that `made` makes with stripes or without: the quicker one that fits."""
     if ram is None:
         return made(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Optional
 
 __all__ = ["add_options", "command"]
 
@@ -41,7 +40,7 @@ def command(options: argparse.Namespace) -> int:
         return 2
 
 
-def _shape(text: str) -> tuple[str, tuple[Optional[int], ...]]:
+def _shape(text: str) -> tuple[str, tuple[int | None, ...]]:
     name, equals, sizes = text.partition("=")
     words = [w.strip() for w in sizes.split(",")] if sizes else []
     if not equals or not name or not all(w == "?" or w.isascii() and w.isdigit() for w in words):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Optional
 
 from mycel.cli.parsing import Parser
 
@@ -94,7 +93,7 @@ def _describe(port: int) -> None:
         print(f"  {name:<18}{value}")
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (default: those of the process).
 
     >>> main(["--stop", "--port", "50999"])

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport.activity import activity as of_process
 from mycel._src.compiler.transport.activity import statistics
@@ -28,7 +28,7 @@ __all__ = ["activity", "adopt", "end_all", "guarded"]
 _PATIENCE = 2.0
 
 
-def activity(session: int) -> Optional[tuple[int, float]]:
+def activity(session: int) -> tuple[int, float] | None:
     """Return how active a session's first process is, with what all processes of it have used."""
     return of_process(session, lambda f: f[4] == str(session))
 

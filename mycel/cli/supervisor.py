@@ -35,7 +35,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import IO, Any, Optional
+from typing import IO, Any
 
 from mycel._src.compiler.transport import watch
 from mycel._src.compiler.transport.store import TCPStore
@@ -73,7 +73,7 @@ class Job:
     standstill: float = 8.0
     environment: dict[str, str] = field(default_factory=dict)
     of_rank: Callable[[int], dict[str, str]] = lambda _: {}
-    logs: Optional[Callable[[int], str]] = None
+    logs: Callable[[int], str] | None = None
     shown: tuple[int, ...] = ()
 
 
@@ -84,14 +84,14 @@ class _Rank:
         self.number, self.process, self.pipe = number, process, pipe
         self.rest = b""
         self.where = ""
-        self.said: Optional[tuple[str, int]] = None
+        self.said: tuple[str, int] | None = None
         self.since = self.moved = self.heard = time.monotonic()
         self.got = 0
-        self.error: Optional[dict[str, Any]] = None
+        self.error: dict[str, Any] | None = None
         self.threads: list[dict[str, Any]] = []
         self.noticed = _NOTICE
-        self.still: Optional[tuple[float, int, float]] = None
-        self.log: Optional[IO[bytes]] = None
+        self.still: tuple[float, int, float] | None = None
+        self.log: IO[bytes] | None = None
         self.lines = Lines(front_of(number), writer(1))
 
     def hear(self) -> None:
@@ -122,7 +122,7 @@ class _Rank:
             self.got, self.moved = facts["got"], now
 
     @property
-    def waits(self) -> Optional[tuple[str, int]]:
+    def waits(self) -> tuple[str, int] | None:
         """What it waits in, and for whom; None where it computes, or says nothing any more."""
         return self.said if time.monotonic() - self.heard < _SILENT else None
 
@@ -159,7 +159,7 @@ class Supervisor:
         """Run the job and return the exit status: 0, or that of the first failure."""
         adopt()
         before = {s: signal.signal(s, _interrupted) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        failure: Optional[_Failure] = None
+        failure: _Failure | None = None
         try:
             for k in range(self.job.local):
                 self._start(self.job.first + k)
@@ -241,11 +241,11 @@ class Supervisor:
 
     # Watching.
 
-    def _watch(self) -> Optional[_Failure]:
+    def _watch(self) -> _Failure | None:
         with selectors.DefaultSelector() as selector:
             for rank in self.ranks.values():
                 selector.register(rank.pipe, selectors.EVENT_READ, rank)
-            limit: Optional[float] = None
+            limit: float | None = None
             while True:
                 for key, _ in selector.select(_TICK):
                     key.data.hear()
@@ -310,7 +310,7 @@ class Supervisor:
                     found[target] = (rank.number, rank.waited)
         return found
 
-    def _standing(self) -> Optional[_Failure]:
+    def _standing(self) -> _Failure | None:
         for target, (waiter, seconds) in self._waiting().items():
             rank = self.ranks.get(target)
             if rank is None:
@@ -347,7 +347,7 @@ class Supervisor:
             return f", while rank {waiter} waits for it"
         return f", while rank {waiter} waits for it in {rank.waits[0]} at {rank.where}"
 
-    def _circle(self, rank: _Rank) -> Optional[_Failure]:
+    def _circle(self, rank: _Rank) -> _Failure | None:
         """Return the failure of ranks that have waited for each other for too long."""
         path: list[_Rank] = []
         while rank not in path:
@@ -376,7 +376,7 @@ class Supervisor:
 
     # Several machines.
 
-    def _told_elsewhere(self) -> Optional[_Failure]:
+    def _told_elsewhere(self) -> _Failure | None:
         job = self.job
         if job.nodes == 1:
             return None
@@ -394,7 +394,7 @@ class Supervisor:
             return _Failure(f"the launcher of the first machine is gone: {error}", 1)
         return None
 
-    def _await_others(self) -> Optional[_Failure]:
+    def _await_others(self) -> _Failure | None:
         """Wait, where the store is served here, until the other machines have ended too."""
         job = self.job
         if job.nodes == 1:

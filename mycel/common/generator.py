@@ -9,7 +9,7 @@ depends only on key and counter + i, so a draw of n elements advances the counte
 from __future__ import annotations
 
 import secrets
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._held: Optional[Parameter] = None
+        self._held: Parameter | None = None
         self._seed = 0
 
     @property
@@ -152,7 +152,7 @@ default_generator = Generator()
 _seeded: dict[int, Generator] = {}
 
 
-def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
+def seeded_generator(seed: None | int | Generator) -> Generator:
     """Return the generator for an operation's `seed`: a seed of its own, a generator, or None for
     the default one.
 
@@ -172,7 +172,7 @@ def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
     return found
 
 
-def repeated_generator(seed: Union[None, int, Generator]) -> Generator:
+def repeated_generator(seed: None | int | Generator) -> Generator:
     """Return the generator for a `seed` that gives the same numbers in every call.
 
     None stands for the default generator, which goes on.
@@ -228,7 +228,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-def set_rng_state(state: Union[Tensor, np.ndarray[Any, Any]]) -> None:
+def set_rng_state(state: Tensor | np.ndarray[Any, Any]) -> None:
     """Continue the default generator from a state that `get_rng_state` returned.
 
     >>> from mycel.common import generator

@@ -12,7 +12,7 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
-from typing import Any, ClassVar, Optional, Union
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -528,7 +528,7 @@ class VarianceScaling(Initializer):
             arr[...] = (values * (deviation / _TRUNCATED_DEVIATION)).reshape(arr.shape)
 
 
-InitLike = Union[Tensor, str, float, Initializer]
+InitLike = Tensor | str | float | Initializer
 
 
 def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Tensor:
@@ -570,7 +570,7 @@ def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Te
 
 
 def _checked_shape(shape: Any) -> tuple[Any, ...]:
-    sizes: Optional[tuple[Any, ...]] = (shape,) if isinstance(shape, (int, np.integer, Dim)) else tuple(shape)
+    sizes: tuple[Any, ...] | None = (shape,) if isinstance(shape, (int, np.integer, Dim)) else tuple(shape)
     for size in sizes or ():
         if isinstance(size, Dim):
             continue

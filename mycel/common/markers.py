@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -34,7 +34,7 @@ class _Marked:
         return f"{type(self).__name__}()"
 
 
-def _operator(what: str, function: Any, get_instance: bool, name: Optional[str]) -> Any:
+def _operator(what: str, function: Any, get_instance: bool, name: str | None) -> Any:
     arguments.function(what, "fn", function)
     title = str(name or getattr(function, "__name__", type(function).__name__))
     members = {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__}
@@ -43,9 +43,9 @@ def _operator(what: str, function: Any, get_instance: bool, name: Optional[str])
 
 
 def constexpr(
-    fn: Optional[Callable[..., Any]] = None,
+    fn: Callable[..., Any] | None = None,
     get_instance: bool = True,
-    name: Optional[str] = None,
+    name: str | None = None,
     reuse_result: bool = True,
     check: bool = True,
 ) -> Any:
@@ -68,9 +68,9 @@ def constexpr(
 
 
 def _primexpr(
-    fn: Optional[Callable[..., Any]] = None,
+    fn: Callable[..., Any] | None = None,
     get_instance: bool = True,
-    name: Optional[str] = None,
+    name: str | None = None,
     reuse_result: bool = True,
 ) -> Any:
     """Mark a function `fn` of shapes and numbers, which may be constant or variable.
@@ -107,7 +107,7 @@ def jit_class(cls: type) -> type:
     return cls
 
 
-def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, policy: Any = None) -> Any:
+def lazy_inline(fn: Callable[..., Any] | None = None, attrs: Any = None, policy: Any = None) -> Any:
     """Mark the `__init__` of a Cell that occurs many times in a network, and return it.
 
     It has no effect: how often a Cell's operations appear in a graph is the compiler's choice.
@@ -122,7 +122,7 @@ def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, poli
     return _keep("lazy_inline", fn, None)
 
 
-def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
+def no_inline(fn: Callable[..., Any] | None = None) -> Any:
     """Mark a function that should stay a call in the graph, and return it with `no_inline` set.
 
     It has no other effect: the compiler decides which functions become calls. Raises TypeError
@@ -138,7 +138,7 @@ def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
     return _keep("no_inline", fn, "no_inline")
 
 
-def _keep(what: str, fn: Any, mark: Optional[str]) -> Any:
+def _keep(what: str, fn: Any, mark: str | None) -> Any:
     def keep(function: Any) -> Any:
         arguments.function(what, "fn", function)
         logger.info("%s has no effect on %s: the compiler decides what becomes a call", what, _title(function))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Optional
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from mycel.common import generator
 __all__ = ["get_seed", "initializer_rng", "set_seed"]
 
 _lock = locks.lock()
-_seed: Optional[int] = None
+_seed: int | None = None
 _drawn: Iterator[int] = itertools.count()
 _times = 0
 
@@ -43,7 +42,7 @@ def set_seed(seed: int) -> None:
     generator.restart(int(seed))
 
 
-def get_seed() -> Optional[int]:
+def get_seed() -> int | None:
     """Return the seed that `set_seed` set, or None.
 
     >>> from mycel.common.seed import get_seed, set_seed

@@ -9,7 +9,7 @@ other operation, so in a group of one process gradients pass through as through 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 
-def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False) -> Any:
+def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False) -> Any:
     """Replace the values of `tensor` by their reduction over all processes.
 
     `op` is "sum", "prod", "max", "min" or "avg". `group` names the group of processes, None all of
@@ -78,9 +78,7 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = No
     return finish(name, tensor, found.transport.reduce(tensor_of(name, "tensor", tensor), kind), async_op)
 
 
-def reduce(
-    tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False
-) -> Any:
+def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False) -> Any:
     """Replace the values of `tensor`, in the process `dst` only, by their reduction over all
     processes.
 
@@ -98,7 +96,7 @@ def reduce(
     return handle
 
 
-def broadcast(tensor: Tensor, src: int, group: Optional[str] = None, async_op: bool = False) -> Any:
+def broadcast(tensor: Tensor, src: int, group: str | None = None, async_op: bool = False) -> Any:
     """Replace the values of `tensor` by those in the process `src`.
 
     `group` names the group of processes, None all of them; with `async_op` a handle is returned.
@@ -112,7 +110,7 @@ def broadcast(tensor: Tensor, src: int, group: Optional[str] = None, async_op: b
     return handle
 
 
-def barrier(group: Optional[str] = None, async_op: bool = False, device_ids: Any = None) -> Any:
+def barrier(group: str | None = None, async_op: bool = False, device_ids: Any = None) -> Any:
     """Wait until all processes of a group have called this.
 
     `group` names the group of processes, None all of them; with `async_op` a handle is returned.
@@ -125,7 +123,7 @@ def barrier(group: Optional[str] = None, async_op: bool = False, device_ids: Any
     return started("barrier", async_op)
 
 
-def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] = None, async_op: bool = False) -> Any:
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: str | None = None, async_op: bool = False) -> Any:
     """Write the values of `tensor` in each process into the tensors of `tensor_list`.
 
     `group` names the group of processes, None all of them; with `async_op` a handle is returned.
@@ -147,7 +145,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] =
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: Optional[str] = None, async_op: bool = False
+    output_tensor: Tensor, input_tensor: Tensor, group: str | None = None, async_op: bool = False
 ) -> Any:
     """Write the values of `input_tensor` in all processes into `output_tensor`, concatenated along
     the first axis.
@@ -169,8 +167,8 @@ def all_gather_into_tensor(
 def all_gather_into_tensor_uneven(
     output: Tensor,
     input: Tensor,
-    output_split_sizes: Optional[list[int]] = None,
-    group: Optional[str] = None,
+    output_split_sizes: list[int] | None = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Write the values of `input` in all processes into `output`, concatenated along the first
@@ -199,7 +197,7 @@ def all_gather_into_tensor_uneven(
 
 
 def gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, dst: int = 0, group: Optional[str] = None, async_op: bool = False
+    output_tensor: Tensor, input_tensor: Tensor, dst: int = 0, group: str | None = None, async_op: bool = False
 ) -> Any:
     """Write the values of `input_tensor` in all processes into `output_tensor` of the process
     `dst`, concatenated along the first axis.
@@ -223,9 +221,9 @@ def gather_into_tensor(
 
 def gather(
     tensor: Tensor,
-    gather_list: Optional[list[Tensor]],
+    gather_list: list[Tensor] | None,
     dst: int = 0,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Write the values of `tensor` in each process into the tensors of `gather_list` of the process
@@ -251,9 +249,9 @@ def gather(
 
 def scatter(
     tensor: Tensor,
-    scatter_list: Optional[list[Tensor]],
+    scatter_list: list[Tensor] | None,
     src: int = 0,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Write into `tensor` the element for this process of the `scatter_list` of the process `src`.
@@ -276,7 +274,7 @@ def scatter(
 
 
 def scatter_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: Optional[str] = None, async_op: bool = False
+    output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: str | None = None, async_op: bool = False
 ) -> Any:
     """Write into `output_tensor` this process's share of the rows of `input_tensor` in the process
     `src`.
@@ -302,7 +300,7 @@ def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
     op: str = ReduceOp.SUM,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Write into `output` the reduction, over all processes, of their tensors for this process.
@@ -329,7 +327,7 @@ def reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    output: Tensor, input: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False
+    output: Tensor, input: Tensor, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False
 ) -> Any:
     """Write into `output` this process's share of the rows of the reduction of `input` over all
     processes.
@@ -351,9 +349,9 @@ def reduce_scatter_tensor(
 def reduce_scatter_tensor_uneven(
     output: Tensor,
     input: Tensor,
-    input_split_sizes: Optional[list[int]] = None,
+    input_split_sizes: list[int] | None = None,
     op: str = ReduceOp.SUM,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Write into `output` this process's share of the rows of the reduction of `input` over all
@@ -375,7 +373,7 @@ def reduce_scatter_tensor_uneven(
     return handle
 
 
-def _share(name: str, x: Tensor, sizes: Optional[list[int]], kind: str, group: Group) -> Tensor:
+def _share(name: str, x: Tensor, sizes: list[int] | None, kind: str, group: Group) -> Tensor:
     """Return the share of this process of the rows of a reduction."""
     if x.ndim == 0:
         raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
@@ -394,7 +392,7 @@ def _new(name: str, wanted: Any, value: Tensor) -> None:
 
 
 def all_to_all(
-    output_tensor_list: list[Any], input_tensor_list: list[Tensor], group: Optional[str] = None, async_op: bool = False
+    output_tensor_list: list[Any], input_tensor_list: list[Tensor], group: str | None = None, async_op: bool = False
 ) -> Any:
     """Send each process its tensor of `input_tensor_list`, and write what each process sent into
     the tensors of `output_tensor_list`.
@@ -425,7 +423,7 @@ def all_to_all_single(
     input: Tensor,
     output_split_sizes: Any = None,
     input_split_sizes: Any = None,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
 ) -> Any:
     """Send each process its rows of `input`, and write the rows that the processes sent into
@@ -456,7 +454,7 @@ def all_to_all_single(
 
 
 def all_to_all_v_c(
-    output: Tensor, input: Tensor, send_count_matrix: Any, group: Optional[str] = None, async_op: bool = False
+    output: Tensor, input: Tensor, send_count_matrix: Any, group: str | None = None, async_op: bool = False
 ) -> Any:
     """Send each process its rows of `input`, and write the rows that the processes sent into
     `output`, concatenated in the order of ranks.

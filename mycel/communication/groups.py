@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport import environment, watch
 from mycel._src.compiler.transport.alone import Alone as AloneWay
@@ -110,9 +110,9 @@ class GlobalComm:
 class _Joined:
     """What `init` has made: the transport, the store, and what the environment said."""
 
-    way: Optional[Transport] = None
+    way: Transport | None = None
     store: Any = None
-    found: Optional[World] = None
+    found: World | None = None
     times: int = 0
 
 
@@ -162,7 +162,7 @@ def created() -> dict[str, tuple[int, ...]]:
     return dict(transport().groups)
 
 
-def find_group(function: str, group: Optional[str]) -> Group:
+def find_group(function: str, group: str | None) -> Group:
     """Return a group by its name; the world for None.
 
     Raises TypeError unless it is a name, ValueError for an unknown one.
@@ -195,7 +195,7 @@ def _those_of(group: Group) -> str:
     return f" in the group {group.name!r}, which has the ranks {list(group.ranks)}"
 
 
-def init(backend_name: Optional[str] = None) -> None:
+def init(backend_name: str | None = None) -> None:
     """Begin communication: meet the other processes that the environment names, if there are any.
 
     The processes are started by `mycel launch`, `msrun`, `mpirun` or `srun`, whose variables say
@@ -210,7 +210,7 @@ def init(backend_name: Optional[str] = None) -> None:
     begin(backend_name, None, None)
 
 
-def begin(backend_name: Optional[str], found: Optional[World], store: Optional[TCPStore]) -> None:
+def begin(backend_name: str | None, found: World | None, store: TCPStore | None) -> None:
     """Do what `init` does, with `found` in place of what the environment says, and `store` as the
     place where processes meet, where they are given.
     """
@@ -222,7 +222,7 @@ def begin(backend_name: Optional[str], found: Optional[World], store: Optional[T
     GlobalComm.BACKEND, GlobalComm.WORLD_COMM_GROUP, GlobalComm.INITED = name, WORLDS[name], True
 
 
-def _join(found: World, store: Optional[TCPStore]) -> None:
+def _join(found: World, store: TCPStore | None) -> None:
     if found.scheduler:
         environment.serve(found)
         sys.exit(0)

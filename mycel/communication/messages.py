@@ -8,7 +8,7 @@ must trust the sender.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Group:
+def other_end(name: str, parameter: str, rank: Any, group: str | None) -> Group:
     """Return the group of a message to or from the process `rank` of the group named `group`.
 
     Raises ValueError, naming the function `name` and its argument `parameter`, if that is this
@@ -48,7 +48,7 @@ def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Gro
     return found
 
 
-def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> None:
+def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> None:
     """Send a tensor to the process `dst`.
 
     `group` names the group of processes, None all of them; a message is received with the `tag`
@@ -64,13 +64,13 @@ def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0
     _send("send", tensor, dst, group, tag)
 
 
-def isend(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> CommHandle:
+def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> CommHandle:
     """Do what `send` does with `tensor`, `dst`, `group` and `tag`, and return a handle."""
     _send("isend", tensor, dst, group, tag)
     return CommHandle()
 
 
-def _send(name: str, tensor: Any, dst: Any, group: Optional[str], tag: Any) -> None:
+def _send(name: str, tensor: Any, dst: Any, group: str | None, tag: Any) -> None:
     tensor_of(name, "tensor", tensor)
     found = other_end(name, "dst", dst, group)
     found.transport.send(tensor, member(name, "dst", dst, found), _tag(name, tag))
@@ -80,7 +80,7 @@ def _tag(name: str, tag: Any) -> int:
     return arguments.integer(name, "tag", tag, 0, 2**16, numpy=False)
 
 
-def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
+def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> Any:
     """Write into `tensor` the values that the process `src` sent.
 
     `group` names the group of processes, None all of them; `tag` is that of the sender. Raises
@@ -100,14 +100,14 @@ def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0
     return 0
 
 
-def _receiver(name: str, tensor: Any, src: Any, group: Optional[str], tag: Any) -> Callable[[], Tensor]:
+def _receiver(name: str, tensor: Any, src: Any, group: str | None, tag: Any) -> Callable[[], Tensor]:
     tensor_of(name, "tensor", tensor)
     found = other_end(name, "src", src, group)
     source, number = member(name, "src", src, found), _tag(name, tag)
     return lambda: found.transport.receive(tensor, source, number)
 
 
-def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
+def irecv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> Any:
     """Do what `recv` does with `tensor`, `src`, `group` and `tag` when the handle that is returned
     is waited for.
     """
@@ -131,12 +131,12 @@ class P2POp:
     def __init__(
         self,
         op: Any,
-        tensor: Union[Tensor, tuple[int, ...]],
+        tensor: Tensor | tuple[int, ...],
         peer: int,
-        group: Optional[str] = None,
+        group: str | None = None,
         tag: int = 0,
         *,
-        recv_dtype: Optional[DType] = None,
+        recv_dtype: DType | None = None,
     ) -> None:
         names: dict[Any, str] = {isend: "isend", irecv: "irecv", "isend": "isend", "irecv": "irecv"}
         if not isinstance(op, str) and not callable(op) or op not in names:
@@ -214,7 +214,7 @@ def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) ->
 # Python objects.
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = None) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None) -> None:
     """Fill `object_list` with copies (by pickling) of every process's `obj`.
 
     Raises TypeError unless the list has one place for each process.
@@ -229,9 +229,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = N
     counted("all_gather_object", "object_list", object_list, found)[:] = found.transport.gather_objects(obj)
 
 
-def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None
-) -> None:
+def broadcast_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> None:
     """Replace the elements of `object_list` by those in the process `src`.
 
     `group` names the group of processes, None all of them; `device` has no effect.
@@ -249,7 +247,7 @@ def broadcast_object_list(
 
 
 def gather_object(
-    obj: Any, object_gather_list: Optional[list[Any]] = None, dst: int = 0, group: Optional[str] = None
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: str | None = None
 ) -> None:
     """Fill the `object_gather_list` of the process `dst` with copies of every process's `obj`.
 
@@ -270,9 +268,9 @@ def gather_object(
 
 def scatter_object_list(
     scatter_object_output_list: list[Any],
-    scatter_object_input_list: Optional[list[Any]],
+    scatter_object_input_list: list[Any] | None,
     src: int = 0,
-    group: Optional[str] = None,
+    group: str | None = None,
 ) -> None:
     """Set the first element of `scatter_object_output_list` to the element for this process of the
     `scatter_object_input_list` of the process `src`.
@@ -296,7 +294,7 @@ def scatter_object_list(
     scatter_object_output_list[0] = found.transport.gather_objects(given)[source][found.rank]
 
 
-def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = None, device: Any = None) -> None:
+def send_object_list(object_list: list[Any], dst: int, group: str | None = None, device: Any = None) -> None:
     """Send the objects of `object_list` to the process `dst`, as `send` sends a tensor.
 
     `group` is that of `send`; `device` has no effect.
@@ -306,7 +304,7 @@ def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = No
     found.transport.send_object(object_list, found.ranks.index(dst))
 
 
-def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
+def recv_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> int:
     """Replace the elements of `object_list` by the objects that the process `src` sent, as `recv`
     does.
 

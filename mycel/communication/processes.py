@@ -6,7 +6,7 @@ A group is given by its name, or None for all processes.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport.world import World, world
 from mycel._src.foundation import arguments
@@ -52,7 +52,7 @@ def is_initialized() -> bool:
 
 def init_process_group(
     backend: str = "hccl",
-    init_method: Optional[str] = None,
+    init_method: str | None = None,
     timeout: Any = None,
     world_size: int = -1,
     rank: int = -1,
@@ -99,7 +99,7 @@ def init_process_group(
     groups.begin(backend, World(size, own, None, host, port, False, False, "sockets"), store)
 
 
-def destroy_process_group(group: Optional[str] = None) -> None:
+def destroy_process_group(group: str | None = None) -> None:
     """Forget a group; for None or the world, all groups and communication as a whole.
 
     Raises ValueError for an unknown group.
@@ -115,12 +115,12 @@ def destroy_process_group(group: Optional[str] = None) -> None:
 
 
 def new_group(
-    ranks: Optional[list[int]] = None,
+    ranks: list[int] | None = None,
     timeout: Any = None,
-    backend: Optional[str] = None,
+    backend: str | None = None,
     pg_options: Any = None,
     use_local_synchronization: bool = False,
-    group_desc: Optional[str] = None,
+    group_desc: str | None = None,
 ) -> str:
     """Create a group of the processes `ranks` (None: all) and return its name.
 
@@ -147,7 +147,7 @@ def new_group(
     return made
 
 
-def get_rank(group: Optional[str] = None) -> int:
+def get_rank(group: str | None = None) -> int:
     """Return the rank of this process in a group: 0; -1 for an unknown group.
 
     >>> get_rank()
@@ -156,7 +156,7 @@ def get_rank(group: Optional[str] = None) -> int:
     return -1 if _absent(group) else find_group("get_rank", group).rank
 
 
-def get_world_size(group: Optional[str] = None) -> int:
+def get_world_size(group: str | None = None) -> int:
     """Return the number of processes in a group: 1; -1 for an unknown group.
 
     >>> get_world_size()
@@ -169,7 +169,7 @@ def _absent(group: Any) -> bool:
     return isinstance(group, str) and not groups.known(group)
 
 
-def get_backend(group: Optional[str] = None) -> str:
+def get_backend(group: str | None = None) -> str:
     """Return the name of the backend that carries values between the processes of a group.
 
     >>> get_backend() in ("hccl", "mccl", "nccl")
@@ -179,7 +179,7 @@ def get_backend(group: Optional[str] = None) -> str:
     return GlobalComm.BACKEND
 
 
-def get_global_rank(group: Optional[str], group_rank: int) -> int:
+def get_global_rank(group: str | None, group_rank: int) -> int:
     """Return the rank in the world of a member of a group.
 
     Raises ValueError for a rank that is not a member.
@@ -194,7 +194,7 @@ def get_global_rank(group: Optional[str], group_rank: int) -> int:
     return found.ranks[group_rank]
 
 
-def get_group_rank(group: Optional[str], global_rank: int) -> int:
+def get_group_rank(group: str | None, global_rank: int) -> int:
     """Return the rank in a group of a process of the world.
 
     Raises ValueError for a process that is not a member.
@@ -205,7 +205,7 @@ def get_group_rank(group: Optional[str], global_rank: int) -> int:
     return groups.member("get_group_rank", "global_rank", global_rank, find_group("get_group_rank", group))
 
 
-def get_process_group_ranks(group: Optional[str] = None) -> list[int]:
+def get_process_group_ranks(group: str | None = None) -> list[int]:
     """Return the ranks in the world of a group's members: [0].
 
     >>> get_process_group_ranks()

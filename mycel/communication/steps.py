@@ -5,7 +5,7 @@ write or return results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class CommHandle:
     >>> CommHandle().wait()
     """
 
-    def __init__(self, finish: Optional[Callable[[], None]] = None) -> None:
+    def __init__(self, finish: Callable[[], None] | None = None) -> None:
         self._finish = finish
 
     def wait(self) -> None:
@@ -138,7 +138,7 @@ def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
     return eager.apply(S.SLICE, x, starts=(start, *(0 for _ in rest)), stops=(stop, *rest), steps=(1,) * x.ndim)
 
 
-def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[Tensor]:
+def split(name: str, x: Tensor, sizes: Sequence[int] | None, group: Group, parameter: str) -> list[Tensor]:
     """Return the rows of `x` divided among the members of `group`.
 
     `sizes` has the number of rows of each; None divides them evenly. `name` and `parameter` are the
@@ -151,7 +151,7 @@ def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, pa
     return [cut(x, int(e) - c, int(e)) for c, e in zip(counts, ends)]
 
 
-def row_counts(name: str, rows: Any, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[int]:
+def row_counts(name: str, rows: Any, sizes: Sequence[int] | None, group: Group, parameter: str) -> list[int]:
     """Return the number of rows of each member of `group`, from `sizes`, or None for equal numbers.
 
     Raises ValueError, naming the function `name` and the argument `parameter`, unless they add up
@@ -181,7 +181,7 @@ def write(name: str, target: Any, value: Tensor) -> None:
         target._replace(copied(value))
 
 
-def started(name: str, async_op: Any) -> Optional[CommHandle]:
+def started(name: str, async_op: Any) -> CommHandle | None:
     """Return a handle if `async_op` asks for one."""
     arguments.flag(name, "async_op", async_op)
     return CommHandle() if async_op else None
@@ -229,7 +229,7 @@ def writes(name: str) -> bool:
     return found
 
 
-def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None) -> None:
+def set_comm_ops_inplace(is_enable: bool, func_list: list[str] | None = None) -> None:
     """Set whether functions write into the tensors they are given, or return new ones.
 
     `func_list` names the functions, None all of them. The choice exists for all_reduce,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel import nn, ops
 from mycel._src.foundation import dtype as D
@@ -78,8 +78,8 @@ def _auto_mixed_precision_rewrite(
     network: Cell,
     dtype: DType,
     *,
-    white_list: Optional[list[Any]] = None,
-    black_list: Optional[list[Any]] = None,
+    white_list: list[Any] | None = None,
+    black_list: list[Any] | None = None,
 ) -> Cell:
     """Set a network to compute in mixed precision by one of two lists of classes, and return it.
 

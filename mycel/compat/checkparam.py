@@ -13,7 +13,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import dtype as D
 
@@ -106,11 +106,11 @@ _INTERVAL: dict[Rel, tuple[str, str, Callable[[Any, Any], bool], Callable[[Any, 
 }
 
 
-def _subject(arg_name: Optional[str], prim_name: Optional[str]) -> str:
+def _subject(arg_name: str | None, prim_name: str | None) -> str:
     return (f"For '{prim_name}', the " if prim_name else "The ") + (f"'{arg_name}'" if arg_name else "input value")
 
 
-def _typed(value: Any, kinds: Any, text: str, arg_name: Optional[str], prim_name: Optional[str]) -> Any:
+def _typed(value: Any, kinds: Any, text: str, arg_name: str | None, prim_name: str | None) -> Any:
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise TypeError(f"{_subject(arg_name, prim_name)} must be {text}, but got '{type(value).__name__}'.")
     return value

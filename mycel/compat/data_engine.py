@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -83,9 +83,9 @@ class PyTensorOperation(ABC):  # noqa: B024
         return execute(img)
 
 
-def _executing(transform: object) -> Optional[Callable[..., Any]]:
+def _executing(transform: object) -> Callable[..., Any] | None:
     """Return the method that applies a transform in Python; None where it has none."""
-    found: Optional[Callable[..., Any]] = getattr(transform, "_execute_py", None)
+    found: Callable[..., Any] | None = getattr(transform, "_execute_py", None)
     return found or getattr(transform, "execute_py", None)
 
 
@@ -116,12 +116,12 @@ class Vocab(text.Vocab):
     """A vocabulary as the engine's, which is Mycel's own."""
 
 
-def mstype_to_detype(type_: Any) -> Optional[str]:
+def mstype_to_detype(type_: Any) -> str | None:
     """Return the engine's name of an element type: "int32" for `mycel.int32`; None for None."""
     return None if type_ is None else "string" if type_ is string else type_.name
 
 
-def mstypelist_to_detypelist(type_list: Iterable[Any]) -> list[Optional[str]]:
+def mstypelist_to_detypelist(type_list: Iterable[Any]) -> list[str | None]:
     """Return the engine's names of element types."""
     return [mstype_to_detype(kind) for kind in type_list]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.notes import without_effect
 from mycel.compat.unserved import signature_of
@@ -13,7 +13,7 @@ from mycel.compat.unserved import signature_of
 __all__ = ["setting"]
 
 
-def setting(device: str, name: str, kind: type, choices: Optional[Sequence[Any]] = None, title: str = "value") -> Any:
+def setting(device: str, name: str, kind: type, choices: Sequence[Any] | None = None, title: str = "value") -> Any:
     """Return the function that makes a setting of a device that is not here.
 
     `name` is the function's, and `title` that of its argument, which must be of the type `kind` and

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from importlib import metadata
 from pathlib import Path
-from typing import Optional
 
 from mycel.compat.paths import API_VERSION, ROOT
 
@@ -17,7 +16,7 @@ __all__ = ["MindSpore"]
 class MindSpore(metadata.Distribution):
     """The package `mindspore` in the release whose interface Mycel follows; it lists no files."""
 
-    def read_text(self, filename: str) -> Optional[str]:
+    def read_text(self, filename: str) -> str | None:
         """Return the text of a file of the package's records, None for any but METADATA."""
         if filename != "METADATA":
             return None

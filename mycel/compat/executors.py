@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 from mycel._src.devices.runtime import synchronize
 from mycel._src.foundation.errors import Unsupported
@@ -245,7 +245,7 @@ class CellExecutor:
         *args: Any,
         phase: str = "predict",
         do_convert: bool = True,
-        jit_config_dict: Optional[dict[str, Any]] = None,
+        jit_config_dict: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> tuple[str, bool]:
         """Compile a Cell for arguments, and return the name of the phase and whether it is new.

@@ -17,7 +17,7 @@ import importlib.abc
 import importlib.machinery
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel.compat import names
 from mycel.compat.hints import missing
@@ -46,8 +46,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The finder and loader of views; see the module."""
 
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a view; None for paths of other packages.
 
         Raises ModuleNotFoundError for a path that Mycel lacks.
@@ -71,7 +71,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         return [MindSpore()]
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         """Return None: Python creates an ordinary module."""
         return None
 

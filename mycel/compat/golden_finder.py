@@ -12,7 +12,6 @@ import importlib.machinery
 import importlib.util
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Optional
 
 __all__ = ["GOLDEN", "GoldenFinder"]
 
@@ -24,8 +23,8 @@ class GoldenFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The finder and loader of `mindspore_gs`."""
 
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a module; None for paths of other packages.
 
         Raises ModuleNotFoundError for a path below `mindspore_gs` that is not there.
@@ -44,7 +43,7 @@ class GoldenFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             )
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({home})", is_package=True)
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         """Return None: Python creates an ordinary module."""
         return None
 

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class _Module:
             )
         return self.classes.get(kind) or self.others[kind]
 
-    def _place(self, name: str, thing: Any, values: Optional[dict[str, int]] = None) -> None:
+    def _place(self, name: str, thing: Any, values: dict[str, int] | None = None) -> None:
         owner = self.classes.get(name.rpartition(".")[0])
         if owner is not None:
             setattr(owner, name.rpartition(".")[2], thing)
@@ -175,7 +175,7 @@ class Message:
     def __init__(self, **fields: Any) -> None:
         self._values: dict[str, Any] = {}
         self._present: set[str] = set()
-        self._parent: Optional[tuple[Message, str]] = None
+        self._parent: tuple[Message, str] | None = None
         for name, value in fields.items():
             field = self._field(name)
             if field.often in ("many", "map"):
@@ -283,7 +283,7 @@ class Message:
         self._values.clear()
         self._present.clear()
 
-    def WhichOneof(self, oneof_group: str) -> Optional[str]:
+    def WhichOneof(self, oneof_group: str) -> str | None:
         """Return the field of a choice that was set, None for none; ValueError for no choice."""
         members = [f.name for f in self._fields.values() if f.choice == oneof_group]
         if not members:

@@ -5,7 +5,7 @@ and batches of several devices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _origin_shapes(shapes: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _to_full_tensor(
-    elem: Any, global_device_num: int, global_rank: int, scaling_sens: Optional[float] = None
+    elem: Any, global_device_num: int, global_rank: int, scaling_sens: float | None = None
 ) -> tuple[Tensor, ...]:
     """Return tensors of the size of the whole batch, which are zero but for a device's part.
 

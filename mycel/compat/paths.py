@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 from importlib.machinery import ModuleSpec
-from typing import Optional
 
 from mycel.compat.modules import is_module
 
@@ -243,7 +242,7 @@ def _is_package(name: str) -> bool:
     return spec is not None and spec.submodule_search_locations is not None
 
 
-def _spec(name: str) -> Optional[ModuleSpec]:
+def _spec(name: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError:

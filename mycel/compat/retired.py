@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.notes import asked_for_host
@@ -81,7 +81,7 @@ def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
     return fn
 
 
-def cell_attr_register(fn: Optional[Callable[..., None]] = None, attrs: Any = None) -> Callable[..., Any]:
+def cell_attr_register(fn: Callable[..., None] | None = None, attrs: Any = None) -> Callable[..., Any]:
     """Return a constructor that keeps a layer's arguments: as text in `cell_init_args`, and those
     that `attrs` names as attributes.
     """

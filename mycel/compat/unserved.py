@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, Optional, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
@@ -51,7 +51,7 @@ class Group(NamedTuple):
     operations: tuple[str, ...] = ()
 
 
-def unserved_function(name: str, advice: str, signature: Optional[inspect.Signature] = None) -> Callable[..., NoReturn]:
+def unserved_function(name: str, advice: str, signature: inspect.Signature | None = None) -> Callable[..., NoReturn]:
     """Return a function that raises Unsupported.
 
     >>> unserved_function("mindspore.sdc_detect_start", "watches Ascend devices; use check_nan")()
@@ -126,9 +126,9 @@ def is_unserved(value: Any) -> bool:
 def unserved_class(
     name: str,
     advice: str,
-    signature: Optional[inspect.Signature] = None,
+    signature: inspect.Signature | None = None,
     base: type = object,
-    members: Optional[Mapping[str, Any]] = None,
+    members: Mapping[str, Any] | None = None,
 ) -> type:
     """Return a class that raises Unsupported when it is created; an operation, when it is called.
 
@@ -158,7 +158,7 @@ def served_on_request(module: str, groups: Iterable[Group]) -> Callable[[str], A
 
     `module` is the path of MindSpore that errors name. Each name gives the same object every time.
     """
-    known: dict[str, tuple[str, str, Optional[type]]] = {}
+    known: dict[str, tuple[str, str, type | None]] = {}
     for group in groups:
         for words, base in ((group.functions, None), (group.classes, object), (group.operations, Primitive)):
             for word in words:

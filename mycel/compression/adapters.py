@@ -8,7 +8,7 @@ the same kernel to r channels, and B one of 1 x 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -68,8 +68,8 @@ def add_adapters(
     net: Cell,
     rank: int = 8,
     *,
-    alpha: Optional[float] = None,
-    layers: Optional[Sequence[str]] = None,
+    alpha: float | None = None,
+    layers: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     train: Sequence[str] = (),
 ) -> Cell:
@@ -135,7 +135,7 @@ def merge_adapters(net: Cell) -> Cell:
     return net
 
 
-def _merged(cell: Cell) -> Optional[Cell]:
+def _merged(cell: Cell) -> Cell | None:
     if not isinstance(cell, AdaptedLayer):
         return None
     layer: Any = cell.layer

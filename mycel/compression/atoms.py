@@ -9,7 +9,7 @@ it cannot either.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Atoms:
         keys = np.fromiter(self._reasons, np.int64, len(self._reasons))
         return np.isin(self.roots(np.asarray(atoms)), keys)
 
-    def reason(self, atoms: Array) -> Optional[str]:
+    def reason(self, atoms: Array) -> str | None:
         """Return why the first locked one of `atoms` is; None where none is."""
         for root in self.roots(np.asarray(atoms)).tolist():
             if root in self._reasons:

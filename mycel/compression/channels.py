@@ -13,7 +13,7 @@ import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from mycel.train.mindir import LoadedGraph, model_of
 __all__ = ["ChannelReport", "Structure", "prune_channels"]
 
 Array = np.ndarray[Any, Any]
-Importance = Union[str, Mapping[str, Any]]
+Importance = str | Mapping[str, Any]
 _MEASURES = ("l1", "l2")
 _BUDGETS = ("ratio", "macs", "parameters", "latency")
 _STEPS = 24
@@ -68,7 +68,7 @@ class ChannelReport:
     after: Cost
     groups: list[tuple[tuple[str, ...], int, int]] = field(default_factory=list)
     fixed: dict[tuple[str, int], str] = field(default_factory=dict)
-    speed: Optional[float] = None
+    speed: float | None = None
 
 
 class Structure:
@@ -215,10 +215,10 @@ class Choice:
 def prune_channels(
     net: Cell,
     *inputs: Any,
-    ratio: Optional[float] = None,
-    macs: Optional[float] = None,
-    parameters: Optional[float] = None,
-    latency: Optional[float] = None,
+    ratio: float | None = None,
+    macs: float | None = None,
+    parameters: float | None = None,
+    latency: float | None = None,
     importance: Importance = "l1",
     scope: str = "global",
     round_to: int = 1,

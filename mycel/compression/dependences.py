@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from mycel.compression.atoms import Atoms, Axis
 __all__ = ["Dependences", "dependences"]
 
 Array = np.ndarray[Any, Any]
-Axes = list[Optional[Axis]]
+Axes = list[Axis | None]
 _PASSES = 4
 _BILINEAR = (matmul, conv, conv_grad_input)
 # Besides linear operations: those whose results are zero where the operand is.
@@ -69,13 +69,13 @@ class Dependences:
         """Return the atoms along the axes of a value."""
         return self.values[node][result]
 
-    def kept(self, node: Node, gone: Array, result: int = 0) -> list[Optional[Array]]:
+    def kept(self, node: Node, gone: Array, result: int = 0) -> list[Array | None]:
         """Return which positions along each axis stay without the atoms that are `gone`.
 
         `gone` has a boolean for each atom, as `Atoms.among` gives; None stands for axes that stay
         whole.
         """
-        found: list[Optional[Array]] = []
+        found: list[Array | None] = []
         for axis in self.of(node, result):
             stays = None if axis is None else ~gone[axis.atoms]
             found.append(None if stays is None or stays.all() else stays)
@@ -118,7 +118,7 @@ class _Pass:
     def _fresh(self, kind: TensorType, zero: bool = True) -> Axes:
         return [Axis(self.atoms.fresh(d), zero) if type(d) is int and d > 1 else None for d in kind.shape]
 
-    def _lock(self, axes: Sequence[Optional[Axis]], reason: str) -> None:
+    def _lock(self, axes: Sequence[Axis | None], reason: str) -> None:
         for axis in axes:
             if axis is not None:
                 self.atoms.lock(axis.atoms, reason)
@@ -297,7 +297,7 @@ class _Pass:
                 made[target[part]] = axis
         return made
 
-    def _merged(self, axes: Axes, sizes: Sequence[int]) -> Optional[Axis]:
+    def _merged(self, axes: Axes, sizes: Sequence[int]) -> Axis | None:
         """Return the atoms along axes that become one: those of one of them."""
         live = [k for k, axis in enumerate(axes) if axis is not None]
         free = [k for k in live if not self.atoms.locked(axes[k].atoms).all()]  # type: ignore[union-attr]
@@ -310,7 +310,7 @@ class _Pass:
         shape = [s if k == chosen else 1 for k, s in enumerate(sizes)]
         return Axis(np.broadcast_to(axis.atoms.reshape(shape), sizes).reshape(-1), axis.zero)
 
-    def _split(self, node: Node, axis: Axis, sizes: Sequence[int]) -> tuple[int, Optional[Axis]]:
+    def _split(self, node: Node, axis: Axis, sizes: Sequence[int]) -> tuple[int, Axis | None]:
         """Return the part of an axis that is taken apart that keeps atoms, and these."""
         atoms = self.atoms.roots(axis.atoms).reshape(sizes)
         for part in range(len(sizes)):
@@ -358,7 +358,7 @@ class _Pass:
             self._lock([a for n, a in enumerate(axes) if (k, n) not in seen], f"{node.op} does not keep them apart")
         return made
 
-    def _met(self, axes: Sequence[Optional[Axis]], op: str) -> Optional[Axis]:
+    def _met(self, axes: Sequence[Axis | None], op: str) -> Axis | None:
         """Join the atoms of axes that meet; None where one of them loses nothing."""
         live = [a for a in axes if a is not None]
         if len(live) < len(axes):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -222,13 +222,13 @@ class Distilled(Cell):
         self,
         student: Cell,
         teacher: Cell,
-        loss_fn: Optional[Callable[..., Tensor]] = None,
+        loss_fn: Callable[..., Tensor] | None = None,
         *,
         hard: float = 0.1,
         soft: float = 0.9,
         temperature: float = 4.0,
         features: Sequence[tuple[str, str, str, float]] = (),
-        inputs: Optional[Sequence[Any]] = None,
+        inputs: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(auto_prefix=False)
         for name, cell in (("student", student), ("teacher", teacher)):
@@ -255,9 +255,9 @@ class Distilled(Cell):
         self.__dict__["_teacher"] = Features(teacher, [e[1] for e in features]).set_train(False)
         self.projections = self._projected(inputs)
 
-    def _projected(self, inputs: Optional[Sequence[Any]]) -> list[Optional[Cell]]:
+    def _projected(self, inputs: Sequence[Any] | None) -> list[Cell | None]:
         """Return a projection for each hint that needs one, which is a part of this Cell."""
-        made: list[Optional[Cell]] = [None] * len(self.kinds)
+        made: list[Cell | None] = [None] * len(self.kinds)
         if "hint" not in self.kinds:
             return made
         if inputs is None:

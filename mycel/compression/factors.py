@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +53,9 @@ class Decomposition:
 def low_rank(
     net: Cell,
     *,
-    energy: Optional[float] = None,
-    parameters: Optional[float] = None,
-    ranks: Optional[Mapping[str, int]] = None,
+    energy: float | None = None,
+    parameters: float | None = None,
+    ranks: Mapping[str, int] | None = None,
     form: str = "channel",
     exclude: Sequence[str] = (),
 ) -> Cell:

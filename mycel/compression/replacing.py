@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["chosen_layers", "replace_cells"]
 
 
-def replace_cells(net: Cell, change: Callable[[Cell], Optional[Cell]]) -> None:
+def replace_cells(net: Cell, change: Callable[[Cell], Cell | None]) -> None:
     """Put what `change` gives in the place of cells inside of `net`, where it is not None.
 
     What is inside of a cell that stays is asked for too. A cell that is used in several places is
@@ -25,7 +25,7 @@ def replace_cells(net: Cell, change: Callable[[Cell], Optional[Cell]]) -> None:
     _walk(net, change, {id(net): net})
 
 
-def _walk(owner: Cell, change: Callable[[Cell], Optional[Cell]], done: dict[int, Cell]) -> None:
+def _walk(owner: Cell, change: Callable[[Cell], Cell | None], done: dict[int, Cell]) -> None:
     for name, inner in list(owner._cells.items()):
         if inner is None:
             continue
@@ -39,7 +39,7 @@ def _walk(owner: Cell, change: Callable[[Cell], Optional[Cell]], done: dict[int,
 
 
 def chosen_layers(
-    function: str, net: Cell, kinds: tuple[type, ...], exclude: Sequence[str], only: Optional[Sequence[str]] = None
+    function: str, net: Cell, kinds: tuple[type, ...], exclude: Sequence[str], only: Sequence[str] | None = None
 ) -> Mapping[str, Any]:
     """Return the layers of `net` of some kinds, by name, but those in `exclude` and inside of them.
 

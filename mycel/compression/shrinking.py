@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -79,11 +79,11 @@ def shrunk(model: Model, found: Dependences, roots: Array, values: bool = True) 
     return replace(model, graph=made, states=states)
 
 
-def _sizes(shape: Sequence[Any], kept: Sequence[Optional[Array]]) -> tuple[Any, ...]:
+def _sizes(shape: Sequence[Any], kept: Sequence[Array | None]) -> tuple[Any, ...]:
     return tuple([d if k is None else int(k.sum()) for d, k in zip(shape, kept)])
 
 
-def _left(array: Array, kept: Sequence[Optional[Array]]) -> Array:
+def _left(array: Array, kept: Sequence[Array | None]) -> Array:
     for axis, stays in enumerate(kept):
         if stays is not None:
             array = np.compress(stays, array, axis)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-Sparsity = Union[float, Mapping[str, float]]
+Sparsity = float | Mapping[str, float]
 _LAYERS = (Dense, Conv1d, Conv2d, Conv3d)
 _METHODS = ("magnitude", "movement")
 
@@ -56,7 +56,7 @@ class MaskRule:
 
     method: str = "magnitude"
     scope: str = "layer"
-    pattern: Optional[tuple[int, int]] = None
+    pattern: tuple[int, int] | None = None
 
 
 class MaskedLayer(Cell):
@@ -105,11 +105,11 @@ class MaskedLayer(Cell):
 
 def prune_weights(
     net: Cell,
-    sparsity: Optional[Sparsity] = None,
+    sparsity: Sparsity | None = None,
     *,
     method: str = "magnitude",
     scope: str = "layer",
-    pattern: Optional[tuple[int, int]] = None,
+    pattern: tuple[int, int] | None = None,
     exclude: Sequence[str] = (),
 ) -> Cell:
     """Return `net` with masks on the weights of its dense layers and convolutions.
@@ -207,7 +207,7 @@ def masked_layers(net: Cell) -> dict[str, MaskedLayer]:
     return {name: cell for name, cell in net.cells_and_names() if isinstance(cell, MaskedLayer)}
 
 
-def update_masks(net: Cell, sparsity: Optional[Sparsity] = None) -> None:
+def update_masks(net: Cell, sparsity: Sparsity | None = None) -> None:
     """Choose the masks of a network anew, from its weights or scores as they are now.
 
     `sparsity` is that of `prune_weights`; None goes with patterns. Masked weights may come back:
@@ -278,7 +278,7 @@ def remove_masks(net: Cell) -> Cell:
     return net
 
 
-def _without_mask(cell: Cell) -> Optional[Cell]:
+def _without_mask(cell: Cell) -> Cell | None:
     if not isinstance(cell, MaskedLayer):
         return None
     layer: Cell = cell.layer

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Column = Union[Array, list[Array]]
+Column = Array | list[Array]
 Row = tuple[Array, ...]
 
 

@@ -8,7 +8,7 @@ arguments and their functions tells them apart (`cached.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import locks
 from mycel.dataset.arguments import check_count
@@ -89,7 +89,7 @@ class DatasetCache:
         self.prefetch_size = (
             _PREFETCH if prefetch_size is None else check_count(where, "prefetch_size", prefetch_size, 1)
         )
-        self._client: Optional[Client] = None
+        self._client: Client | None = None
         self._lock = locks.lock()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from mycel.dataset import by_value
 from mycel.dataset.blocks import Block, join
@@ -60,7 +60,7 @@ def _below(node: Node) -> Iterator[Node]:
         yield from _below(child)
 
 
-def by_number(node: Node) -> Optional[tuple[Any, list[Any]]]:
+def by_number(node: Node) -> tuple[Any, list[Any]] | None:
     """Return the source below a chain of maps that reads by number, and the maps from it up."""
     maps: list[Any] = []
     at: Any = node
@@ -212,7 +212,7 @@ class Numbered:
             raise failure
 
 
-def plan_of(node: Any, run: Run, skip: int, where: str) -> Optional[Plan]:
+def plan_of(node: Any, run: Run, skip: int, where: str) -> Plan | None:
     """Return the plan of a node whose rows are kept by their numbers; None for others.
 
     * `node`, `run`, `skip`: as in `Node._plan`.
@@ -225,7 +225,7 @@ def plan_of(node: Any, run: Run, skip: int, where: str) -> Optional[Plan]:
 
 def blocks_of(
     node: Any, run: Run, skip: int, where: str, made: Callable[[int], Iterator[Block]]
-) -> Optional[Iterator[Block]]:
+) -> Iterator[Block] | None:
     """Return the blocks of a node with a cache; None for one without.
 
     * `node`, `run`, `skip`: as in `Node._blocks`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import locks
 from mycel._src.foundation.hooks import Callback
@@ -36,7 +36,7 @@ class RunContext:
         self.cur_step_num_in_epoch = cur_step_num_in_epoch
         self.cur_step_num = cur_step_num
         # What belongs to the iterator, which says when it is closed.
-        self.scope: Optional[Scope] = None
+        self.scope: Scope | None = None
 
 
 class DSCallback:

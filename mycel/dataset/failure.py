@@ -8,7 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Union
+from typing import Any
 
 
 class InputValueError(ValueError, RuntimeError):
@@ -27,7 +27,7 @@ class InputTypeError(TypeError, RuntimeError):
     """An input of a type that an operation does not take; MindSpore raises RuntimeError for it."""
 
 
-def input_refused(error: Union[TypeError, ValueError, OverflowError]) -> RuntimeError:
+def input_refused(error: TypeError | ValueError | OverflowError) -> RuntimeError:
     """Return what an operation raises for its input, as an error that is a RuntimeError too."""
     kind = InputTypeError if isinstance(error, TypeError) else InputValueError
     return kind(str(error)).with_traceback(error.__traceback__)

@@ -26,7 +26,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims.lapack import alone
 from mycel._src.foundation import ends, locks
@@ -58,13 +58,13 @@ def is_cancelled() -> bool:
 class Broken(Exception):
     """The failure of a row within a piece, and what the rows before it gave (or None)."""
 
-    def __init__(self, before: Optional[Block], error: BaseException) -> None:
+    def __init__(self, before: Block | None, error: BaseException) -> None:
         super().__init__(before, error)
         self.before = before
         self.error = error
 
 
-def in_pieces(block: Block, start: int, pace: Optional[Pace], work: Callable[[Block, int], Any]) -> Iterator[Block]:
+def in_pieces(block: Block, start: int, pace: Pace | None, work: Callable[[Block, int], Any]) -> Iterator[Block]:
     """Yield what `work` gives for a block, in the thread that asks.
 
     * `start`: the number of the block's first row.
@@ -172,7 +172,7 @@ class Flow:
     the plan's own are not wanted.
     """
 
-    def __init__(self, plan: Plan, scope: Scope, pace: Pace, feed: Optional[Iterator[Piece]] = None) -> None:
+    def __init__(self, plan: Plan, scope: Scope, pace: Pace, feed: Iterator[Piece] | None = None) -> None:
         self.stages = plan.stages
         self.pace = pace
         self.light = plan.light
@@ -208,7 +208,7 @@ class Flow:
         waiting = len(self.slots)
         return not waiting or (waiting < self.window and self.held + self.average * waiting < MOST_BYTES)
 
-    def _pick(self) -> Optional[Stage | Flow]:
+    def _pick(self) -> Stage | Flow | None:
         """Return a stage with a piece to work on, or this flow where pieces are to be taken."""
         for stage in reversed(self.stages):
             if stage.waiting and (not stage.workers or stage.active < stage.workers):
@@ -244,7 +244,7 @@ class Flow:
 
     def _take(self) -> bool:
         """Take the next piece; return False where there is none."""
-        piece: Optional[Piece] = None
+        piece: Piece | None = None
         failure: BaseException | None = None
         try:
             piece = next(self.feed, None)

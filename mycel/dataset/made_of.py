@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 Made = TypeVar("Made", bound="MadeOf")
 
@@ -13,7 +13,7 @@ class _OfConstructor:
     `__new__` first, which takes anything.
     """
 
-    def __get__(self, made: Optional[object], owner: type) -> inspect.Signature:
+    def __get__(self, made: object | None, owner: type) -> inspect.Signature:
         constructor = inspect.getattr_static(owner, "__init__")
         if made is not None or constructor is object.__init__:
             raise AttributeError("__signature__")

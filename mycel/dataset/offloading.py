@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Stays(Transform):
 Step = Callable[[Tensor], Tensor]
 
 
-def _rescaled(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Optional[Step]:
+def _rescaled(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Step | None:
     if dtype.name not in _EXACT or dtype.kind == "b":
         return None
     scale, shift = np.float32(operation.rescale), np.float32(operation.shift)
@@ -73,7 +73,7 @@ def _rescaled(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> O
     return step
 
 
-def _normalised(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Optional[Step]:
+def _normalised(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Step | None:
     if dtype.name not in _EXACT or dtype.kind == "b" or len(shape) != 3:
         return None
     places = (1, 1, 1, -1) if operation.is_hwc else (1, -1, 1, 1)
@@ -86,7 +86,7 @@ def _normalised(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) ->
     return step
 
 
-def _turned(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Optional[Step]:
+def _turned(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Step | None:
     if len(shape) != 3:
         return None
 
@@ -96,7 +96,7 @@ def _turned(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Opt
     return step
 
 
-def _cast(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Optional[Step]:
+def _cast(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Step | None:
     target = operation.data_type
     rounds_alike = dtype.kind in "iuf" and target.name in ("float32", "float64")
     if not rounds_alike and not (dtype.kind in "iu" and target.kind in "iu" and np.can_cast(dtype, target, "safe")):
@@ -109,7 +109,7 @@ def _cast(operation: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Optio
     return step
 
 
-_RULES: dict[type[Any], Callable[[Any, np.dtype[Any], tuple[int, ...]], Optional[Step]]] = {
+_RULES: dict[type[Any], Callable[[Any, np.dtype[Any], tuple[int, ...]], Step | None]] = {
     Rescale: _rescaled,
     Normalize: _normalised,
     HWC2CHW: _turned,
@@ -154,7 +154,7 @@ def _any_wanted(node: Any) -> bool:
     return _wanted(node) or any(map(_any_wanted, node.children))
 
 
-def split(dataset: Any, against: str = "") -> Optional[Split]:
+def split(dataset: Any, against: str = "") -> Split | None:
     """Return a pipeline without the operations that leave it; None where none do.
 
     It is said once where some were to leave and cannot: they stay where there is a reason `against`
@@ -184,7 +184,7 @@ def awaits_steps(dataset: Any, function: str) -> bool:
     return waits
 
 
-def _split(dataset: Dataset) -> tuple[Optional[Split], str]:
+def _split(dataset: Dataset) -> tuple[Split | None, str]:
     above: list[Any] = []
     node: Any = dataset
     if isinstance(node, TransferDataset):
@@ -233,7 +233,7 @@ def _moves_axes(operation: Any) -> bool:
     return isinstance(operation, HWC2CHW) or isinstance(operation, Normalize) and not operation.is_hwc
 
 
-def _rebuilt(above: list[Any], below: Any, chosen: dict[int, list[int]]) -> tuple[Optional[Split], str]:
+def _rebuilt(above: list[Any], below: Any, chosen: dict[int, list[int]]) -> tuple[Split | None, str]:
     """Return the pipeline with copies of the nodes `above`, from the end down to `below`."""
     leaving: dict[str, list[Any]] = {}
     inputs = {id(node): node.inputs for node in above if id(node) in chosen}
@@ -267,7 +267,7 @@ def _rebuilt(above: list[Any], below: Any, chosen: dict[int, list[int]]) -> tupl
     return Split(made, steps), ""
 
 
-def _steps(operations: list[Any], array: Array) -> Optional[list[Step]]:
+def _steps(operations: list[Any], array: Array) -> list[Step] | None:
     """Return what a step does to a column whose rows are like this one; None where it cannot."""
     steps: list[Step] = []
     for operation in operations:

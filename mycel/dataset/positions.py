@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel.dataset import config, passes
 from mycel.dataset.cached import by_number
@@ -72,7 +72,7 @@ def _source_of(dataset: Node) -> Any:
     return dataset
 
 
-def shards_of(dataset: Node) -> Optional[Shards]:
+def shards_of(dataset: Node) -> Shards | None:
     """Return how a dataset takes its rows, or None where it has no shards.
 
     Raises ValueError where the rows of a step are not known.
@@ -145,7 +145,7 @@ def saved(dataset: Node, state: dict[str, Any], begun: Begun) -> dict[str, Any]:
     }
 
 
-def _number_of(dataset: Node) -> Optional[int]:
+def _number_of(dataset: Node) -> int | None:
     sampler = getattr(_source_of(dataset), "sampler", None)
     whole = int(getattr(sampler, "whole_files", 0))
     if whole:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import locks
 
@@ -33,7 +33,7 @@ class Resting:
     def __init__(self) -> None:
         self._changed = locks.condition(locks.reentrant())
         self._workers: list[tuple[float, Any]] = []
-        self._thread: Optional[threading.Thread] = None
+        self._thread: threading.Thread | None = None
         self._crews: set[int] = set()
         self._closed = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Run:
         block: int = 32,
         seeded: bool = True,
         probes: bool = False,
-        scope: Optional[Scope] = None,
+        scope: Scope | None = None,
     ) -> None:
         self.seed = seed
         self.epoch = epoch

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -64,10 +64,10 @@ class _Sender:
         self.items: deque[Any] = deque()
         self.changed = locks.condition(locks.reentrant())
         self.paused = self.closed = self.ended = False
-        self.error: Optional[BaseException] = None
-        self.info: Optional[tuple[list[Any], list[Any]]] = None
+        self.error: BaseException | None = None
+        self.info: tuple[list[Any], list[Any]] | None = None
         self.fetched, self.pushed = _Times(), _Times()
-        self.thread: Optional[threading.Thread] = None
+        self.thread: threading.Thread | None = None
         self.process = os.getpid()
 
     def run(self) -> None:
@@ -204,7 +204,7 @@ class TransferNode(Node):
         self.send_epoch_end = send_epoch_end
         self.create_data_info_queue = create_data_info_queue
         self.queue_name = queue_name or secrets.token_hex(16)
-        self._sender: Optional[_Sender] = None
+        self._sender: _Sender | None = None
 
     def _count(self) -> int:
         return self.children[0]._count()
@@ -274,7 +274,7 @@ def _ranks(where: str, parameter: str, given: Any) -> list[int]:
     return [check_count(where, parameter, rank, 0) for rank in listed]
 
 
-def send_row(rows: TupleIterator, tensor: Any, dst: Any, group: Optional[str]) -> None:
+def send_row(rows: TupleIterator, tensor: Any, dst: Any, group: str | None) -> None:
     """Send tensors, or else the next of `rows`, to other ranks; see `Dataset.send`.
 
     * `tensor`, `dst`, `group`: as there.
@@ -295,7 +295,7 @@ def send_row(rows: TupleIterator, tensor: Any, dst: Any, group: Optional[str]) -
         send_object_list([values], rank, group)
 
 
-def receive_row(rows: TupleIterator, src: Any, group: Optional[str]) -> Any:
+def receive_row(rows: TupleIterator, src: Any, group: str | None) -> Any:
     """Return what other ranks sent, or the next of `rows`; see `Dataset.recv`.
 
     * `src`, `group`: as there.

@@ -6,7 +6,7 @@ import importlib
 import io
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class LineReader:
         if self.offsets[-1] >= size:
             self.offsets.pop()
         self._size = size
-        self._handle: Optional[io.BufferedReader] = None
+        self._handle: io.BufferedReader | None = None
 
     def readline(self, line: int) -> str:
         """Return a line by its number, from 1, without its end.
@@ -87,7 +87,7 @@ class LineReader:
             self._handle = None
 
 
-Names = Union[Sequence[str], dict[int, str]]
+Names = Sequence[str] | dict[int, str]
 Colour = tuple[int, int, int]
 
 
@@ -95,8 +95,8 @@ def imshow_det_bbox(
     image: Array,
     bboxes: Array,
     labels: Array,
-    segm: Optional[Array] = None,
-    class_names: Optional[Names] = None,
+    segm: Array | None = None,
+    class_names: Names | None = None,
     score_threshold: float = 0,
     bbox_color: Colour = (0, 255, 0),
     text_color: Colour = (203, 192, 255),
@@ -106,7 +106,7 @@ def imshow_det_bbox(
     show: bool = True,
     win_name: str = "win",
     wait_time: int = 2000,
-    out_file: Optional[str] = None,
+    out_file: str | None = None,
 ) -> Array:
     """Return an image, uint8 [H, W, C], with boxes, their classes and masks drawn on it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +35,10 @@ def build(
     *inputs: Any,
     target: str,
     name: str = "model",
-    stripes: Optional[bool] = None,
+    stripes: bool | None = None,
     state: str = "library",
     parallel: bool = False,
-    sizes: Optional[Mapping[str, Symbol]] = None,
+    sizes: Mapping[str, Symbol] | None = None,
 ) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
@@ -99,11 +99,11 @@ def of_model(
     known: list[str],
     target: str,
     name: str,
-    stripes: Optional[bool] = None,
+    stripes: bool | None = None,
     lends: bool = False,
     parallel: bool = False,
     sizes: Sequence[Size] = (),
-    anew: Optional[Callable[[Mapping[str, int]], Model]] = None,
+    anew: Callable[[Mapping[str, int]], Model] | None = None,
 ) -> Library:
     """Return the library of a staged network, the `model`.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mycel.nn.optim.optimizer import Optimizer
 __all__ = ["Aggregator", "client_round", "client_step"]
 
 
-def client_step(loss: Callable[..., Tensor], update: Optimizer, *, clip: Optional[float] = None) -> Callable[..., Any]:
+def client_step(loss: Callable[..., Tensor], update: Optimizer, *, clip: float | None = None) -> Callable[..., Any]:
     """Return the function of a client's step, for `build` and for the server alike.
 
     The function takes the number of the step in its round, an int32 tensor, then a batch, the
@@ -137,7 +137,7 @@ class Aggregator:
     array([3., 2.], dtype=float32)
     """
 
-    def __init__(self, parameters: Sequence[Parameter], update: Optional[Optimizer] = None) -> None:
+    def __init__(self, parameters: Sequence[Parameter], update: Optimizer | None = None) -> None:
         self.parameters = list(parameters)
         if not self.parameters or not all(isinstance(p, Parameter) for p in self.parameters):
             raise TypeError(f"Aggregator: parameters must be a list of Parameters, not {parameters!r:.80}")
@@ -147,7 +147,7 @@ class Aggregator:
             raise ValueError("Aggregator: the optimizer must have the parameters of the server, in their order")
         self.update = update
 
-    def __call__(self, moved: Sequence[Sequence[Any]], counts: Optional[Sequence[float]] = None) -> None:
+    def __call__(self, moved: Sequence[Sequence[Any]], counts: Sequence[float] | None = None) -> None:
         """Move the weights by the mean of what each client `moved` them, tensors or arrays.
 
         `counts` are the clients' weights in the mean, as their numbers of examples; None: all have

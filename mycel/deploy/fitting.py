@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.aot.library import Library
 from mycel._src.foundation.errors import Unsupported
@@ -29,9 +29,7 @@ def bytes_of(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def check_fits(
-    library: Library, ram: Optional[int], flash: Optional[int], advice: Callable[[], str] = lambda: ""
-) -> None:
+def check_fits(library: Library, ram: int | None, flash: int | None, advice: Callable[[], str] = lambda: "") -> None:
     """Raise Unsupported unless a library fits into `ram` and `flash` bytes (None: no limit).
 
     The message has what takes the memory and what would fit; `advice` is asked for more of that.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Input(NamedTuple):
 
     name: str
     dtype: Any
-    shape: Optional[tuple[Optional[int], ...]]
+    shape: tuple[int | None, ...] | None
     words: tuple[str, ...] = ()
 
 
@@ -134,8 +134,8 @@ class Report:
     inputs: list[Input]
     parameters: int
     elements: int
-    difference: Optional[float] = None
-    largest: Optional[float] = None
+    difference: float | None = None
+    largest: float | None = None
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 def convert(
     source: Any,
     target: Any,
-    shapes: Optional[Mapping[str, Sequence[Optional[int]]]] = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     check: bool = True,
     for_mindspore: bool = False,
 ) -> Report:
@@ -220,7 +220,7 @@ def _suffix(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _sized(inputs: list[Input], shapes: Mapping[str, Sequence[Optional[int]]]) -> list[Input]:
+def _sized(inputs: list[Input], shapes: Mapping[str, Sequence[int | None]]) -> list[Input]:
     """Return inputs with the sizes that were given."""
     unknown = sorted(set(shapes) - {i.name for i in inputs})
     if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.tensors.cells.cell import Cell
 from mycel.formats import mindir, tflite
@@ -48,7 +48,7 @@ def load(file_name: Any, **kwargs: Any) -> Cell:
         return mindir.of_content(found, os.fspath(file_name))
 
 
-def _reader(path: Any) -> Optional[Callable[..., Cell]]:
+def _reader(path: Any) -> Callable[..., Cell] | None:
     """Return what reads a file that is not Mycel's own."""
     if str(path).endswith(".onnx"):
         # The rules of some two hundred operators.
@@ -60,7 +60,7 @@ def _reader(path: Any) -> Optional[Callable[..., Cell]]:
     return mindir.load if _is_theirs(path) else None
 
 
-def _decrypted_theirs(path: Any, dec_key: Any = None, dec_mode: str = "AES-GCM") -> Optional[bytes]:
+def _decrypted_theirs(path: Any, dec_key: Any = None, dec_mode: str = "AES-GCM") -> bytes | None:
     """Return the content of an encrypted MindIR of MindSpore's; None for any other file."""
     if dec_key is None or not os.path.isfile(path):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from typing import IO, Any, Union
+from typing import IO, Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.atomic_files import Draft
@@ -19,7 +19,7 @@ from mycel._src.foundation.errors import Unsupported
 _END = b"ENCRYPT"
 _OWN = b"UDF-ENC"
 Function = Callable[[IO[bytes], int, IO[bytes], str], Any]
-Mode = Union[str, Function]
+Mode = str | Function
 
 _settings: dict[str, Any] = {"key": None, "encrypt": "AES-GCM", "decrypt": None}
 

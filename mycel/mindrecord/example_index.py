@@ -7,7 +7,7 @@ parser, which also says what is wrong with it.
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ __all__ = ["find_records", "parse_rows"]
 
 _NUMBERS, _FLOATS, _TEXTS = 3, 2, 1
 Array = np.ndarray[Any, np.dtype[Any]]
-Column = Union[Array, list[Array]]
+Column = Array | list[Array]
 
 
 @routine

@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, Union
+from typing import IO, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from mycel.mindrecord.example_index import find_records
 
 # How many files stay open for reading records by their places.
 _OPEN = 16
-Values = Union[list[bytes], np.ndarray[Any, np.dtype[Any]]]
+Values = list[bytes] | np.ndarray[Any, np.dtype[Any]]
 
 
 def _table() -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -88,7 +88,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return ops.chunk(input, whole("chunk", "chunks", chunks), dim)
 
 
-def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along `dim` into parts of one size, the last perhaps smaller, or of the given
     sizes.
 
@@ -233,7 +233,7 @@ def item(input: Any) -> Any:
     return operand("item", input).item()
 
 
-def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinates of the grid that vectors span.
 
     The first vector runs over the rows, or over the columns if `indexing` is "xy".
@@ -293,9 +293,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     return ops.swapaxes(input, dim0, dim1)
 
 
-def repeat_interleave(
-    input: Any, repeats: Any, dim: Optional[int] = None, *, output_size: Optional[int] = None
-) -> Tensor:
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Return `input` with each element repeated along `dim`, or with all elements repeated in one
     axis if it is None.
 

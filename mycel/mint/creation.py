@@ -6,7 +6,7 @@ Random numbers come from `generator`, by default the default generator. `device`
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -41,7 +41,7 @@ def _here(name: str, device: Any) -> None:
         raise arguments.wrong_value(name, "device", "None or 'CPU'", device)
 
 
-def _by(generator: Optional[Generator]) -> Any:
+def _by(generator: Generator | None) -> Any:
     if generator is not None and not isinstance(generator, Generator):
         raise arguments.wrong_type(operation_called(), "generator", "a Generator or None", generator)
     return generator
@@ -119,7 +119,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
     return cast(first * (1 - part) + last * part, kind)
 
 
-def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Return numbers uniform in [0, 1).
 
     >>> import mycel as ms
@@ -141,7 +141,7 @@ def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return ops.rand_like(input, dtype=dtype)
 
 
-def randn(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Return numbers of the standard normal distribution.
 
     >>> import mycel as ms
@@ -175,7 +175,7 @@ def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
     )
 
 
-def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randint(*args: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Return integers uniform in low .. high - 1: ``randint(low, high, size)``, or ``randint(high,
     size)`` with `low` 0.
 
@@ -209,7 +209,7 @@ def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) 
     return randint(low, high, tuple(x.shape), dtype=_kind(dtype, x.dtype), device=device)
 
 
-def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.int64) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = D.int64) -> Tensor:
     """Return the numbers 0 .. n - 1 in random order.
 
     >>> import mycel as ms
@@ -220,7 +220,7 @@ def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.in
     return cast(order, D.from_any(dtype))
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optional[Generator] = None) -> Tensor:
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Generator | None = None) -> Tensor:
     """Return numbers of normal distributions with means `mean` and standard deviations `std`.
 
     Both are numbers, or tensors that broadcast to the result's shape. `size` is the shape, needed
@@ -237,7 +237,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optiona
     return ops.normal(shape, m, s, _by(generator))
 
 
-def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """Return 1 with the probability that the element of `input` gives, else 0.
 
     >>> import mycel as ms
@@ -249,7 +249,7 @@ def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
 
 
 def multinomial(
-    input: Any, num_samples: int, replacement: bool = False, *, generator: Optional[Generator] = None
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Return `num_samples` int64 positions along the last axis of `input`, drawn with its elements
     as weights.

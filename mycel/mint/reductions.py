@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -106,7 +106,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
     return ops.amin(input, dim, keepdim)
 
 
-def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Return the position of the first largest element along `dim`, or among all elements in
     row-major order.
 
@@ -119,7 +119,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     return _position(ops.argmax, input, dim, keepdim)
 
 
-def argmin(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Return the position of the first smallest element along `dim`, or among all elements in
     row-major order.
 
@@ -132,7 +132,7 @@ def argmin(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     return _position(ops.argmin, input, dim, keepdim)
 
 
-def _position(function: Any, input: Any, dim: Optional[int], keepdim: bool) -> Tensor:
+def _position(function: Any, input: Any, dim: int | None, keepdim: bool) -> Tensor:
     x = operand(function.__name__, input)
     if dim is None:
         found = function(flat(x), 0)
@@ -222,7 +222,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return ops.sum(_counted(operand("sum", input), dtype), dim, keepdim)
 
 
-def prod(input: Any, dim: Optional[int] = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product over axes.
 
     `input` is reduced over `dim` (None: all axes), which `keepdim` keeps with size 1. `dtype`
@@ -425,7 +425,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return _chosen(*ops.topk(input, k, dim, largest, sorted))
 
 
-def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the median of all elements, or the medians along `dim` with their positions.
 
     Of two elements in the middle it is the smaller one; it is NaN if an element is NaN.
@@ -497,7 +497,7 @@ def unique(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-    dim: Optional[int] = None,
+    dim: int | None = None,
 ) -> Any:
     """Return the distinct elements of `input` in ascending order, whether `sorted` or not.
 

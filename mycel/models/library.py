@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Entry:
         net.set_train(False)
         return net
 
-    def quantised(self, data: Optional[Data] = None) -> Any:
+    def quantised(self, data: Data | None = None) -> Any:
         """Return the network as integers of 8 bits, as it was measured.
 
         `data` are the task's, if they are there; ranges are those of its first rows for training.
@@ -79,7 +79,7 @@ class Entry:
         rows = prepared(self.architecture, (data or self.data.make()).x[:CALIBRATION])
         return quantise(self.network(), rows, integer_ends=True)
 
-    def build(self, target: str, name: str = "model", data: Optional[Data] = None) -> Library:
+    def build(self, target: str, name: str = "model", data: Data | None = None) -> Library:
         """Return the library of the network of integers for a target, as `mycel.deploy.build`.
 
         * `target`: the machine, also one that was not measured.
@@ -139,7 +139,7 @@ def score_of_integers(task: Task, small: Any, data: Data) -> float:
     return score(task, lambda x: small.real_output(small(Tensor(small.quantised_input(x)))), data)
 
 
-def entries(task: Optional[str] = None) -> list[Entry]:
+def entries(task: str | None = None) -> list[Entry]:
     """Return the entries of the library, or those of one task, each task's best first.
 
     Raises ValueError for a task that there is not.
@@ -164,12 +164,12 @@ def entries(task: Optional[str] = None) -> list[Entry]:
 
 def choose(
     task: str,
-    ram: Optional[int] = None,
-    flash: Optional[int] = None,
+    ram: int | None = None,
+    flash: int | None = None,
     device: str = "cortex-m4",
-    latency: Optional[float] = None,
-    instructions: Optional[int] = None,
-    accuracy: Optional[float] = None,
+    latency: float | None = None,
+    instructions: int | None = None,
+    accuracy: float | None = None,
     clock: float = 100e6,
 ) -> Entry:
     """Return the most accurate network for a task that fits a device.
@@ -233,7 +233,7 @@ def choose(
 
 
 def _advice(
-    task: str, device: str, allowed: dict[str, float], accuracy: Optional[float], nearest: Entry, there: list[Entry]
+    task: str, device: str, allowed: dict[str, float], accuracy: float | None, nearest: Entry, there: list[Entry]
 ) -> str:
     """Return what comes nearest to what was asked of a task, and what would fit."""
     asked = [f"{name} {limit:,.0f}" for name, limit in allowed.items()]

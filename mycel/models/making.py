@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +72,7 @@ PLANS = {
 
 
 def make(
-    task: str, seed: int = 0, path: Optional[Path] = None, told: Told = lambda line: None
+    task: str, seed: int = 0, path: Path | None = None, told: Told = lambda line: None
 ) -> list[tuple[Entry, bytes]]:
     """Return entries for a task, each with its file of weights.
 
@@ -110,7 +110,7 @@ def _spread(found: Sequence[Found]) -> list[Found]:
 
 
 def _classifiers(
-    task: Task, data: Data, seed: int, path: Optional[Path], told: Told
+    task: Task, data: Data, seed: int, path: Path | None, told: Told
 ) -> Sequence[tuple[nn.Cell, Architecture]]:
     plan, chosen = PLANS[task.name], validation(task, data)
     channels, height, width = task.shape
@@ -173,7 +173,7 @@ def train_autoencoder(architecture: Autoencoder, x: Any, seed: int = 0) -> nn.Ce
     return net
 
 
-def _autoencoders(task: Task, data: Data, seed: int, path: Optional[Path]) -> list[tuple[nn.Cell, Autoencoder]]:
+def _autoencoders(task: Task, data: Data, seed: int, path: Path | None) -> list[tuple[nn.Cell, Autoencoder]]:
     space = Space({"hidden": (8, 16, 24, 32, 48, 64), "narrow": (2, 4, 6, 8, 12)})
     chosen = validation(task, data)
 
@@ -222,7 +222,7 @@ def _entry(
     return entry, weights
 
 
-def measured(entry: Entry, data: Optional[Data] = None, devices: Sequence[str] = DEVICES) -> Entry:
+def measured(entry: Entry, data: Data | None = None, devices: Sequence[str] = DEVICES) -> Entry:
     """Return an entry with what is measured of its bundled weights now.
 
     * `entry`: the entry.

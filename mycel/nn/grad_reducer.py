@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -43,8 +43,8 @@ class DistributedGradReducer(Cell):
     def __init__(
         self,
         parameters: Iterable[Any],
-        mean: Optional[bool] = None,
-        degree: Optional[int] = None,
+        mean: bool | None = None,
+        degree: int | None = None,
         fusion_type: int = 1,
         group: str = "hccl_world_group",
     ) -> None:
@@ -113,7 +113,7 @@ def joined_reduction(reduce: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-def reducer_in_force(parameters: Iterable[Any], optimizer: Any = None) -> Optional[DistributedGradReducer]:
+def reducer_in_force(parameters: Iterable[Any], optimizer: Any = None) -> DistributedGradReducer | None:
     """Return what sums the gradients of several processes where the mode of parallel training asks
     for it (data_parallel, hybrid_parallel); None where it does not, or the process is alone.
 
@@ -155,7 +155,7 @@ class PipelineGradReducer(Cell):
     """
 
     def __init__(
-        self, parameters: Iterable[Any], scale_sense: Union[float, Tensor] = 1.0, opt_shard: Optional[bool] = None
+        self, parameters: Iterable[Any], scale_sense: float | Tensor = 1.0, opt_shard: bool | None = None
     ) -> None:
         super().__init__(auto_prefix=False)
         arguments.instance("PipelineGradReducer", "scale_sense", scale_sense, (int, float, Tensor))

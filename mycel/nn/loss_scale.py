@@ -10,7 +10,7 @@ steps without one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def finite(tensors: Sequence[Tensor]) -> Tensor:
     """Return whether all elements of some tensors are neither infinite nor NaN, as a bool tensor of
     no dimensions.
     """
-    found: Optional[Tensor] = None
+    found: Tensor | None = None
     for t in tensors:
         if t.dtype.is_floating or t.dtype.is_complex:
             one = ops.all(ops.isfinite(t))
@@ -128,7 +128,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def __init__(self, network: Cell, optimizer: Any, scale_sense: Any) -> None:
         super().__init__(network, optimizer, None)
-        self.loss_scaling_manager: Optional[Cell] = None
+        self.loss_scaling_manager: Cell | None = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
             scale: Any = np.float32(scale_sense.get_loss_scale())

@@ -8,7 +8,7 @@ them in the optimizer.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.parallel_settings import current
@@ -110,8 +110,8 @@ class PipelineCell(_Parts):
         self,
         network: Cell,
         micro_size: int,
-        stage_config: Optional[dict[str, int]] = None,
-        segment_config: Optional[dict[str, int]] = None,
+        stage_config: dict[str, int] | None = None,
+        segment_config: dict[str, int] | None = None,
     ) -> None:
         super().__init__(network, "micro_size", micro_size)
         known = {name: cell for name, cell in network.cells_and_names()}

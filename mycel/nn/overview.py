@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Summary:
     parameter_bytes: int
     macs: int
     output_bytes: int
-    peak: Optional[int]
+    peak: int | None
 
     def __str__(self) -> str:
         head = ("layer", "output", "parameters", "products")
@@ -129,7 +129,7 @@ class _Counting(Context):
         target._buf = new._buf
 
 
-def summary(net: Cell, *inputs: Any, depth: Optional[int] = None) -> Summary:
+def summary(net: Cell, *inputs: Any, depth: int | None = None) -> Summary:
     """Return the layers of a network with their outputs, parameters, products and memory, for
     arguments like `inputs`; printed, it is a table.
 
@@ -237,7 +237,7 @@ def _given(value: Any) -> Any:
     return value
 
 
-def _peak(net: Cell, given: list[Any]) -> Optional[int]:
+def _peak(net: Cell, given: list[Any]) -> int | None:
     try:
         with outside_of_training(net):
             return estimate(net, *given).total

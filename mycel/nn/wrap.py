@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -156,7 +156,7 @@ class WithGradCell(Cell):
     [(1, 2), (1,)]
     """
 
-    def __init__(self, network: Cell, loss_fn: Optional[Cell] = None, sens: Any = None) -> None:
+    def __init__(self, network: Cell, loss_fn: Cell | None = None, sens: Any = None) -> None:
         super().__init__(auto_prefix=False)
         self.network = arguments.instance("WithGradCell", "network", network, Cell)
         self.loss_fn = loss_fn

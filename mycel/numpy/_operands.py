@@ -5,7 +5,7 @@ Python ints become int32 and floats float32, as in MindSpore; NumPy arrays keep 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def as_kind(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None else cast(x, named_kind(dtype))
 
 
-def kind_of(dtype: Any) -> Optional[DType]:
+def kind_of(dtype: Any) -> DType | None:
     """Return the data type for any spelling of it, or None for None."""
     return None if dtype is None else named_kind(dtype)
 

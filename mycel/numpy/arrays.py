@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any
 
 import numpy as _numpy
 
@@ -83,7 +83,7 @@ def broadcast_arrays(*args: Any) -> list[Tensor]:
 
 
 @export
-def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
+def concatenate(arrays: Any, axis: int | None = 0) -> Tensor:
     """Concatenate arrays along an axis; None flattens them first.
 
     >>> import mycel.numpy as mnp
@@ -96,7 +96,7 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
 
 
 @export
-def append(arr: Any, values: Any, axis: Optional[int] = None) -> Tensor:
+def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """Append values to an array along an axis; without an axis both are flattened.
 
     >>> import mycel.numpy as mnp
@@ -206,7 +206,7 @@ def tile(a: Any, reps: Any) -> Tensor:
 
 
 @export
-def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Repeat each element.
 
     >>> import mycel.numpy as mnp
@@ -312,7 +312,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 
 @export
-def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Return the elements of `a` at positions along an axis, by default of the flattened array.
 
     `indices` beyond the axis are clipped to it for the `mode` "clip", wrapped for "wrap", and an
@@ -326,7 +326,7 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
 
 
 @export
-def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
+def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
     """Return the elements at positions along an axis, with positions of their own for each row.
 
     The other axes broadcast.
@@ -480,7 +480,7 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 
 
 @export
-def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[int] = None) -> Tensor:
+def bincount(x: Any, weights: Any = None, minlength: int = 0, length: int | None = None) -> Tensor:
     """Return how often each number 0, 1, ... occurs in `x` (float32), or the sum of its `weights`.
 
     The result has at least `minlength` elements, or exactly `length`.
@@ -501,7 +501,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
 
 
 @export
-def size(a: Any, axis: Optional[int] = None) -> Any:
+def size(a: Any, axis: int | None = None) -> Any:
     """Return the number of elements, in total or along an axis.
 
     >>> import mycel.numpy as mnp
@@ -524,7 +524,7 @@ def shape(a: Any) -> tuple[Any, ...]:
 
 
 @export
-def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of a vector, in descending order unless `increasing`.
 
     >>> import mycel.numpy as mnp

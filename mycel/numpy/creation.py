@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as _numpy
 
@@ -216,7 +216,7 @@ def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int
 
 
 @export
-def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
     """Return an `N` x `M` matrix with ones on the `k`-th diagonal and zeros elsewhere, of type
     `dtype`.
 
@@ -240,7 +240,7 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
 
 
 @export
-def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
     """Return an `N` x `M` matrix with ones on and below the `k`-th diagonal and zeros elsewhere, of
     type `dtype`.
 
@@ -286,7 +286,7 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 
 @export
-def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
+def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
     """Return uniform random integers of [`minval`, `maxval`), or of [0, `minval`) without `maxval`.
 
     `shape` and `dtype` are those of the result.

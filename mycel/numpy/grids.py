@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as _numpy
 
@@ -222,7 +222,7 @@ def _counted(name: str, parameter: str, value: Any, toward: Callable[[float], in
     return size_of(name, value)
 
 
-def tril_indices(n: float, k: float = 0, m: Optional[float] = None) -> tuple[Tensor, Tensor]:
+def tril_indices(n: float, k: float = 0, m: float | None = None) -> tuple[Tensor, Tensor]:
     """Return the rows and columns of the elements on and below the k-th diagonal of an n x m
     matrix. Sizes that are no integers count as the next larger ones.
 
@@ -233,7 +233,7 @@ def tril_indices(n: float, k: float = 0, m: Optional[float] = None) -> tuple[Ten
     return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m, math.floor)))
 
 
-def triu_indices(n: float, k: float = 0, m: Optional[float] = None) -> tuple[Tensor, Tensor]:
+def triu_indices(n: float, k: float = 0, m: float | None = None) -> tuple[Tensor, Tensor]:
     """Return the rows and columns of the elements on and above the k-th diagonal of an n x m
     matrix. Sizes that are no integers count as the next larger ones.
 

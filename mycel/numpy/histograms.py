@@ -9,7 +9,7 @@ the weights and differentiable with respect to them.
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Optional
+from typing import Any
 
 import numpy as _numpy
 
@@ -190,7 +190,7 @@ def histogramdd(
     edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]
     sizes = [e.shape[0] - 1 for e in edges]
     flat: Any = 0
-    all_inside: Optional[Tensor] = None
+    all_inside: Tensor | None = None
     for x, e, size in zip(columns, edges, sizes):
         found, inside = _bins("histogramdd", x, e)
         flat = flat * size + found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from numpy import ndarray
 
@@ -315,7 +315,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @export
-def argmax(a: Any, axis: Optional[int] = None) -> Tensor:
+def argmax(a: Any, axis: int | None = None) -> Tensor:
     """Return the int64 position of the first largest element.
 
     >>> import mycel.numpy as mnp
@@ -326,7 +326,7 @@ def argmax(a: Any, axis: Optional[int] = None) -> Tensor:
 
 
 @export
-def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
+def argmin(a: Any, axis: int | None = None) -> Tensor:
     """Return the int64 position of the first smallest element.
 
     >>> import mycel.numpy as mnp
@@ -337,7 +337,7 @@ def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
 
 
 @export
-def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the cumulative sums along an axis, or of the flattened tensor.
 
     Those of booleans and small integers are int32.
@@ -351,7 +351,7 @@ def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 
 @export
-def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the cumulative products along an axis, or of the flattened tensor.
 
     Those of booleans and small integers are int32 or uint32.
@@ -457,7 +457,7 @@ def cov(
     y: Any = None,
     rowvar: bool = True,
     bias: bool = False,
-    ddof: Optional[int] = None,
+    ddof: int | None = None,
     fweights: Any = None,
     aweights: Any = None,
     dtype: Any = None,

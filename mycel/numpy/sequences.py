@@ -5,7 +5,7 @@ by their coefficients (highest power first).
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as _numpy
 
@@ -117,7 +117,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> T
     return as_kind(ops.clamp(made, -1.0, 1.0), dtype)
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Optional[int] = None) -> Tensor:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
     """Return the cross products of vectors of 2 or 3 numbers.
 
     The vectors lie along `axisa` of `a`, `axisb` of `b` and `axisc` of the result, or along `axis`
@@ -184,7 +184,7 @@ def _slope(f: Tensor, spacing: Any, axis: int, edge_order: int) -> Tensor:
     return ops.moveaxis(ops.concat((first, inner, last), -1), -1, axis)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Union[Tensor, list[Tensor]]:
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Tensor | list[Tensor]:
     """Return slopes of sampled values along axes by central differences, one-sided of order
     `edge_order` (1 or 2) at the ends.
 

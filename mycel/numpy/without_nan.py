@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -15,7 +15,7 @@ from mycel.ops.lengths import root
 __all__ = ["nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 
-def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the cumulative sums, with NaN counted as 0.
 
     >>> import mycel.numpy as mnp

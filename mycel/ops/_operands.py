@@ -10,7 +10,7 @@ import operator
 import typing
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -62,7 +62,7 @@ __all__ = [
     "wide",
 ]
 
-Axis = Union[None, int, Sequence[int]]
+Axis = int | Sequence[int] | None
 Shape = tuple[Any, ...]
 apply = eager.apply
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +72,7 @@ _NUMBERS = (bool, int, float, complex, np.generic, Dim)
 _TERMS = (Tensor, *_NUMBERS)
 
 
-def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
+def operand(name: str, value: Any, dtype: DType | None = None) -> Tensor:
     """Check that `value` is a tensor, and return it, of element type `dtype` if that is given."""
     if not isinstance(value, Tensor):
         raise arguments.wrong_type(name, "an operand", "a tensor", value)
@@ -81,7 +81,7 @@ def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
     return value if dtype is None or value.dtype is dtype else cast(value, dtype)
 
 
-def term(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
+def term(name: str, value: Any, dtype: DType | None = None) -> Tensor:
     """Make a tensor of an operand that may also be a number or a symbolic size.
 
     It has the element type `dtype` if that is given. Raises TypeError for anything else, such as a
@@ -182,11 +182,11 @@ def rounded_once(function: F) -> F:
     return typing.cast(F, call)
 
 
-def _narrow_type(values: Sequence[Any]) -> Optional[DType]:
+def _narrow_type(values: Sequence[Any]) -> DType | None:
     """Find the 16-bit floating type that all floating tensors among the arguments share, if there
     is one.
     """
-    kind: Optional[DType] = None
+    kind: DType | None = None
     for value in values:
         if isinstance(value, (np.ndarray, np.generic)):
             return None

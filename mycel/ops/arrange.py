@@ -7,7 +7,7 @@ differentiable and takes symbolic sizes.
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def tile(input: Any, dims: Any) -> Tensor:
     return reshaped(broadcast(reshaped(x, spread), full), tuple(n * d for n, d in zip(counts, sizes)))
 
 
-def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
+def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Repeat each element along `axis` `repeats` times in a row; without `axis` the tensor is
     flattened first.
 

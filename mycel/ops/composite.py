@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -250,7 +250,7 @@ def _number_class(value: Tensor) -> Any:
     return {"b": bool, "f": float, "c": complex}.get(value.dtype.kind, int)
 
 
-def _distance(value: Any, names: tuple[str, ...], kind: Any) -> Optional[int]:
+def _distance(value: Any, names: tuple[str, ...], kind: Any) -> int | None:
     """Return how far a registered type is from the type of a value; None where it does not fit."""
     if isinstance(kind, str):
         inner = _SPELLINGS.get(kind, kind)
@@ -295,7 +295,7 @@ class HyperMap:
 
     deep = True
 
-    def __init__(self, ops: Optional[Callable[..., Any]] = None, reverse: bool = False) -> None:
+    def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
         if ops is not None:
             arguments.function(type(self).__name__, "ops", ops, "a function or None")
         arguments.flag(type(self).__name__, "reverse", reverse)

@@ -9,7 +9,7 @@ axis.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, maximum, product
 from mycel._src.compiler.prims import elementwise as E
@@ -158,7 +158,7 @@ def convolution(
 def conv1d(
     input: Any,
     weight: Any,
-    bias: Optional[Any] = None,
+    bias: Any | None = None,
     stride: Any = 1,
     pad_mode: str = "valid",
     padding: Any = 0,
@@ -184,7 +184,7 @@ def conv1d(
 def conv2d(
     input: Any,
     weight: Any,
-    bias: Optional[Any] = None,
+    bias: Any | None = None,
     stride: Any = 1,
     pad_mode: str = "valid",
     padding: Any = 0,
@@ -211,7 +211,7 @@ def conv2d(
 def conv3d(
     input: Any,
     weight: Any,
-    bias: Optional[Any] = None,
+    bias: Any | None = None,
     stride: Any = 1,
     pad_mode: str = "valid",
     padding: Any = 0,
@@ -272,7 +272,7 @@ def transposed(
 def conv_transpose2d(
     input: Any,
     weight: Any,
-    bias: Optional[Any] = None,
+    bias: Any | None = None,
     stride: Any = 1,
     padding: Any = 0,
     output_padding: Any = 0,
@@ -423,7 +423,7 @@ def fold(
         raise ShapeError(f"fold: the input must be (N, C * {places}, {sizes[0] * sizes[1]}), not {x._type}")
     n, c = x.shape[0], x.shape[1] // places
     x = reshaped(x, (n, c, places, *sizes))
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     for place in range(places):
         i, j = divmod(place, kernel[1])
         starts = (i * steps[0] - pads[0], j * steps[1] - pads[1])

@@ -8,7 +8,7 @@ once.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -212,7 +212,7 @@ def _number(name: str, value: Any) -> Any:
     raise TypeError(f"{name}: bounds are numbers, not {type(value).__name__}")
 
 
-def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -> Tensor:
+def _range(name: str, start: Any, end: Any, step: Any, dtype: DType | None) -> Tensor:
     start, end, step = _number(name, start), _number(name, end), _number(name, step)
     if not isinstance(step, Dim) and step == 0:
         raise ValueError(f"{name}: step must not be 0")

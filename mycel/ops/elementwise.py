@@ -9,7 +9,7 @@ table, which holds the primitive and what it computes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive
@@ -472,7 +472,7 @@ tensor_ge = _compare("tensor_ge", E.ge, "Return whether the first element is at 
 
 
 @fused
-def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return the quotient of two tensors, element by element; float32 for integers.
 
     `rounding_mode` "floor" rounds it down and "trunc" towards 0; the result then has the operands'
@@ -493,7 +493,7 @@ def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tenso
 
 
 @fused
-def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return the same as `div`.
 
     >>> import mycel as ms

@@ -8,7 +8,7 @@ that both have for a key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core.parameter import Parameter
@@ -50,7 +50,7 @@ class Environment:
 
     __slots__ = ("_table",)
 
-    def __init__(self, table: Optional[Mapping[Any, Any]] = None) -> None:
+    def __init__(self, table: Mapping[Any, Any] | None = None) -> None:
         self._table = dict(table or {})
 
     def get(self, key: Any, default: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import fourier as F
@@ -50,7 +50,7 @@ __all__ = [
     "rfftn",
 ]
 
-Sizes = Union[None, int, Sequence[int]]
+Sizes = int | Sequence[int] | None
 NORMS = ("backward", "forward", "ortho")
 _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
@@ -69,7 +69,7 @@ def _real(name: str, value: Any) -> Tensor:
     return x
 
 
-def _norm(name: str, norm: Optional[str]) -> str:
+def _norm(name: str, norm: str | None) -> str:
     if norm is None:
         return "backward"
     return arguments.choice(name, "norm", norm, NORMS)
@@ -83,9 +83,9 @@ def _several(name: str, parameter: str, value: Sizes) -> Sizes:
     return value
 
 
-def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[int]], list[int]]:
+def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int | None], list[int]]:
     """Return the sizes that were asked for (None keeps a size) and the axes."""
-    sizes: Optional[list[Optional[int]]] = None if s is None else [s] if isinstance(s, int) else list(s)
+    sizes: list[int | None] | None = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is None:
         axes = list(range(x.ndim)) if sizes is None else list(range(x.ndim - len(sizes), x.ndim))
     else:
@@ -99,7 +99,7 @@ def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[i
     return [None] * len(axes) if sizes is None else sizes, axes
 
 
-def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
+def _sized(name: str, x: Tensor, size: int | None, axis: int) -> Tensor:
     """Cut an axis, or pad it with zeros, to `size`."""
     least = x.shape[axis] if size is None else size
     if isinstance(least, int) and least < 1:
@@ -132,7 +132,7 @@ def _scaled(primitive: Primitive, x: Tensor, scale: Any, **params: Any) -> Tenso
     return run(primitive, x, **params) * scale
 
 
-def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: Optional[str], inverse: bool) -> Tensor:
+def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: str | None, inverse: bool) -> Tensor:
     x, chosen = _complex(name, input), _norm(name, norm)
     sizes, axes = _places(name, x, s, dim)
     for size, axis in zip(sizes, axes):
@@ -211,15 +211,15 @@ _COMPUTE: dict[str, Callable[..., Tensor]] = {
 def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
     compute = _COMPUTE[kind]
 
-    def one(input: Any, n: Optional[int] = None, dim: int = -1, norm: Optional[str] = None) -> Tensor:
+    def one(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         size = None if n is None else arguments.integer(kind, "n", n)
         return compute(kind, input, size, arguments.integer(kind, "dim", dim), norm)
 
-    def two(input: Any, s: Sizes = None, dim: Sizes = (-2, -1), norm: Optional[str] = None) -> Tensor:
+    def two(input: Any, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None) -> Tensor:
         arguments.sequence(kind + "2", "dim", dim)
         return compute(kind + "2", input, _several(kind + "2", "s", s), dim, norm)
 
-    def several(input: Any, s: Sizes = None, dim: Sizes = None, norm: Optional[str] = None) -> Tensor:
+    def several(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
         return compute(kind + "n", input, _several(kind + "n", "s", s), _several(kind + "n", "dim", dim), norm)
 
     for function, name in ((one, kind), (two, kind + "2"), (several, kind + "n")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims.custom import Rule
 from mycel._src.foundation import arguments
@@ -71,7 +71,7 @@ class HookBackward:
     def __call__(self, *inputs: Tensor) -> Any:
         smooth = [x for x in inputs if isinstance(x, Tensor) and x.dtype.is_differentiable]
 
-        def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+        def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor | None]:
             return replaced_gradients("HookBackward", self.hook_fn, call_user(self.hook_fn, tuple(cts)), tuple(cts))
 
         made = dict(zip(map(id, smooth), attach(smooth, smooth, Rule(rule, is_hook=True))))

@@ -13,7 +13,7 @@ tensor.
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import index as I
@@ -202,8 +202,8 @@ def take(input: Any, index: Any) -> Tensor:
 def embedding(
     input: Any,
     weight: Any,
-    padding_idx: Optional[int] = None,
-    max_norm: Optional[float] = None,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
@@ -537,7 +537,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
 
 
 def slice_scatter(
-    input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1
+    input: Any, src: Any, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import broadcast_shapes
@@ -353,7 +353,7 @@ def rad2deg(x: Any) -> Tensor:
 
 @fused
 def nan_to_num(
-    input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`.
 
@@ -454,7 +454,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
 
 @fused
 @rounded_once
-def logit(input: Any, eps: Optional[float] = None) -> Tensor:
+def logit(input: Any, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), where x is first limited to [eps, 1 - eps] if `eps` is given.
 
     >>> import mycel as ms

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
@@ -343,7 +343,7 @@ def _sum_of_squares(x: Tensor) -> Tensor:
     return run(R.reduce_sum, run(E.mul, full, full), axes=tuple(builtins.range(x.ndim)), keepdims=False)
 
 
-def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = None) -> tuple[Tensor, ...]:
+def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any | None = None) -> tuple[Tensor, ...]:
     """Scale tensors by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of all their
     elements. Pascanu et al., 2013.
 
@@ -359,7 +359,7 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
     tensors = [operand("clip_by_global_norm", v) for v in x]
     if not tensors:
         raise ValueError("clip_by_global_norm: takes at least one tensor")
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     for v in tensors:
         squares = _sum_of_squares(v)
         total = squares if total is None else total + squares

@@ -6,7 +6,7 @@ import builtins
 import itertools
 import math
 import operator
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import index as I
@@ -91,7 +91,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     return vector_norm(a - b, p)
 
 
-def vander(x: Any, N: Optional[int] = None) -> Tensor:
+def vander(x: Any, N: int | None = None) -> Tensor:
     """Return the matrix of decreasing powers x**(N-1), ..., x**1, x**0 of a vector.
 
     >>> import mycel as ms
@@ -137,7 +137,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if x.ndim > 2:
         raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
     x = reshaped(x, (1, x.size)) if x.ndim < 2 else x
-    weight: Optional[Tensor] = None
+    weight: Tensor | None = None
     for given in (fweights, aweights):
         if given is not None:
             w = operand("cov", given, x.dtype)

@@ -8,7 +8,7 @@ enter the count of a mean.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, maximum
 from mycel._src.compiler.prims import elementwise as E
@@ -43,7 +43,7 @@ __all__ = [
     "max_pool3d",
 ]
 
-MaybePair = Union[Tensor, tuple[Tensor, Tensor]]
+MaybePair = Tensor | tuple[Tensor, Tensor]
 
 
 def batched(name: str, x: Tensor, rank: int) -> tuple[Tensor, bool]:
@@ -152,7 +152,7 @@ def _flat_positions(
     x: Tensor, place: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
 ) -> Tensor:
     """Return positions in the flattened spatial axes, from the int32 positions in each window."""
-    flat: Optional[Tensor] = None
+    flat: Tensor | None = None
     for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
         inner = math.prod(window[i + 1 :])
         within = place // inner % k if i else place // inner
@@ -175,8 +175,8 @@ def dilated_max(
     lowest = as_tensor(W.lowest(x.dtype), x.dtype)
     padded = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
     out = window_output(name, padded.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
-    best: Optional[Tensor] = None
-    where: Optional[Tensor] = None
+    best: Tensor | None = None
+    where: Tensor | None = None
     for place in range(math.prod(window)):
         starts = []
         for i, k in enumerate(window):

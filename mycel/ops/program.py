@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.prims.base import broadcast_shapes
@@ -316,7 +316,7 @@ def J(*args: Any) -> Callable[..., Any]:
     return functools.partial(vjp, function)
 
 
-def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
+def add_flags(fn: Callable[..., Any] | None = None, **flags: Any) -> Any:
     """Attach named values to a function or Cell, and return it.
 
     Without `fn` it returns a decorator. The values do not change the results of the function.

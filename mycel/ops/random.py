@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.compiler.ir.types import tensor_type
@@ -107,7 +107,7 @@ def _float(name: str, dtype: Any, default: DType = D.float32) -> DType:
     return kind
 
 
-def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
+def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     """Return uniform numbers in [0, 1), of shape `size` and floating type `dtype` (float32).
 
     >>> import mycel as ms
@@ -117,7 +117,7 @@ def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
     return draw(P.uniform, _size_arguments("rand", size), seeded_generator(seed), dtype=_float("rand", dtype))
 
 
-def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
+def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     """Return numbers from the standard normal distribution, of shape `size` and floating type
     `dtype` (float32).
 
@@ -128,7 +128,7 @@ def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
     return draw(P.normal, _size_arguments("randn", size), seeded_generator(seed), dtype=_float("randn", dtype))
 
 
-def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return `rand` with the shape of `input`, and with its type unless `dtype` is given.
 
     >>> import mycel as ms
@@ -139,7 +139,7 @@ def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> T
     return draw(P.uniform, x.shape, seeded_generator(seed), dtype=_float("rand_like", dtype, x.dtype))
 
 
-def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return `randn` with the shape of `input`, and with its type unless `dtype` is given.
 
     >>> import mycel as ms
@@ -155,7 +155,7 @@ def _bound(name: str, value: Any) -> int:
     return arguments.integer(name, "each bound", value, numpy=False)
 
 
-def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return uniform integers in [`low`, `high`), of shape `size` and integer type `dtype` (int64).
 
     Without `seed` they come from the default generator. Raises ValueError unless low < high.
@@ -169,7 +169,7 @@ def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype
     return draw(P.randint, _shape("randint", size), seeded_generator(seed), dtype=kind, **bounds)
 
 
-def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return uniform integers in [`low`, `high`) with the shape of `input`, and with its type
     unless `dtype` is given.
 
@@ -184,7 +184,7 @@ def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *,
     return randint(low, high, x.shape, seed, dtype=x.dtype if dtype is None else dtype)
 
 
-def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
+def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
     """Return float32 numbers from the standard normal distribution.
 
     >>> import mycel as ms
@@ -194,7 +194,7 @@ def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
     return draw(P.normal, _shape("standard_normal", shape), seeded_generator(seed), dtype=D.float32)
 
 
-def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Tensor:
+def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tensor:
     """Return numbers from normal distributions with means `mean` and standard deviations `stddev`,
     which broadcast against `shape`.
 
@@ -211,7 +211,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Te
     return drawn * cast(spread, kind) + cast(centre, kind)
 
 
-def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
+def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = D.float32) -> Tensor:
     """Return uniform numbers in [`minval`, `maxval`); the bounds broadcast against `shape`.
 
     `dtype` is floating, int32 or int64. Without `seed` they come from the default generator.
@@ -235,7 +235,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dt
     return cast(step + low, kind)
 
 
-def standard_laplace(shape: Any, seed: Optional[int] = None) -> Tensor:
+def standard_laplace(shape: Any, seed: int | None = None) -> Tensor:
     """Return float32 numbers from the Laplace distribution with mean 0 and scale 1.
 
     >>> import mycel as ms
@@ -245,13 +245,13 @@ def standard_laplace(shape: Any, seed: Optional[int] = None) -> Tensor:
     return _laplace(_shape("standard_laplace", shape), D.float32, seed)
 
 
-def _laplace(shape: Shape, kind: DType, seed: Optional[int]) -> Tensor:
+def _laplace(shape: Shape, kind: DType, seed: int | None) -> Tensor:
     # A sign and an exponential number: log of 1 - u, which is never 0.
     u = draw(P.uniform, shape, seeded_generator(seed), dtype=D.float64) * 2.0 - 1.0
     return cast(run(E.neg, run(E.sign, u) * run(E.log1p, -run(E.abs_, u) * (1 - 2.0**-53))), kind)
 
 
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None) -> Tensor:
+def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Tensor:
     """Return numbers from Laplace distributions with means `mean` and scales `lambda_param`, which
     broadcast against `shape`.
 
@@ -276,7 +276,7 @@ def chance(name: str, p: Any) -> float:
     return float(p)
 
 
-def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
+def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Tensor:
     """Return 1 with probability `p` and else 0, in the shape and type of `input`.
 
     `p` is a number, or a tensor that broadcasts to the shape of `input`.
@@ -309,7 +309,7 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
     return cast(draw(_permutation, check_sizes("randperm", (count,)), generator), D.from_any(dtype))
 
 
-def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
+def shuffle(x: Any, seed: int | None = None) -> Tensor:
     """Return the slices along axis 0 in random order.
 
     >>> import mycel as ms
@@ -322,7 +322,7 @@ def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
     return run(I.take, value, draw(_permutation, (value.shape[0],), seeded_generator(seed)), axis=0)
 
 
-def _categories(weights: Tensor, count: DimLike, seed: Union[None, int, Generator]) -> Tensor:
+def _categories(weights: Tensor, count: DimLike, seed: None | int | Generator) -> Tensor:
     """Return `count` int32 positions for each row of weights, which need not sum to 1."""
     running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
     total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
@@ -334,7 +334,7 @@ def _categories(weights: Tensor, count: DimLike, seed: Union[None, int, Generato
     return run(E.minimum, found, constant_like(last, found))
 
 
-def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
+def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
     """Return `num_samples` int32 positions along the last axis of `input`, (C,) or (N, C), drawn
     with probabilities in proportion to its weights.
 
@@ -385,7 +385,7 @@ def random_categorical(logits: Any, num_sample: int, seed: Any = 0, dtype: Any =
     return cast(_categories(softmax(x), count, repeated_generator(seed or None)), D.from_any(dtype))
 
 
-def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) -> Tensor:
+def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: int | None) -> Tensor:
     rate = chance(name, p)
     if rate == 0.0:
         return x
@@ -395,7 +395,7 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) 
     return select(kept, x * (1.0 / (1.0 - rate)), 0.0)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Optional[int] = None) -> Tensor:
+def dropout(input: Any, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
     """Set each element of `input` to 0 with probability `p` and multiply the others by 1 / (1 - p),
     if `training` is on. Srivastava et al., 2014.
 

@@ -17,7 +17,7 @@ a rate or scale enters by ordinary arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import control as C
@@ -168,7 +168,7 @@ def _shape(name: str, shape: Any) -> Any:
     return check_sizes(name, shape_of(name, shape, isinstance(shape, Tensor)))
 
 
-def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tensor:
+def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
     """Return numbers from gamma distributions of shape `alpha` and rate (inverse scale) `beta`,
     both positive.
 
@@ -185,7 +185,7 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tens
     return gamma_numbers(full, a, seeded_generator(seed), kind) / cast(b, kind)
 
 
-def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
+def random_gamma(shape: Any, alpha: Any, seed: int | None = None) -> Tensor:
     """Return numbers from gamma distributions of shape `alpha` and scale 1, `shape` of them for
     each element of `alpha`.
 
@@ -199,7 +199,7 @@ def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
     return gamma_numbers((*_shape("random_gamma", shape), *a.shape), a, seeded_generator(seed), a.dtype)
 
 
-def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
+def poisson(shape: Any, mean: Any, seed: int | None = None) -> Tensor:
     """Return float32 numbers from Poisson distributions of the means `mean`, which broadcast
     against `shape`.
 
@@ -212,7 +212,7 @@ def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
     return poisson_numbers(full, mu, seeded_generator(seed), D.float32)
 
 
-def random_poisson(shape: Any, rate: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
+def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Any = D.float32) -> Tensor:
     """Return numbers from Poisson distributions of mean `rate`, `shape` of them for each element of
     `rate`.
 

@@ -9,7 +9,7 @@ deviations, so that no digits cancel.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def _countable(x: Tensor) -> Tensor:
     return cast(x, D.int64) if x.dtype.kind in "iub" else x
 
 
-def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: Optional[DType]) -> Tensor:
+def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: DType | None) -> Tensor:
     x = cast(x, dtype) if dtype is not None else _countable(x)
     if x.dtype is D.bool_:
         return _reduce(R.reduce_any, x, axes, keep)
@@ -196,7 +196,7 @@ def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
 
 
 @fused
-def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> Pair:
+def aminmax(input: Any, *, axis: int | None = 0, keepdims: bool = False) -> Pair:
     """Return the smallest and the largest element over `axis` (None: all axes).
 
     >>> import mycel as ms
@@ -228,7 +228,7 @@ def _reaching(positions: Tensor, dtype: DType) -> DType:
 
 
 @fused
-def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Return the int64 position of the first largest element along `dim`, or without `dim` among
     all elements in row-major order.
 
@@ -243,7 +243,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
 
 
 @fused
-def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+def argmin(input: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the int32 position of the first smallest element along `axis`, or without `axis` among
     all elements in row-major order.
 
@@ -282,9 +282,7 @@ def _with_position(
 
 
 @fused
-def max(
-    input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Pair:
+def max(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
     """Return the largest element of `input` along `axis` and its int64 position; without `axis` the
     largest of all, with position 0.
 
@@ -301,9 +299,7 @@ def max(
 
 
 @fused
-def min(
-    input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Pair:
+def min(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
     """Return the smallest element of `input` along `axis` and its int64 position; without `axis`
     the smallest of all, with position 0.
 
@@ -381,7 +377,7 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
 
 
 @fused
-def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
+def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """Return the variance of `input` over `axis` (None: all axes): squared deviations from the
     mean, summed and divided by the count minus `ddof`.
 
@@ -395,7 +391,7 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 
 @fused
-def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
+def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation, the square root of `var`; its derivative is 0 where that is 0.
 
     `input`, `axis`, `ddof` and `keepdims` are those of `var`.
@@ -408,7 +404,7 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 
 @fused
-def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
+def var_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Pair:
     """Return `var` and `mean` together.
 
     `input`, `axis`, `ddof` and `keepdims` are those of `var`.
@@ -421,7 +417,7 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
 
 
 @fused
-def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
+def std_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Pair:
     """Return `std` and `mean` together.
 
     `input`, `axis`, `ddof` and `keepdims` are those of `var`.

@@ -6,7 +6,7 @@ ranks of targets.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -177,7 +177,7 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the elements of `input` (or its slices along `dim`) without those equal to the one
     before.
@@ -214,7 +214,7 @@ def unique_consecutive(
     return (kept, *extra) if extra else kept
 
 
-def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: bool) -> Any:
+def _runs(x: Tensor, axis: int | None, return_inverse: bool, return_counts: bool) -> Any:
     """Return `unique_consecutive` for a tensor whose values are not known."""
     parts = flat(x) if axis is None else move_axis(x, axis, 0)
     count = parts.shape[0]
@@ -233,7 +233,7 @@ def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: b
     return tuple(results) if len(results) > 1 else results[0]
 
 
-def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
+def sequence_mask(lengths: Any, maxlen: int | None = None) -> Tensor:
     """Return a row of `maxlen` booleans for each length n, of which the first n are True.
 
     Without `maxlen` a row is as long as the largest length, whose value is needed.

@@ -8,7 +8,7 @@ returns int32 positions. Its derivative moves cotangents back to where the eleme
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def msort(input: Any) -> Tensor:
     return sort(input, 0)[0]
 
 
-def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, sorted: bool = True) -> Pair:
+def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Pair:
     """Return the `k` largest elements of `input` along the axis `dim` (the last by default) in
     order, and their int32 positions.
 
@@ -386,7 +386,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     return result[0], cast(result[1], D.int64)
 
 
-def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool, skip_nan: bool) -> Tensor:
+def _quantile(name: str, input: Any, q: Any, axis: int | None, keepdims: bool, skip_nan: bool) -> Tensor:
     x = floating(name, input)
     levels = term(name, q, x.dtype)
     if levels.ndim > 1:
@@ -412,7 +412,7 @@ def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool
     return reshaped(result, (*lead, *body))
 
 
-def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+def quantile(input: Any, q: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by linear
     interpolation between neighbours.
 
@@ -427,7 +427,7 @@ def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = Fa
     return _quantile("quantile", input, q, axis, keepdims, False)
 
 
-def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+def nanquantile(input: Any, q: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the `q`-quantiles of those elements of `input` along `axis` that are not NaN.
 
     `q`, `axis` and `keepdims` are those of `quantile`.
@@ -450,7 +450,7 @@ def searchsorted(
     *,
     out_int32: bool = False,
     right: bool = False,
-    side: Optional[str] = None,
+    side: str | None = None,
     sorter: Any = None,
 ) -> Tensor:
     """Return the positions at which `values` would be inserted into the sorted rows (last axis) of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import arguments
@@ -59,7 +59,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @viewing
-def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into parts of one size (the last may be smaller), or of the
     sizes in a sequence, which must add up to the size of the axis.
 
@@ -98,7 +98,7 @@ def _sections(name: str, value: Any) -> None:
 
 
 @viewing
-def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into a number of parts, or at the positions in a sequence.
 
     Where the size does not divide by the number of parts, the first parts are longer by one.

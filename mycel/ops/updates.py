@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor
@@ -81,7 +81,7 @@ def adam(
     beta2: Any,
     eps: Any,
     nesterov: bool = False,
-    top: Optional[Tensor] = None,
+    top: Tensor | None = None,
     spread: Any = 1.0,
 ) -> Values:
     """Update by Adam: m and v average g and g**2; ``p -= rate * m / (spread * sqrt(v) + eps)``.
@@ -175,7 +175,7 @@ def adadelta(p: Tensor, g: Tensor, a: Tensor, u: Tensor, lr: Any, rho: Any, eps:
     return p - lr * d, a, average(u, d * d, rho)
 
 
-def adagrad(p: Tensor, g: Tensor, a: Tensor, lr: Any, eps: Optional[Any] = None, accumulate: bool = True) -> Values:
+def adagrad(p: Tensor, g: Tensor, a: Tensor, lr: Any, eps: Any | None = None, accumulate: bool = True) -> Values:
     """Update by AdaGrad: ``a += g**2; p -= lr * g / (sqrt(a) + eps)`` (Duchi et al., 2011).
 
     Without `accumulate` a stays as it is.
@@ -342,10 +342,10 @@ def _rms(x: Tensor) -> Tensor:
 def adafactor(
     p: Tensor,
     g: Tensor,
-    m: Optional[Tensor],
-    row: Optional[Tensor],
-    column: Optional[Tensor],
-    v: Optional[Tensor],
+    m: Tensor | None,
+    row: Tensor | None,
+    column: Tensor | None,
+    v: Tensor | None,
     lr: Any,
     eps: tuple[Any, Any],
     threshold: Any,
@@ -353,7 +353,7 @@ def adafactor(
     beta2: Any,
     decay: Any,
     scaled: bool,
-) -> tuple[Optional[Tensor], ...]:
+) -> tuple[Tensor | None, ...]:
     """Update by Adafactor: Adam whose v is a product of means over rows and columns where there are
     at least two dimensions (Shazeer and Stern, 2018).
 

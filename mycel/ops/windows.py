@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -129,14 +129,14 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
 def stft(
     x: Any,
     n_fft: int,
-    hop_length: Optional[int] = None,
-    win_length: Optional[int] = None,
+    hop_length: int | None = None,
+    win_length: int | None = None,
     window: Any = None,
     center: bool = True,
     pad_mode: str = "REFLECT",
     normalized: bool = False,
-    onesided: Optional[bool] = None,
-    return_complex: Optional[bool] = None,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
 ) -> Tensor:
     """Return the Fourier transforms of overlapping frames of the signal `x`, ([B,] L), as ([B,]
     frequencies, frames).

@@ -8,7 +8,7 @@ runs as it is, and what is asked of the division is logged once.
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.transport.place import transport
 from mycel._src.foundation import arguments
@@ -74,7 +74,7 @@ class AutoParallel(Cell):
         world = PROCESS.settings
         count = world.device_num if "device_num" in PROCESS.given else device_count()
         made: ParallelSettings = self.settings.replaced(device_num=count, global_rank=world.global_rank)
-        known: Optional[ParallelSettings] = self.__dict__.get("_in_force")
+        known: ParallelSettings | None = self.__dict__.get("_in_force")
         if known is None or made != known:
             known = self.__dict__["_in_force"] = made
         return known
@@ -111,7 +111,7 @@ class AutoParallel(Cell):
         checked = check_value("AutoParallel", "comm_fusion", config)
         self._keep(comm_fusion={**self.settings.comm_fusion, **checked})
 
-    def dataset_strategy(self, config: Union[str, tuple[Any, ...]]) -> None:
+    def dataset_strategy(self, config: str | tuple[Any, ...]) -> None:
         """Keep how batches would be divided: "full_batch", "data_parallel", or a tuple of layouts
         or of numbers of parts.
 
@@ -191,7 +191,7 @@ class AutoParallel(Cell):
         """
         self._keep(group_ckpt_save_file=arguments.text("set_group_ckpt_save_file", "file_path", file_path))
 
-    def transformer_opt(self, file_path: Optional[str]) -> None:
+    def transformer_opt(self, file_path: str | None) -> None:
         """Keep the path of a file with settings of Ascend devices; None for none.
 
         Raises ValueError if there is no such file.

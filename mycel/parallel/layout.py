@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.layout import Layout as Layout
 from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
@@ -29,7 +29,7 @@ def shard(
     fn: Callable[..., Any],
     in_strategy: Any,
     out_strategy: Any = None,
-    parameter_plan: Optional[Mapping[str, Any]] = None,
+    parameter_plan: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Return a function that computes what `fn` does, divided as the strategies say; a Cell is
     given them (`Cell.shard`) and returned itself.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import json
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.select import engine
 from mycel._src.engines.tracing import TracedStep
@@ -75,7 +75,7 @@ def events(report: Report) -> list[dict[str, Any]]:
             flops=k.flops // runs_,
             bound=k.bound,
         )
-    names: dict[Optional[TracedStep], str] = {None: "part"}
+    names: dict[TracedStep | None, str] = {None: "part"}
     for step, begin, end, thread in recording.trace.parts:
         if step is not None and step not in names:
             names[step] = f"part of {name_of(step)}"

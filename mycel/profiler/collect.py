@@ -18,7 +18,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import current_where
 from mycel._src.compiler.ir.places import caller, is_library
@@ -65,7 +65,7 @@ class Held(NamedTuple):
 
     name: str
     nbytes: int
-    program: Optional[TracedProgram] = None
+    program: TracedProgram | None = None
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Collector:
 
     def _line(self, depth: int) -> str:
         """Return the innermost line outside of this package."""
-        frame: Optional[types.FrameType] = sys._getframe(depth)
+        frame: types.FrameType | None = sys._getframe(depth)
         codes = self._codes
         while frame is not None:
             code = frame.f_code

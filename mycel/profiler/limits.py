@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -206,7 +206,7 @@ def _best(run: Callable[[], Any]) -> float:
     return best
 
 
-def _program(graph: Graph, aliases: Optional[dict[int, int]] = None) -> Callable[[], Any]:
+def _program(graph: Graph, aliases: dict[int, int] | None = None) -> Callable[[], Any]:
     entry = engine().compile(graph, aliases)
     given = [buffers.from_array(np.full(n.type.shape, 0.5, np.float32)) for n in graph.inputs]
     return lambda: entry(*given)

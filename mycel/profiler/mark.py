@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -57,7 +57,7 @@ class mstx:
     def range_end(range_id: int, domain: str = "default") -> None:
         """End a range."""
         arguments.instance("mstx.range_end", "range_id", range_id, int, "a number that range_start gave")
-        found: Optional[tuple[int, str]] = _open.pop(range_id, None)
+        found: tuple[int, str] | None = _open.pop(range_id, None)
         if found is not None:
             add(found[0], time.monotonic_ns(), found[1])
 

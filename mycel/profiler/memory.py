@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.tracing import Run, TracedProgram
@@ -33,7 +33,7 @@ class Block:
     line: str
     nbytes: int
     begin: float
-    end: Optional[float] = None
+    end: float | None = None
 
 
 class Content(NamedTuple):
@@ -118,7 +118,7 @@ class Memory:
             self.arena = arena_contents(max(arenas, key=lambda a: a[0])[1])
 
     def _block(
-        self, run: Optional[Run], number: int, nbytes: int, seconds: float, operations: Any, thread: int, time: int
+        self, run: Run | None, number: int, nbytes: int, seconds: float, operations: Any, thread: int, time: int
     ) -> Block:
         if run is None:
             return Block("data from Python", "", nbytes, seconds)

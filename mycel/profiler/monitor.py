@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import atomic_files as whole
 from mycel._src.foundation.log import logger
@@ -30,7 +30,7 @@ class DynamicProfilerMonitor(Callback):
 
     def __init__(
         self,
-        cfg_path: Optional[str] = None,
+        cfg_path: str | None = None,
         output_path: str = "./dyn_profile_data",
         poll_interval: float = 2,
         **kwargs: Any,
@@ -47,8 +47,8 @@ class DynamicProfilerMonitor(Callback):
         self.path, self.output_path, self.poll_interval = Path(cfg_path) / _FILE, output_path, poll_interval
         self._looked = float("-inf")
         self._wanted = (-1, -1)
-        self._done: Optional[tuple[int, int]] = None
-        self._taking: Optional[profile] = None
+        self._done: tuple[int, int] | None = None
+        self._taking: profile | None = None
         self._number = 1
         self.written: list[Path] = []
         if not self.path.exists():

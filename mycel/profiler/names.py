@@ -13,7 +13,7 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, Where
 from mycel._src.engines.tracing import TracedStep
@@ -140,7 +140,7 @@ def cells_of(nodes: Iterable[Node]) -> tuple[str, ...]:
     """Return the paths of the Cells that nodes belong to, the Cell of most nodes first."""
     counts: dict[str, int] = {}
     for node in nodes:
-        path: Optional[str] = node.where.cell if node.where is not None else ""
+        path: str | None = node.where.cell if node.where is not None else ""
         if path:
             counts[path] = counts.get(path, 0) + 1
     return tuple(sorted(counts, key=lambda k: -counts[k]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -80,12 +80,12 @@ class _ExperimentalConfig:
         l2_cache: bool = False,
         mstx: bool = False,
         data_simplification: bool = True,
-        export_type: Optional[list[ExportType]] = None,
-        mstx_domain_include: Optional[list[str]] = None,
-        mstx_domain_exclude: Optional[list[str]] = None,
+        export_type: list[ExportType] | None = None,
+        mstx_domain_include: list[str] | None = None,
+        mstx_domain_exclude: list[str] | None = None,
         sys_io: bool = False,
         sys_interconnection: bool = False,
-        host_sys: Optional[list[HostSystem]] = None,
+        host_sys: list[HostSystem] | None = None,
     ) -> None:
         self.profiler_level, self.aic_metrics, self.l2_cache, self.mstx = profiler_level, aic_metrics, l2_cache, mstx
         self.data_simplification, self.export_type = data_simplification, export_type
@@ -141,7 +141,7 @@ KNOWN = frozenset(
 )
 
 
-def told(what: str, options: dict[str, Any], config: Optional[_ExperimentalConfig] = None) -> None:
+def told(what: str, options: dict[str, Any], config: _ExperimentalConfig | None = None) -> None:
     """Check options and log which of them have no effect here, and why.
 
     Raises TypeError for one that does not exist or is of a wrong type.

@@ -16,7 +16,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import atomic_files as whole
 from mycel.profiler import chrome, html
@@ -30,11 +30,11 @@ STEP = "step "
 
 def write_all(
     report: Report,
-    folder: Union[str, Path],
-    worker: Optional[str] = None,
-    metadata: Optional[Mapping[str, Any]] = None,
+    folder: str | Path,
+    worker: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
     pretty: bool = False,
-    step_list: Optional[Sequence[int]] = None,
+    step_list: Sequence[int] | None = None,
 ) -> Path:
     """Write a profile under `folder` and return the new folder that has its files.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments, locks
 from mycel.profiler.collect import Collector
@@ -41,11 +41,11 @@ class profile:
     [('add', 1, 12000, 1000)]
     """
 
-    def __init__(self, *, machine: Optional[Machine] = None, gradient_lines: bool = True) -> None:
+    def __init__(self, *, machine: Machine | None = None, gradient_lines: bool = True) -> None:
         arguments.optional("profile", "machine", machine, Machine)
         self._limits, self._gradient_lines = machine, gradient_lines
-        self._collector: Optional[Collector] = None
-        self._report: Optional[Report] = None
+        self._collector: Collector | None = None
+        self._report: Report | None = None
 
     def start(self) -> profile:
         """Begin the profile."""
@@ -144,17 +144,17 @@ class profile:
     def __str__(self) -> str:
         return self.table() if self._report is not None else "<profile>"
 
-    def export_chrome(self, path: Union[str, Path]) -> None:
+    def export_chrome(self, path: str | Path) -> None:
         """Write a trace that Perfetto (ui.perfetto.dev) and chrome://tracing show."""
         from mycel.profiler.chrome import write
 
         write(self.report, Path(path))
 
-    def html(self, path: Union[str, Path]) -> None:
+    def html(self, path: str | Path) -> None:
         """Write a self-contained page with pictures and tables."""
         from mycel.profiler.html import write
 
         write(self.report, Path(path))
 
 
-_current: Optional[profile] = None
+_current: profile | None = None

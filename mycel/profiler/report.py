@@ -15,7 +15,7 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.engines.reports import Cost
 from mycel._src.engines.tracing import NESTING, Event, TracedStep
@@ -120,7 +120,7 @@ class Slice(NamedTuple):
 class Report:
     """The meaning of a recording on a machine (by default this one, measured when first needed)."""
 
-    def __init__(self, recording: Recording, limits: Optional[Machine] = None) -> None:
+    def __init__(self, recording: Recording, limits: Machine | None = None) -> None:
         self.recording = recording
         self._limits = limits
         self._operations = _Operations(recording.asked)
@@ -177,7 +177,7 @@ class Report:
         trace, limits = self.recording.trace, self.machine
         events = trace.events
         own = _own_times(events)
-        parts: dict[Optional[TracedStep], int] = {}
+        parts: dict[TracedStep | None, int] = {}
         for part in trace.parts:
             parts[part.step] = parts.get(part.step, 0) + 1
         counts: dict[TracedStep, int] = {}
@@ -292,14 +292,14 @@ class _Operations:
             begins.append(a.begin)
             rows.append(a)
 
-    def at(self, thread: int, time: int) -> Optional[Asked]:
+    def at(self, thread: int, time: int) -> Asked | None:
         """Return the operation that a thread was running at a time."""
         begins, rows = self._by_thread.get(thread, ([], []))
         k = bisect.bisect_right(begins, time) - 1
         return rows[k] if k >= 0 and rows[k].end >= time else None
 
 
-def _describe(step: TracedStep, asked: Optional[Asked]) -> Kernel:
+def _describe(step: TracedStep, asked: Asked | None) -> Kernel:
     nodes = step.nodes
     name, lines, cells = name_of(step), lines_of(nodes), cells_of(nodes)
     if asked is not None and not lines:

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -47,10 +47,10 @@ class _Session:
         self._step = 0
         self._begun = 0
         self._running = False
-        self._taking: Optional[whole_profile] = None
+        self._taking: whole_profile | None = None
         self._action = ProfilerAction.NONE
         self.metadata: dict[str, Any] = {}
-        self.result: Optional[whole_profile] = None
+        self.result: whole_profile | None = None
         if start_profile:
             self.start()
 
@@ -169,7 +169,7 @@ class profile(_Session):
 
     def __init__(
         self,
-        activities: Optional[Iterable[ProfilerActivity]] = None,
+        activities: Iterable[ProfilerActivity] | None = None,
         with_stack: bool = False,
         profile_memory: bool = False,
         data_process: bool = False,
@@ -179,9 +179,9 @@ class profile(_Session):
         pcie: bool = False,
         sync_enable: bool = True,
         record_shapes: bool = False,
-        schedule: Optional[Callable[[int], ProfilerAction]] = None,
-        on_trace_ready: Optional[Callable[..., Any]] = None,
-        experimental_config: Optional[_ExperimentalConfig] = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        experimental_config: _ExperimentalConfig | None = None,
     ) -> None:
         given = {
             "activities": activities,
@@ -214,9 +214,9 @@ class Profiler(_Session):
 
     def analyse(
         self,
-        offline_path: Optional[str] = None,
+        offline_path: str | None = None,
         pretty: bool = False,
-        step_list: Optional[Sequence[int]] = None,
+        step_list: Sequence[int] | None = None,
         mode: str = "sync",
     ) -> None:
         """End the profile if it has not ended, and write its files.
@@ -241,7 +241,7 @@ class Profiler(_Session):
         cls,
         path: str,
         pretty: bool = False,
-        step_list: Optional[Sequence[int]] = None,
+        step_list: Sequence[int] | None = None,
         data_simplification: bool = True,
     ) -> None:
         """Say in the log whether there is a profile under `path`, which was analysed when it was
@@ -258,7 +258,7 @@ class Profiler(_Session):
         )
         _look("offline_analyse", path)
 
-    def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
+    def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
         """Return the kernels in which operations of these names take part, as JSON: by name a list
         of dictionaries.
 
@@ -283,7 +283,7 @@ def analyse(
     profiler_path: str,
     max_process_number: int = 1,
     pretty: bool = False,
-    step_list: Optional[Sequence[int]] = None,
+    step_list: Sequence[int] | None = None,
     data_simplification: bool = True,
 ) -> None:
     """Do what `Profiler.offline_analyse` does for the profiles under a path.
@@ -314,7 +314,7 @@ class EnvProfiler:
     """
 
     NOT_SUPPORTED_PARAMS = ["schedule", "on_trace_ready"]
-    profiler: Optional[Profiler] = None
+    profiler: Profiler | None = None
 
     @classmethod
     def init_profiler(cls) -> None:
@@ -337,8 +337,8 @@ class EnvProfiler:
 
 
 def tensorboard_trace_handler(
-    dir_name: Optional[str] = None,
-    worker_name: Optional[str] = None,
+    dir_name: str | None = None,
+    worker_name: str | None = None,
     analyse_flag: bool = True,
     async_mode: bool = False,
 ) -> Callable[[Any], None]:
@@ -356,7 +356,7 @@ def tensorboard_trace_handler(
     )
 
     def handler(session: Any) -> None:
-        taken: Optional[whole_profile] = session.result
+        taken: whole_profile | None = session.result
         if taken is not None:
             made = write_all(taken.report, dir_name or _FOLDER, worker_name, session.metadata)
             logger.info("the profile is in %s", made)

@@ -18,7 +18,7 @@ what the batch's own statistics give, until these are frozen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.compiler.prims.quantisation import fake_quant as FAKE_QUANT
@@ -122,7 +122,7 @@ def _after(cell: Rounded, plain: Tensor, rounded: Tensor) -> Tensor:
     return ops.where(cell.steps > cell.rounding.delay, rounded, plain)
 
 
-def _weights(weight: Tensor, rounding: Rounding, axis: Optional[int]) -> Tensor:
+def _weights(weight: Tensor, rounding: Rounding, axis: int | None) -> Tensor:
     """Return weights rounded by their range, that of each channel along `axis` or (None) of all."""
     still = ops.stop_gradient(weight)
     axes = tuple(k for k in range(weight.ndim) if k != axis)
@@ -159,7 +159,7 @@ class RoundedLayer(Cell):
         return layer_finished(layer, layer_product(layer, x, rounded, layer.bias))
 
 
-def layer_product(layer: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+def layer_product(layer: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return what a dense layer or convolution gives for `x`, with other `weight` and `bias`."""
     if not hasattr(layer, "kernel_size"):
         return ops.dense(x, weight, bias)

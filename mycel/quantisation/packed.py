@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class PackedDense(Cell):
     values, where the packing needs that. `weight_steps` and `weight_scale` are the weights.
     """
 
-    def __init__(self, layer: Dense, packing: Packing, seen: Optional[_Seen] = None) -> None:
+    def __init__(self, layer: Dense, packing: Packing, seen: _Seen | None = None) -> None:
         super().__init__(auto_prefix=False)
         self.packing, self.in_channels, self.out_channels = packing, layer.in_channels, layer.out_channels
         weight = layer.weight.asnumpy().astype(np.float64).T

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def quantise(
     data: Any,
     *,
     bits: int = 8,
-    weight_bits: Union[int, Sequence[int], None] = None,
+    weight_bits: int | Sequence[int] | None = None,
     method: str = "minmax",
     percentile: float = 99.99,
     per_channel: bool = True,
@@ -72,9 +72,9 @@ def quantise(
     equalise: bool = False,
     weights: str = "nearest",
     correct_biases: bool = False,
-    measure: Optional[Callable[[Any], float]] = None,
-    at_least: Optional[float] = None,
-    faster_than: Optional[float] = None,
+    measure: Callable[[Any], float] | None = None,
+    at_least: float | None = None,
+    faster_than: float | None = None,
 ) -> Quantised:
     """Return a network that computes with integers what a trained network computes with floats.
 
@@ -137,7 +137,7 @@ class Choice:
     """What was asked of a quantised network; the fields are arguments of `quantise`."""
 
     bits: int = 8
-    weight_bits: Union[int, tuple[int, ...]] = 8
+    weight_bits: int | tuple[int, ...] = 8
     method: str = "minmax"
     percentile: float = 99.99
     per_channel: bool = True
@@ -201,7 +201,7 @@ class Batches:
 
 
 def observed(
-    model: Model, nodes: Sequence[Node], batches: Batches, given: Choice, floors: Optional[dict[Node, float]] = None
+    model: Model, nodes: Sequence[Node], batches: Batches, given: Choice, floors: dict[Node, float] | None = None
 ) -> dict[Node, Scale]:
     """Return the scales of `nodes` of the graph of `model`, from their values on `batches`, as was
     `given`.
@@ -294,7 +294,7 @@ def rounded_recurrences(graph: Graph, given: Choice) -> dict[Node, tuple[Array, 
     return found
 
 
-def lowered_network(model: Model, rounded: Graph, given: Choice, ends: Optional[Ends] = None) -> Quantised:
+def lowered_network(model: Model, rounded: Graph, given: Choice, ends: Ends | None = None) -> Quantised:
     """Return the network of integers of a `model`, of its graph of `rounded` values.
 
     It has the integer `ends` or those of the choice that was `given`.
@@ -324,9 +324,9 @@ def check_result(
     net: Any,
     made: Quantised,
     batches: Batches,
-    measure: Optional[Callable[[Any], float]],
-    at_least: Optional[float],
-    faster_than: Optional[float],
+    measure: Callable[[Any], float] | None,
+    at_least: float | None,
+    faster_than: float | None,
 ) -> None:
     """Measure a quantised network; raise Refused where it is worse or slower than asked for.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.basic import Dense, Identity
@@ -16,7 +16,7 @@ __all__ = ["quantisation_aware"]
 
 _LAYERS = (Dense, Conv1d, Conv2d, Conv3d)
 _NORMS = (BatchNorm1d, BatchNorm2d)
-Pair = Union[bool, tuple[bool, bool], list[bool]]
+Pair = bool | tuple[bool, bool] | list[bool]
 
 
 def quantisation_aware(
@@ -104,7 +104,7 @@ class _Change:
     `per_channel` is that of weights; `freeze` is None where normalisations are not folded.
     """
 
-    def __init__(self, weights: Rounding, values: Rounding, per_channel: bool, freeze: Optional[int]) -> None:
+    def __init__(self, weights: Rounding, values: Rounding, per_channel: bool, freeze: int | None) -> None:
         self.weights, self.values, self.per_channel, self.freeze = weights, values, per_channel, freeze
         self.count = 0
         self.done: dict[int, Any] = {}

@@ -9,7 +9,7 @@ are rounded too, each row by its own largest magnitude, and products are sums of
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def quantise_weights(
     data: Any,
     *,
     bits: int = 8,
-    group_size: Optional[int] = None,
+    group_size: int | None = None,
     method: str = "nearest",
     values: str = "float",
 ) -> Quantised:
@@ -122,7 +122,7 @@ class _Change:
     `bits`, `group` and `values` are arguments of `quantise_weights`; `hessians` are there for GPTQ.
     """
 
-    def __init__(self, bits: int, group: Optional[int], values: str, hessians: dict[Node, Array]) -> None:
+    def __init__(self, bits: int, group: int | None, values: str, hessians: dict[Node, Array]) -> None:
         self.bits, self.group, self.values, self.hessians = bits, group, values, hessians
 
     def of(self, node: Node, given: tuple[Node, ...]) -> Node:

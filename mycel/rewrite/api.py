@@ -6,7 +6,7 @@ import ast
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
@@ -45,10 +45,10 @@ class Node:
 
     @staticmethod
     def create_call_cell(
-        cell: Union[Cell, Primitive],
-        targets: list[Union[ScopedValue, str]],
-        args: Optional[list[ScopedValue]] = None,
-        kwargs: Optional[dict[str, ScopedValue]] = None,
+        cell: Cell | Primitive,
+        targets: list[ScopedValue | str],
+        args: list[ScopedValue] | None = None,
+        kwargs: dict[str, ScopedValue] | None = None,
         name: str = "",
         is_sub_net: bool = False,
     ) -> Node:
@@ -85,9 +85,9 @@ class Node:
     @staticmethod
     def create_call_function(
         function: Callable[..., Any],
-        targets: list[Union[ScopedValue, str]],
-        args: Optional[list[ScopedValue]] = None,
-        kwargs: Optional[dict[str, ScopedValue]] = None,
+        targets: list[ScopedValue | str],
+        args: list[ScopedValue] | None = None,
+        kwargs: dict[str, ScopedValue] | None = None,
     ) -> Node:
         """Return a call of a function, ``targets = function(*args, **kwargs)``, which belongs to no
         tree yet.
@@ -100,7 +100,7 @@ class Node:
         return _call("create_call_function", NodeType.CallFunction, name, function, targets, args, kwargs)
 
     @staticmethod
-    def create_input(param_name: str, default: Optional[ScopedValue] = None) -> Node:
+    def create_input(param_name: str, default: ScopedValue | None = None) -> Node:
         """Return a further argument of a network, which is inserted after its last input.
 
         `default` is its default value, a constant. Raises TypeError for anything else.
@@ -209,7 +209,7 @@ class Node:
         found = self._tree().providers(self._statement) if self._statement.tree is not None else {}
         return {i: (_node(s), target) for i, (s, target) in found.items()}
 
-    def get_target_users(self, index: int = -1) -> Union[dict[int, list[tuple[Node, int]]], list[tuple[Node, int]]]:
+    def get_target_users(self, index: int = -1) -> dict[int, list[tuple[Node, int]]] | list[tuple[Node, int]]:
         """Return, for each target by number, the nodes that read it and the numbers of their
         operands; for one target only, if its number is given.
         """
@@ -218,7 +218,7 @@ class Node:
         users = {i: [(_node(s), operand) for s, operand in several] for i, several in found.items()}
         return users if index == -1 else users.get(index, [])
 
-    def get_symbol_tree(self) -> Optional[SymbolTree]:
+    def get_symbol_tree(self) -> SymbolTree | None:
         """Return the tree of the node; None before it is inserted."""
         return None if self._statement.tree is None else SymbolTree(self._statement.tree)
 
@@ -235,7 +235,7 @@ class Node:
 
     # Changing what it reads.
 
-    def set_arg(self, index: int, arg: Union[ScopedValue, str]) -> None:
+    def set_arg(self, index: int, arg: ScopedValue | str) -> None:
         """Replace the operand number `index`; positional operands are counted before keywords.
 
         Text is a name such as "x" or "self.x". Raises ValueError for an operand that does not
@@ -257,7 +257,7 @@ class Node:
             for o in value.objects():
                 s.tree.variable_of(o, type(o).__name__.lower())
 
-    def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: Optional[int] = None) -> None:
+    def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: int | None = None) -> None:
         """Replace an operand by the value of another node, or by target `out_idx` of several.
 
         Raises ValueError for numbers that do not exist.
@@ -374,17 +374,17 @@ class SymbolTree:
         arguments.flag("nodes", "all_nodes", all_nodes)
         return iter([_node(s) for s in _listed(self._tree, all_nodes)])
 
-    def get_node(self, node_name: str) -> Optional[Node]:
+    def get_node(self, node_name: str) -> Node | None:
         """Return the node of a name, also from control flow; None if there is none."""
         arguments.text("get_node", "node_name", node_name, what="the name of a node")
         found = self._tree.find(node_name)
         return None if found is None else _node(found)
 
-    def before(self, node: Union[Node, str]) -> Position:
+    def before(self, node: Node | str) -> Position:
         """Return the place before a node, for `insert`."""
         return Position(self._tree, self._found("before", node), False)
 
-    def after(self, node: Union[Node, str]) -> Position:
+    def after(self, node: Node | str) -> Position:
         """Return the place after a node, for `insert`."""
         return Position(self._tree, self._found("after", node), True)
 
@@ -425,7 +425,7 @@ class SymbolTree:
         self._tree.enter(node._statement, anchor, block, max(place, inputs))
         return node
 
-    def erase(self, node: Union[Node, str]) -> Node:
+    def erase(self, node: Node | str) -> Node:
         """Remove a node and return it.
 
         The caller must change the statements that read its values. Raises TypeError for other

@@ -16,7 +16,7 @@ import linecache
 import types
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.foundation import syntax
 from mycel._src.tensors.cells.cell import Cell, state_epoch
@@ -80,7 +80,7 @@ class _Function(NamedTuple):
     name: str
     code: Code
     block: Sequence[Statement]
-    call: Optional[Statement]
+    call: Statement | None
 
     def definition(self, names: dict[int, str]) -> ast.FunctionDef:
         """Return its source."""
@@ -137,7 +137,7 @@ class _Calls:
     def __init__(self, tree: Tree) -> None:
         self.names = {id(value): name for name, value in tree.bound.items()}
         self.bound: dict[str, Any] = dict(tree.bound)
-        self._before: list[tuple[Statement, Optional[ast.expr]]] = []
+        self._before: list[tuple[Statement, ast.expr | None]] = []
 
     def instead(self, s: Statement, path: str) -> None:
         """Let a statement call what `path` names."""
@@ -297,7 +297,7 @@ def _function(f: _Function, name: str, calls: _Calls) -> types.FunctionType:
     return made
 
 
-def _code_of(code: types.CodeType, name: str) -> Optional[types.CodeType]:
+def _code_of(code: types.CodeType, name: str) -> types.CodeType | None:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             found = inner if inner.co_name == name else _code_of(inner, name)

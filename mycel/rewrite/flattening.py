@@ -19,7 +19,7 @@ import os
 import re
 import types
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.origins import is_installed, is_standard
 from mycel._src.staging.frontend.source import NoSource, definition_of
@@ -70,7 +70,7 @@ class Flattener:
     """
 
     def __init__(
-        self, network: Optional[Cell], function: types.FunctionType, names: Any, around: Sequence[types.CodeType] = ()
+        self, network: Cell | None, function: types.FunctionType, names: Any, around: Sequence[types.CodeType] = ()
     ) -> None:
         self.network, self.names = network, names
         self.scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
@@ -212,7 +212,7 @@ class Flattener:
         calls = [any(isinstance(n, ast.Call) for n in ast.walk(p)) for p in parts]
         return [self._simple(p, any(calls[i + 1 :])) for i, p in enumerate(parts)]
 
-    def _operation(self, e: ast.expr) -> Optional[Statement]:
+    def _operation(self, e: ast.expr) -> Statement | None:
         """Return one operation of simple operands, without targets; None for anything else."""
         if isinstance(e, ast.Call):
             return self._call(e)
@@ -241,7 +241,7 @@ class Flattener:
     def _math(self, name: str, parts: Sequence[ast.expr], compose: Any) -> Statement:
         return Statement(NodeType.MathOps, name, args=[operand_of(p) for p in parts], compose=compose)
 
-    def _call(self, e: ast.Call) -> Optional[Statement]:
+    def _call(self, e: ast.Call) -> Statement | None:
         if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
             return None
         function = e.func

@@ -13,7 +13,7 @@ from __future__ import annotations
 import abc
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
@@ -43,7 +43,7 @@ class PatternNode:
         self,
         pattern_node_name: str,
         match_type: type = _NO_CALLEE,
-        inputs: Optional[list[PatternNode]] = None,
+        inputs: list[PatternNode] | None = None,
     ) -> None:
         self._name = arguments.text("PatternNode", "pattern_node_name", pattern_node_name)
         self._type = match_type
@@ -67,10 +67,10 @@ class PatternNode:
         return made
 
     @staticmethod
-    def create_pattern_from_list(type_list: list[type]) -> Optional[PatternNode]:
+    def create_pattern_from_list(type_list: list[type]) -> PatternNode | None:
         """Return the pattern of calls one after the other: the root is the last of the classes."""
         arguments.instance("PatternNode", "type_list", type_list, list)
-        made: Optional[PatternNode] = None
+        made: PatternNode | None = None
         for i, kind in enumerate(type_list):
             made = PatternNode(f"{i}-{kind}", kind, [] if made is None else [made])
         return made
@@ -113,7 +113,7 @@ class VarNode(PatternNode):
     def __init__(self) -> None:
         super().__init__("placeholder", Cell, [])
 
-    def match(self, node: Optional[Node]) -> bool:
+    def match(self, node: Node | None) -> bool:
         """Return whether there is a node."""
         return node is not None
 
@@ -160,7 +160,7 @@ class PatternEngine:
     0.4621
     """
 
-    def __init__(self, pattern: Union[PatternNode, Sequence[type]], replacement: Optional[Replacement] = None) -> None:
+    def __init__(self, pattern: PatternNode | Sequence[type], replacement: Replacement | None = None) -> None:
         if not isinstance(replacement, Replacement):
             raise arguments.wrong_type("PatternEngine", "replacement", "a Replacement", replacement)
         self._replacement = replacement
@@ -173,7 +173,7 @@ class PatternEngine:
         else:
             self._pattern = arguments.instance("PatternEngine", "pattern", pattern, PatternNode)
 
-    def pattern(self) -> Optional[PatternNode]:
+    def pattern(self) -> PatternNode | None:
         """Return the root of the pattern; None for an empty list."""
         return self._pattern
 
@@ -245,7 +245,7 @@ class PatternEngine:
             user in inside for name, node in match_dict.items() if name != pattern.name() for user in node.get_users()
         )
 
-    def _matched(self, pattern: PatternNode, node: Node) -> Optional[OrderedDict[str, Node]]:
+    def _matched(self, pattern: PatternNode, node: Node) -> OrderedDict[str, Node] | None:
         """Return the nodes by the names of their patterns, or None."""
         if node.get_node_type() not in (NodeType.CallCell, NodeType.CallPrimitive, NodeType.Input):
             return None

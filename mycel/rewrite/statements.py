@@ -12,7 +12,7 @@ import ast
 import types
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import syntax
 from mycel.rewrite.values import ScopedValue, ValueType
@@ -72,23 +72,23 @@ class Statement:
         name: str,
         targets: Sequence[ScopedValue] = (),
         args: Sequence[ScopedValue] = (),
-        kwargs: Optional[dict[str, ScopedValue]] = None,
-        compose: Optional[Compose] = None,
+        kwargs: dict[str, ScopedValue] | None = None,
+        compose: Compose | None = None,
         instance: Any = None,
-        raw: Optional[ast.stmt] = None,
+        raw: ast.stmt | None = None,
     ) -> None:
         self.kind, self.name = kind, name
         self.targets, self.args, self.kwargs = list(targets), list(args), dict(kwargs or {})
         self.compose, self.instance, self.raw = compose, instance, raw
-        self.function: Optional[ast.expr] = None
-        self.block: Optional[list[Statement]] = None
-        self.parent: Optional[Statement] = None
+        self.function: ast.expr | None = None
+        self.block: list[Statement] | None = None
+        self.parent: Statement | None = None
         self.tree: Any = None
         self.blocks: dict[str, list[Statement]] = {}
-        self.code: Optional[Code] = None
+        self.code: Code | None = None
         self.attributes: dict[str, Any] = {}
         self.is_edited = False
-        self.orelse: Optional[Statement] = None
+        self.orelse: Statement | None = None
         self.node: Any = None
 
     def get_belong_symbol_tree(self) -> Any:
@@ -110,7 +110,7 @@ class Statement:
 
     def edit(self) -> None:
         """Note that a block which it is in, or holds, was changed."""
-        holder: Optional[Statement] = self
+        holder: Statement | None = self
         while holder is not None:
             holder.is_edited, holder = True, holder.parent
 

@@ -12,7 +12,7 @@ import ast
 import inspect
 import types
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
@@ -81,7 +81,7 @@ class Tree:
         )
         self.names = Names(taken)
         self.subtrees: dict[Statement, Tree] = {}
-        self.new_cells: dict[str, Union[Cell, Primitive]] = {}
+        self.new_cells: dict[str, Cell | Primitive] = {}
         self.bound: dict[str, Any] = {}
         self.is_changed = False
         self.file_name = "./network_define.py"
@@ -98,7 +98,7 @@ class Tree:
             yield s
             yield from s.inner()
 
-    def find(self, name: str) -> Optional[Statement]:
+    def find(self, name: str) -> Statement | None:
         """Return the statement of a name, or None."""
         return next((s for s in self.statements() if s.name == name), None)
 
@@ -122,7 +122,7 @@ class Tree:
 
     # Where values come from.
 
-    def producer(self, s: Statement, value: ScopedValue) -> Optional[tuple[Statement, int]]:
+    def producer(self, s: Statement, value: ScopedValue) -> tuple[Statement, int] | None:
         """Return the last statement before `s` in its block that assigns a named value, and the
         number of the target.
         """

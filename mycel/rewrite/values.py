@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from enum import Enum
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments, syntax
 
@@ -53,7 +53,7 @@ class ScopedValue:
         return cls(ValueType.NamingValue, scope, name)
 
     @classmethod
-    def create_variable_value(cls, value: Any) -> Optional[ScopedValue]:
+    def create_variable_value(cls, value: Any) -> ScopedValue | None:
         """Return an operand for a Python value: a number, string or None, a container of such
         values, or any other object.
 
@@ -74,7 +74,7 @@ class ScopedValue:
 
     @staticmethod
     def create_name_values(
-        names: Union[list[str], tuple[str, ...]], scopes: Union[list[str], tuple[str, ...], None] = None
+        names: list[str] | tuple[str, ...], scopes: list[str] | tuple[str, ...] | None = None
     ) -> list[ScopedValue]:
         """Return references to several names, each in its scope.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from mycel.ops.complex_numbers import complex_of
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def _checked(name: str, x: Any, type: int, norm: Optional[str]) -> Tensor:
+def _checked(name: str, x: Any, type: int, norm: str | None) -> Tensor:
     if arguments.integer(name, "type", type) != 2:
         raise ValueError(f"{name}: only type 2 is supported, not {type}")
     if norm not in (None, "ortho"):
@@ -37,7 +37,7 @@ def _checked(name: str, x: Any, type: int, norm: Optional[str]) -> Tensor:
     return value if value.dtype is D.float64 else cast(value, D.float32)
 
 
-def _sized(name: str, x: Tensor, n: Optional[int], axis: int) -> Tensor:
+def _sized(name: str, x: Tensor, n: int | None, axis: int) -> Tensor:
     """Return the first `n` elements along an axis, followed by zeros if there are fewer."""
     if n is None:
         return x
@@ -82,7 +82,7 @@ def _inverse(x: Tensor) -> Tensor:
     return ops.gather(folded, Tensor(order), -1)
 
 
-def _along(name: str, transform: Any, x: Tensor, n: Optional[int], axis: int) -> Tensor:
+def _along(name: str, transform: Any, x: Tensor, n: int | None, axis: int) -> Tensor:
     place = axis_of(name, axis, x.ndim)
     return ops.swapaxes(transform(ops.swapaxes(_sized(name, x, n, place), place, -1)), place, -1)
 
@@ -98,7 +98,7 @@ def _several(name: str, transform: Any, x: Tensor, s: Any, axes: Any) -> Tensor:
     return x
 
 
-def dct(x: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: Optional[str] = None) -> Tensor:
+def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the orthonormal cosine transform of type II along an axis.
 
     The result is float64 for float64, else float32. Raises ValueError for other types and norms.
@@ -118,7 +118,7 @@ def dct(x: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: Op
     return _along("dct", _forward, _checked("dct", x, type, norm), n, axis)
 
 
-def idct(x: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: Optional[str] = None) -> Tensor:
+def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return what `dct` transforms into `x`; the arguments are the same.
 
     Args:
@@ -135,7 +135,7 @@ def idct(x: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: O
     return _along("idct", _inverse, _checked("idct", x, type, norm), n, axis)
 
 
-def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Optional[str] = None) -> Tensor:
+def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return `dct` along several axes.
 
     Args:
@@ -152,7 +152,7 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Optional[
     return _several("dctn", _forward, _checked("dctn", x, type, norm), s, axes)
 
 
-def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Optional[str] = None) -> Tensor:
+def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return `idct` along several axes.
 
     Args:

@@ -10,7 +10,7 @@ function is compiled they are not.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.prims import decompositions as L
 from mycel._src.compiler.prims import elementwise as E
@@ -204,7 +204,7 @@ def eigh(
     if b is not None and not isinstance(b, Tensor):
         raise arguments.wrong_value("eigh", "b", "matrices or None", b)
     x = _matrix("eigh", a, check_finite)
-    factor: Optional[Tensor] = None
+    factor: Tensor | None = None
     if b is not None:
         # With b = L L^H types 1 and the others are problems of L^-1 a L^-H and L^H a L.
         given = _matrix("eigh", term("eigh", b), check_finite)
@@ -308,7 +308,7 @@ _TRANS = {0: "N", "N": "N", 1: "T", "T": "T", 2: "C", "C": "C"}
 def solve_triangular(
     a: Any,
     b: Any,
-    trans: Union[int, str] = 0,
+    trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
@@ -348,7 +348,7 @@ def solve_triangular(
     return cast(found, kind) if kind.is_floating else found
 
 
-def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(A: Any, B: Any, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the shortest x that minimises ||A x - B||, the squared residuals, the rank of A, and
     its singular values.
 

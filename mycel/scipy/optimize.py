@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class OptimizeResults(NamedTuple):
     status: int
     fun: Tensor
     jac: Tensor
-    hess_inv: Optional[Tensor]
+    hess_inv: Tensor | None
     nfev: int
     njev: int
     nit: int
@@ -85,7 +85,7 @@ class _Function:
         self.both = jit(value_and_grad(function)) if jac is None else None
         self.function, self.jac = function, jac
         self.values = self.gradients = 0
-        self.known: Optional[tuple[bytes, float, np.ndarray]] = None
+        self.known: tuple[bytes, float, np.ndarray] | None = None
 
     def tensor(self, flat: np.ndarray) -> Tensor:
         return cast(Tensor(np.asarray(flat, np.float64).reshape(self.shape)), self.dtype)
@@ -130,15 +130,15 @@ def minimize(
     func: Callable[..., Any],
     x0: Any,
     args: Any = (),
-    method: Optional[str] = None,
+    method: str | None = None,
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
     bounds: Any = None,
     constraints: Any = (),
-    tol: Optional[float] = None,
-    callback: Optional[Callable[..., Any]] = None,
-    options: Optional[dict[str, Any]] = None,
+    tol: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    options: dict[str, Any] | None = None,
 ) -> OptimizeResults:
     """Return a local minimum of `func(x, *args)` that a search from `x0` finds. `func` is a
     differentiable function of a tensor that returns one number.
@@ -231,7 +231,7 @@ def line_search(
     function = _Function(name, f, start, (), jac)
     flat = start.asnumpy().astype(np.float64).ravel()
 
-    def number(parameter: str, value: Any) -> Optional[float]:
+    def number(parameter: str, value: Any) -> float | None:
         return None if value is None else float(number_of(name, parameter, value))
 
     known = None if gfk is None else operand(name, gfk).asnumpy().astype(np.float64).ravel()

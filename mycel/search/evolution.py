@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +42,10 @@ class NothingFits(Unsupported):
 class Limits:
     """What a network may cost at most, None for no limit: bytes, instructions and products."""
 
-    ram: Optional[int] = None
-    flash: Optional[int] = None
-    instructions: Optional[int] = None
-    macs: Optional[int] = None
+    ram: int | None = None
+    flash: int | None = None
+    instructions: int | None = None
+    macs: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
@@ -101,13 +101,13 @@ def search(
     score: Callable[[Point], float],
     measure: Callable[[Point], Cost],
     limits: Limits = Limits(),
-    predict: Optional[Predict] = None,
+    predict: Predict | None = None,
     objectives: Sequence[str] = ("instructions",),
     population: int = 24,
     generations: int = 8,
     margin: float = 0.1,
     seed: int = 0,
-    path: Optional[str | os.PathLike[str]] = None,
+    path: str | os.PathLike[str] | None = None,
 ) -> list[Found]:
     """Return the front of the networks of a space that fit, from the highest score down.
 
@@ -157,7 +157,7 @@ class _Run:
     score: Callable[[Point], float]
     measure: Callable[[Point], Cost]
     limits: Limits
-    predict: Optional[Predict]
+    predict: Predict | None
     objectives: tuple[str, ...]
     population: int
     margin: float

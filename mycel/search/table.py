@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -92,7 +92,7 @@ class Table:
         self,
         device: str,
         rows: Mapping[Operator, Cost],
-        factors: Optional[Mapping[str, float]] = None,
+        factors: Mapping[str, float] | None = None,
         off: float = 0.0,
     ) -> None:
         self.device, self.rows = device_named("Table", device), dict(rows)

@@ -10,7 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from mycel.te.words import Made
 
 __all__ = ["BINARY", "Frame", "Number", "Reference", "Tracer", "shown"]
 
-Number = Union[bool, int, float, Dim, Formula]
+Number = bool | int | float | Dim | Formula
 
 
 class Reference:
@@ -101,7 +101,7 @@ class Tracer:
         self.count = 0
         self.default: DType = D.float32
         self.where: Where = ("", 0)
-        self.told: Optional[Exception] = None
+        self.told: Exception | None = None
 
     # Names and memory.
 
@@ -133,7 +133,7 @@ class Tracer:
 
     # Numbers.
 
-    def formula(self, value: Any, like: Optional[DType] = None) -> Formula:
+    def formula(self, value: Any, like: DType | None = None) -> Formula:
         """Return a number as a formula; a Python number takes the type `like` if it may."""
         if isinstance(value, Reference):
             value = self.element(value)
@@ -176,7 +176,7 @@ class Tracer:
         made = self.formula(self.element(value))
         return made if made.dtype.kind == "f" else F.cast(made, self.default)
 
-    def truth(self, value: Any) -> Union[bool, Formula]:
+    def truth(self, value: Any) -> bool | Formula:
         """Return a condition: a bool where it is known, else a formula of type bool."""
         value = self.element(value)
         if isinstance(value, Dim):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -115,7 +115,7 @@ _OTHERS = {
 }
 
 
-def element_function(function: Any) -> Optional[str]:
+def element_function(function: Any) -> str | None:
     """Return the primitive that a function of math, NumPy or this module stands for, if any."""
     name = getattr(function, "__name__", None)
     if not isinstance(name, str):

@@ -17,7 +17,7 @@ import operator
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -204,7 +204,7 @@ class _Interpreter:
             self.space.update(before)
         self.t.emit(If(test, bodies[0], bodies[1], where))
 
-    def implicit(self, node: Union[ast.Assign, ast.AugAssign], run: Callable[[], None]) -> None:
+    def implicit(self, node: ast.Assign | ast.AugAssign, run: Callable[[], None]) -> None:
         """Run a statement, inside loops over the names that stand in its indices and mean nothing.
 
         Such a name runs over all places at which the elements that it indexes exist.
@@ -471,7 +471,7 @@ def _iterations(name: str, start: DimLike, stop: DimLike, step: int) -> tuple[tu
     return (0, count), start + index_of(name) * step
 
 
-def _room(position: DimLike, size: DimLike, name: str, others: Mapping[str, DimLike]) -> Optional[DimLike]:
+def _room(position: DimLike, size: DimLike, name: str, others: Mapping[str, DimLike]) -> DimLike | None:
     """Return how far an index may run so that `position` stays below `size`; None if that is open.
 
     `others` are the extents of the indices that are known.

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import TensorType
@@ -61,8 +61,8 @@ class Operator:
         self.function = function
         self.title = function.__name__
         self._signature = inspect.signature(function)
-        self._backward: Optional[FunctionType] = None
-        self._schedule: Optional[FunctionType] = None
+        self._backward: FunctionType | None = None
+        self._schedule: FunctionType | None = None
         self._reassociate = False
         # How often what programs are made of was replaced.
         self.version = 0
@@ -167,7 +167,7 @@ class Operator:
         self._backward = found
         return function
 
-    def schedule(self, function: Optional[Callable[..., Any]] = None, *, reassociate: bool = False) -> Any:
+    def schedule(self, function: Callable[..., Any] | None = None, *, reassociate: bool = False) -> Any:
         """Give the operator a schedule: how its loops run; a decorator.
 
         `function` takes a `Schedule` and changes the loops by its words. What it may not do, as two

@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, Optional, TypeVar, Union
+from typing import NoReturn, TypeVar
 
 from mycel._src.compiler.ir.decisions import deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
@@ -39,7 +39,7 @@ from mycel.te.spelling import word
 
 __all__ = ["Schedule", "scheduled"]
 
-Loop = Union[str, Dim]
+Loop = str | Dim
 T = TypeVar("T")
 
 
@@ -206,7 +206,7 @@ class Schedule:
         return tuple([index_of(x.index) for x in made])
 
     @word
-    def cache(self, array: str, at: Loop, axes: Optional[Sequence[int]] = None, read: Optional[int] = None) -> str:
+    def cache(self, array: str, at: Loop, axes: Sequence[int] | None = None, read: int | None = None) -> str:
         """Copy, in each iteration of the loop `at`, what it touches of an array, and use the copy.
 
         What the loop writes is copied back at the end of the iteration. `axes` are the array's axes

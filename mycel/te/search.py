@@ -19,7 +19,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -61,8 +61,8 @@ class Found:
 
     title: str
     program: Program
-    before: Optional[float]
-    after: Optional[float]
+    before: float | None
+    after: float | None
     tried: int
     known: bool
     reassociate: bool
@@ -92,7 +92,7 @@ class _Candidate:
     """A program, the tape that its schedule was drawn of, how to run it, and its least time."""
 
     program: Program
-    tape: Optional[Tape]
+    tape: Tape | None
     run: Run
     least: float = math.inf
 
@@ -147,7 +147,7 @@ def _words(program: Program) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _kept(program: Program, usual: Program, digest: str, reassociate: bool) -> Optional[Program]:
+def _kept(program: Program, usual: Program, digest: str, reassociate: bool) -> Program | None:
     """Return the program with the plan that is kept; None where there is none."""
     content = cache.read(_kind(), digest) if cache.is_on() else None
     if content is None:
@@ -166,7 +166,7 @@ def _kept(program: Program, usual: Program, digest: str, reassociate: bool) -> O
     return made if made is not None and _words(made) == words else None
 
 
-def _drawn(program: Program, tape: Tape, reassociate: bool) -> Optional[Program]:
+def _drawn(program: Program, tape: Tape, reassociate: bool) -> Program | None:
     """Return the program with the schedule that a tape chooses; None where it is too long."""
     made = scheduled(program, lambda s: sketch(s, tape), reassociate)
     plan = made.plan
@@ -191,7 +191,7 @@ class _Search:
         self.tried = 0
         self.results: list[np.ndarray[Any, Any]] = []
 
-    def candidate(self, program: Program, tape: Optional[Tape]) -> Optional[_Candidate]:
+    def candidate(self, program: Program, tape: Tape | None) -> _Candidate | None:
         """Return a compiled candidate; None for one that does not compute the same."""
         graph = self.graph(program)
         entry = engine().compile(graph)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.foundation import dtype as D
@@ -46,8 +46,8 @@ class Made:
     """An array that a program asks for."""
 
     shape: tuple[DimLike, ...]
-    dtype: Optional[DType]
-    fill: Optional[float]
+    dtype: DType | None
+    fill: float | None
 
 
 def _range(kind: str, bounds: Sequence[Any]) -> Range:
@@ -98,7 +98,7 @@ def _shape(shape: Any) -> tuple[DimLike, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
 
 
-def _dtype(dtype: Any) -> Optional[DType]:
+def _dtype(dtype: Any) -> DType | None:
     return None if dtype is None else D.from_any(dtype)
 
 

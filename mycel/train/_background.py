@@ -14,7 +14,7 @@ import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import ends, locks
 from mycel._src.foundation.log import logger
@@ -33,7 +33,7 @@ class _Channel:
         self.items: deque[Any] = deque()
         self.held = self.low = 0
         self.closed = self.ended = False
-        self.error: Optional[BaseException] = None
+        self.error: BaseException | None = None
         self.pending = 0
         self.is_lost = False
         lock = locks.lock()
@@ -77,7 +77,7 @@ class _Channel:
                 self.may_write.notify_all()
             return found
 
-    def end(self, error: Optional[BaseException] = None) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         """Mark the end: no more items will be put."""
         with self.may_read:
             self.ended = True
@@ -120,7 +120,7 @@ def _start(target: Callable[..., None], name: str, *arguments: Any) -> threading
     return thread
 
 
-def _join(thread: Optional[threading.Thread]) -> None:
+def _join(thread: threading.Thread | None) -> None:
     if thread is not None and thread is not threading.current_thread():
         thread.join(PATIENCE)
         if thread.is_alive():
@@ -128,7 +128,7 @@ def _join(thread: Optional[threading.Thread]) -> None:
 
 
 def _produce(channel: _Channel, items: Iterator[tuple[Any, int]]) -> None:
-    error: Optional[BaseException] = None
+    error: BaseException | None = None
     try:
         for item, size in items:
             if not channel.put(item, size):
@@ -212,8 +212,8 @@ class Later:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._channel: Optional[_Channel] = None
-        self._thread: Optional[threading.Thread] = None
+        self._channel: _Channel | None = None
+        self._thread: threading.Thread | None = None
 
     def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
         """Do `task(*arguments)` after all earlier tasks.

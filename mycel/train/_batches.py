@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -79,8 +79,8 @@ class Epochs:
         self,
         dataset: Any,
         sink_size: int = -1,
-        count: Optional[int] = 1,
-        first: Optional[int] = None,
+        count: int | None = 1,
+        first: int | None = None,
         most: int = 0,
         had: int = 0,
     ) -> None:
@@ -97,8 +97,8 @@ class Epochs:
         items = _items(self._rows, sink_size, count, first, isinstance(dataset, Dataset) and dataset.hands_over())
         if most:
             items = _limited(items, lambda: (owner := closed()) is None or owner._closed)
-        self._items: Optional[Iterator[tuple[Any, int]]] = items
-        self._ahead: Optional[Ahead] = None
+        self._items: Iterator[tuple[Any, int]] | None = items
+        self._ahead: Ahead | None = None
         self._most = max(most, config.get_prefetch_size())
         self._inline = config.get_debug_mode() or isinstance(self._rows, _Again)
         if not self._inline and hasattr(self._rows, "produce_here"):
@@ -152,9 +152,7 @@ class Epochs:
             self._rows.stop()
 
 
-def _items(
-    rows: Any, sink_size: int, count: Optional[int], first: Optional[int], shared: bool
-) -> Iterator[tuple[Any, int]]:
+def _items(rows: Any, sink_size: int, count: int | None, first: int | None, shared: bool) -> Iterator[tuple[Any, int]]:
     """Yield the batches of some epochs with their bytes, and a mark after each epoch.
 
     * `rows`, `sink_size`, `count`, `first`: as in `Epochs`.

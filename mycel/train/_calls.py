@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.config import GRAPH_MODE, get_context
@@ -49,7 +49,7 @@ def settings_of(network: Any) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def checked_indexes(indexes: Any) -> Optional[list[int]]:
+def checked_indexes(indexes: Any) -> list[int] | None:
     """Return the positions of loss, prediction and label among the outputs of an evaluation."""
     if indexes is None:
         return None
@@ -75,7 +75,7 @@ def check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_
         raise arguments.wrong_value(function, "sink_size", "-1 or positive", sink_size)
 
 
-def check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:
+def check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Cell | None) -> None:
     """Raise ValueError for a batch that a model with a loss does not take."""
     if loss_fn is not None and len(batch) != 2:
         raise ValueError(

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 from mycel._src.foundation.log import logger
 
@@ -34,7 +34,7 @@ class DeferredInterrupt:
             self._former = signal.signal(signal.SIGINT, self._receive)
         return self
 
-    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.requested or self.waits:
             self.requested = True
             raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel.train.checkpoint_format import (
@@ -29,8 +29,8 @@ _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 def ckpt_to_safetensors(
     file_path: Any,
     save_path: Any = None,
-    name_map: Optional[Mapping[str, str]] = None,
-    file_name_regex: Optional[str] = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
     processes_num: int = 1,
 ) -> None:
     """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same
@@ -55,8 +55,8 @@ def ckpt_to_safetensors(
 def safetensors_to_ckpt(
     file_path: Any,
     save_path: Any = None,
-    name_map: Optional[Mapping[str, str]] = None,
-    file_name_regex: Optional[str] = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
     processes_num: int = 1,
 ) -> None:
     """Convert a .safetensors file, or all in a folder, to .ckpt files.
@@ -72,8 +72,8 @@ def _convert(
     target: str,
     file_path: Any,
     save_path: Any,
-    name_map: Optional[Mapping[str, str]],
-    file_name_regex: Optional[str],
+    name_map: Mapping[str, str] | None,
+    file_name_regex: str | None,
     processes_num: int,
 ) -> None:
     function = f"{source}_to_{target}"
@@ -95,7 +95,7 @@ def _convert(
         _FORMATS[target][1](destination, entries)
 
 
-def _files(given: str, suffix: str, regex: Optional[str], function: str) -> list[str]:
+def _files(given: str, suffix: str, regex: str | None, function: str) -> list[str]:
     if os.path.isfile(given) and (given.endswith("." + suffix) or suffix == "safetensors" and given.endswith(INDEX)):
         return [given]
     found = [

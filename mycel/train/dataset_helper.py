@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
@@ -40,9 +40,9 @@ class DatasetHelper:
         self._queue: Any = None
         if dataset_sink_mode and isinstance(dataset, Dataset):
             self._queue = dataset if isinstance(dataset, TransferDataset) else dataset.device_que()
-        self._split: Optional[offloading.Split] = None
-        self._epochs: Optional[Epochs] = None
-        self._ready: Optional[Iterator[tuple[Any, ...]]] = None
+        self._split: offloading.Split | None = None
+        self._epochs: Epochs | None = None
+        self._ready: Iterator[tuple[Any, ...]] | None = None
 
     @property
     def dataset(self) -> Any:

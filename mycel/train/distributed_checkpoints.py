@@ -17,7 +17,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def strategies_of(rank: int, source: Any, target: Any, function: str) -> tuple[L
     return layouts, layouts_of(target, stage), stage
 
 
-def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Layout]:
+def target_of(name: str, target: Layouts, stage: int, axes: int) -> Layout | None:
     """Return the layout that the target has for the parameter `name`, which has `axes` axes.
 
     It is None for a parameter that is not in this `stage`.
@@ -247,7 +247,7 @@ def _numbers(path: str) -> tuple[list[int], str]:
     return [int(n) for n in re.findall(r"\d+", os.path.basename(path))][-2:], path
 
 
-def _rank_files(folder: Any, kind: str, suffix: Optional[str] = None) -> dict[int, str]:
+def _rank_files(folder: Any, kind: str, suffix: str | None = None) -> dict[int, str]:
     """Return the file of each rank, from the subfolders rank_0, rank_1 and so on."""
     found: dict[int, str] = {}
     for path in glob.glob(os.path.join(glob.escape(os.fspath(folder)), "rank_[0-9]*")):
@@ -266,7 +266,7 @@ def _rank_files(folder: Any, kind: str, suffix: Optional[str] = None) -> dict[in
     return dict(sorted(found.items()))
 
 
-def source_files(folder: Any, function: str, suffix: Optional[str] = None) -> tuple[str, dict[int, str]]:
+def source_files(folder: Any, function: str, suffix: str | None = None) -> tuple[str, dict[int, str]]:
     kinds = {"ckpt": _rank_files(folder, "ckpt"), "safetensors": _rank_files(folder, "safetensors", suffix)}
     present = [kind for kind, files in kinds.items() if files]
     if len(present) != 1:
@@ -365,7 +365,7 @@ def _merged(name: str, arrays: Sequence[Array], given: ParallelLayouts) -> Array
     return np.block(grid.tolist())
 
 
-def get_ckpt_path_with_strategy(cur_ckpt_path: str, cur_strategy_path: Any) -> Optional[str]:
+def get_ckpt_path_with_strategy(cur_ckpt_path: str, cur_strategy_path: Any) -> str | None:
     """Return the path of a checkpoint that this rank can be restored from; None if there is none.
 
     It is `cur_ckpt_path` if that file exists, else the file of a rank that holds the same values.

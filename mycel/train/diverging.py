@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +143,7 @@ def diverge(a: Any, b: Any, inputs: Any, rtol: float = 1e-4, atol: float = 1e-5)
     return Divergence(False, errors)
 
 
-def _nearest(op: str, value: NDArray[Any], others: Any) -> Optional[tuple[str, float]]:
+def _nearest(op: str, value: NDArray[Any], others: Any) -> tuple[str, float] | None:
     """Return the operation with the nearest value, one of the same name where there is any."""
     same = [o for o in others if o[0] == op] or others
     found = [(name, _error(value, theirs)) for name, theirs in same]

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, BinaryIO, Optional
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,7 +315,7 @@ class _Reader:
         self.depth[found], self.weight[found] = depth, weight
         return found
 
-    def atom(self, operator: str, name: str, operands: Any, low: Optional[int], high: Optional[int]) -> Atom:
+    def atom(self, operator: str, name: str, operands: Any, low: int | None, high: int | None) -> Atom:
         """Return an atom of a size, checked.
 
         `operator` is "symbol" (with this `name` and the bounds `low` and `high`), "//", "%" or
@@ -373,7 +373,7 @@ def _whole(number: Any, low: int, high: int) -> int:
     return number
 
 
-def _check_form(form: Any, places: Mapping[str, int], counter: Optional[list[int]] = None, depth: int = 0) -> None:
+def _check_form(form: Any, places: Mapping[str, int], counter: list[int] | None = None, depth: int = 0) -> None:
     """Raise GraphFileError for an invalid form of arguments or results.
 
     `counter` counts arguments, which must come in order.

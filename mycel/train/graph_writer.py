@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class GraphWriter(ABC):
         """Return the size of an axis of an input, by their numbers."""
 
     @abstractmethod
-    def without_form(self, node: Node, program: Optional[Program], declined: bool) -> str:
+    def without_form(self, node: Node, program: Program | None, declined: bool) -> str:
         """Return the message for a node that cannot be written.
 
         `program` is what an operator of the user's computes, and `declined` whether the primitive
@@ -147,7 +147,7 @@ class GraphWriter(ABC):
         """
         prim = node.prim
         assert prim is not None
-        made: Optional[Any] = None
+        made: Any | None = None
         inputs = [input_node(i.type) for i in node.inputs]
         program = next((v for v in node.params.values() if isinstance(v, Program)), None)
         opens = prim.expand is not None and all(isinstance(i.type, TensorType) for i in node.inputs)

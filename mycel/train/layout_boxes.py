@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from mycel.train.checkpoint_format import (
 from mycel.train.strategies import Layout
 
 Array = NDArray[Any]
-Layouts = Optional[Mapping[str, Layout]]
+Layouts = Mapping[str, Layout] | None
 
 
 # Boxes.

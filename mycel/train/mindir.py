@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -180,7 +180,7 @@ def save_mindir(model: Model, file_name: Any) -> None:
     _write(_named(file_name, "mindir", "save_mindir"), model, None, "")
 
 
-def _write(path: str, model: Model, key: Optional[bytes], mode: str) -> None:
+def _write(path: str, model: Model, key: bytes | None, mode: str) -> None:
     with replacing(path, "model") as temporary, open(temporary, "wb") as file:
         if key is None:
             write_model(file, model)
@@ -204,7 +204,7 @@ def _named(file_name: Any, suffix: str, function: str) -> str:
 # From a network to a model.
 
 
-def model_of(net: Any, inputs: Sequence[Any], sizes: Optional[Mapping[str, int]] = None) -> Model:
+def model_of(net: Any, inputs: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Model:
     """Return the staged network with its states and forms.
 
     What the network decides by sizes that are open is decided as for `sizes`, by symbol (None:
@@ -357,9 +357,9 @@ class LoadedGraph(Cell):
         self._holds: Callable[[Mapping[str, int]], bool] = decisions.condition()
         self._described = decisions.describe()
         self._checked: set[Any] = set()
-        self._states: list[Optional[Tensor]] = []
+        self._states: list[Tensor | None] = []
         for number, state in enumerate(model.states):
-            made: Optional[Tensor] = None
+            made: Tensor | None = None
             if state.kind == "parameter":
                 made = Parameter(
                     Tensor.from_numpy(state.value.copy()), name=state.name, requires_grad=state.requires_grad

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -302,6 +302,6 @@ class Writer(GraphWriter):
         choice = self.apply("Switch", [condition, *parts], None, function=False)
         return self.added(choice, [], tuple(kinds) if len(kinds) > 1 else kinds[0])
 
-    def without_form(self, node: Node, program: Optional[Program], declined: bool) -> str:
+    def without_form(self, node: Node, program: Program | None, declined: bool) -> str:
         what = f"operation {node.op}" if program is None else f"operator {program.name}"
         return f"export: for_mindspore has no form for the {what}"

@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +60,7 @@ _BOOSTS = ("O0", "O1", "O2")
 
 
 @contextlib.contextmanager
-def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
+def _closing(epochs: Epochs | None, later: Later) -> Iterator[None]:
     """Do the deferred tasks and end the threads at the end of this context, whatever fails.
 
     The first error is the one that is raised.
@@ -110,10 +110,10 @@ class Model(ModelLayouts):
         self,
         network: Cell,
         loss_fn: Any = None,
-        optimizer: Optional[Cell] = None,
+        optimizer: Cell | None = None,
         metrics: Any = None,
-        eval_network: Optional[Cell] = None,
-        eval_indexes: Optional[list[int]] = None,
+        eval_network: Cell | None = None,
+        eval_indexes: list[int] | None = None,
         amp_level: str = "O0",
         boost_level: str = "O0",
         **kwargs: Any,
@@ -152,7 +152,7 @@ class Model(ModelLayouts):
         self._keep_bn_fp32 = kwargs.get("keep_batchnorm_fp32")
         self._eval_indexes = checked_indexes(eval_indexes)
         # Of the last evaluation that began with the end of its pipeline: what it had, and ran.
-        self._front: Optional[tuple[Any, Cell, Cell]] = None
+        self._front: tuple[Any, Cell, Cell] | None = None
         self._eval_network = eval_network
         self._train_network = self._build_train_network()
         if eval_network is None and self._metrics:
@@ -179,7 +179,7 @@ class Model(ModelLayouts):
         return self._train_network
 
     @property
-    def eval_network(self) -> Optional[Cell]:
+    def eval_network(self) -> Cell | None:
         """The Cell of an evaluation: batch in, loss, prediction and label out; None without
         metrics.
         """
@@ -203,7 +203,7 @@ class Model(ModelLayouts):
         initial_epoch: int = 0,
         dataset: Any = None,
         *,
-        progress: Optional[bool] = None,
+        progress: bool | None = None,
     ) -> TrainingHistory:
         """Train until `epoch` epochs are done. A run that was stopped is resumed with the number of
         its finished epochs as `initial_epoch`, and continues with the data of the next epoch.
@@ -247,7 +247,7 @@ class Model(ModelLayouts):
         sink_size: int = -1,
         initial_epoch: int = 0,
         *,
-        progress: Optional[bool] = None,
+        progress: bool | None = None,
     ) -> TrainingHistory:
         """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs,
         or after the epochs that it lists.
@@ -292,7 +292,7 @@ class Model(ModelLayouts):
         sink: bool,
         sink_size: int,
         initial_epoch: int,
-        progress: Optional[bool],
+        progress: bool | None,
     ) -> TrainingHistory:
         function = f"Model.{name}"
         if progress is not None:
@@ -455,7 +455,7 @@ class Model(ModelLayouts):
         callback_list: CallbackList,
         sink: bool,
         known: dict[str, Any],
-        interrupt: Optional[DeferredInterrupt] = None,
+        interrupt: DeferredInterrupt | None = None,
     ) -> CallbackParameters:
         """Evaluate, and return the parameters of the callbacks at the end.
 
@@ -551,7 +551,7 @@ class Model(ModelLayouts):
                 metric.update(prediction, label)
 
     @border
-    def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
+    def predict(self, *predict_data: Any, backend: str | None = None, config: Any = None) -> Any:
         """Return the network's output for a batch, in evaluation mode.
 
         `config` has no effect, which is logged. Raises ValueError for a `backend` other than None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def one_node(operator: str, *inputs: Node, **attributes: Any) -> Match:
     return Match(inputs, lambda w, names: w.emit(operator, names, **attributes))
 
 
-def number_of(node: Node) -> Optional[float]:
+def number_of(node: Node) -> float | None:
     """Return the number in a constant of one element; None for any other node."""
     if not node.is_constant or node.dtype.kind not in "fiu":
         return None
@@ -45,7 +45,7 @@ def pairs(node: Node, primitive: Primitive) -> Iterator[tuple[Node, Node]]:
         yield b, a
 
 
-def scaled_by(node: Node) -> Optional[tuple[Node, float]]:
+def scaled_by(node: Node) -> tuple[Node, float] | None:
     """Return x and c of ``x * c``."""
     for x, c in pairs(node, E.mul):
         number = number_of(c)
@@ -54,7 +54,7 @@ def scaled_by(node: Node) -> Optional[tuple[Node, float]]:
     return None
 
 
-def channels_of(node: Node, like: Node) -> Optional[Node]:
+def channels_of(node: Node, like: Node) -> Node | None:
     """Return the vector of channels that a node is, shaped to meet an image (N, C, ...)."""
     rank = len(like.shape)
     if rank < 2:
@@ -70,7 +70,7 @@ def channels_of(node: Node, like: Node) -> Optional[Node]:
     return vector if fits else None
 
 
-def inverse_root(node: Node) -> Optional[tuple[Node, float]]:
+def inverse_root(node: Node) -> tuple[Node, float] | None:
     """Return v and c of ``1 / sqrt(v + c)``."""
     if node.prim is not E.rsqrt:
         return None

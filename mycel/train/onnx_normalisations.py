@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from mycel.train.onnx_writer import Match, Writer
 __all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
 
 
-def batch_norm(node: Node, users: Users) -> Optional[Match]:
+def batch_norm(node: Node, users: Users) -> Match | None:
     for scaled, offset in pairs(node, E.add):
         bias = channels_of(offset, node)
         if bias is None or scaled.shape != node.shape:
@@ -41,7 +41,7 @@ def batch_norm(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def _item(node: Node, axes: tuple[int, ...], number: int) -> Optional[Node]:
+def _item(node: Node, axes: tuple[int, ...], number: int) -> Node | None:
     """Return the moments whose item `number`, with axes of size 1 again, a node is."""
     if node.prim is not S.RESHAPE or node.inputs[0].prim is not GET_ITEM:
         return None
@@ -54,7 +54,7 @@ def _item(node: Node, axes: tuple[int, ...], number: int) -> Optional[Node]:
     return source if tuple(node.shape) == kept else None
 
 
-def layer_norm(node: Node, users: Users) -> Optional[Match]:
+def layer_norm(node: Node, users: Users) -> Match | None:
     for scaled, bias in pairs(node, E.add):
         for apart, scale in pairs(scaled, E.mul):
             rank, wide = len(node.shape), len(scale.shape)
@@ -75,7 +75,7 @@ def layer_norm(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def group_norm(node: Node, users: Users) -> Optional[Match]:
+def group_norm(node: Node, users: Users) -> Match | None:
     """Match a normalisation of groups of channels with a factor and a term for each channel.
 
     Where each channel is a group it is one InstanceNormalization; else that of the groups' lines,
@@ -110,7 +110,7 @@ def _write_groups(x: Node, lines: tuple[Any, ...], epsilon: float) -> Any:
     return write
 
 
-def _grouped(node: Node, like: Node) -> Optional[tuple[Node, tuple[Any, ...], float]]:
+def _grouped(node: Node, like: Node) -> tuple[Node, tuple[Any, ...], float] | None:
     """Return x, the shape of its groups' lines (N, groups, rest) and epsilon, of normalised x."""
     if node.prim is not S.RESHAPE or node.shape != like.shape or len(node.inputs[0].shape) != 3:
         return None
@@ -129,7 +129,7 @@ def _grouped(node: Node, like: Node) -> Optional[tuple[Node, tuple[Any, ...], fl
     return None
 
 
-def rms_norm(node: Node, users: Users) -> Optional[Match]:
+def rms_norm(node: Node, users: Users) -> Match | None:
     """Match a division by the root of the mean square, in the form that runtimes know."""
     for x, inverse in pairs(node, E.mul):
         root = inverse_root(inverse)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from mycel.train.onnx_writer import Match, Writer, padding_of
 __all__ = ["matched"]
 
 
-def matched(node: Node, users: Users) -> Optional[Match]:
+def matched(node: Node, users: Users) -> Match | None:
     """Return how a node is written as an operator together with nodes before it; None if by itself.
 
     `users` has for each node those that are computed from it.
@@ -50,7 +50,7 @@ def matched(node: Node, users: Users) -> Optional[Match]:
 # Layers with a bias.
 
 
-def _biased_conv(node: Node, users: Users) -> Optional[Match]:
+def _biased_conv(node: Node, users: Users) -> Match | None:
     for image, offset in pairs(node, E.add):
         bias = channels_of(offset, node)
         if bias is None or image.prim is not C.conv or len(users[image]) > 1:
@@ -73,7 +73,7 @@ def _is_turned(node: Node) -> bool:
     return node.prim is S.TRANSPOSE and tuple(node.params["permutation"]) == (1, 0)
 
 
-def _gemm(node: Node, users: Users) -> Optional[Match]:
+def _gemm(node: Node, users: Users) -> Match | None:
     for product, bias in pairs(node, E.add):
         if product.prim is not L.matmul or len(users[product]) > 1 or len(product.shape) != 2:
             continue
@@ -91,7 +91,7 @@ def _gemm(node: Node, users: Users) -> Optional[Match]:
 # Pools and means.
 
 
-def _average(node: Node, users: Users) -> Optional[Match]:
+def _average(node: Node, users: Users) -> Match | None:
     total, count = node.inputs
     number = number_of(count)
     if number is None:
@@ -118,7 +118,7 @@ def _average(node: Node, users: Users) -> Optional[Match]:
 # Activations.
 
 
-def _divided(node: Node) -> Optional[tuple[Node, float]]:
+def _divided(node: Node) -> tuple[Node, float] | None:
     """Return x and c of ``x * c``, also where it is a quotient."""
     if node.prim is E.div and node.inputs[0].shape == node.shape:
         number = number_of(node.inputs[1])
@@ -126,7 +126,7 @@ def _divided(node: Node) -> Optional[tuple[Node, float]]:
     return scaled_by(node)
 
 
-def _gelu_halved(node: Node, users: Users) -> Optional[Match]:
+def _gelu_halved(node: Node, users: Users) -> Match | None:
     """As `_gelu`, for ``x * (1 + erf(x / sqrt(2))) * 0.5``."""
     whole = scaled_by(node)
     if whole is None or whole[1] != 0.5:
@@ -139,7 +139,7 @@ def _gelu_halved(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def _gelu(node: Node, users: Users) -> Optional[Match]:
+def _gelu(node: Node, users: Users) -> Match | None:
     for half, rest in pairs(node, E.mul):
         scaled = scaled_by(half)
         if scaled is None or scaled[1] != 0.5:
@@ -171,7 +171,7 @@ def _is_cubic(node: Node, x: Node) -> bool:
     return False
 
 
-def _cut(node: Node, inside: tuple[Primitive, ...]) -> Optional[tuple[Node, Node, Node]]:
+def _cut(node: Node, inside: tuple[Primitive, ...]) -> tuple[Node, Node, Node] | None:
     """Return x, the limit, and the comparison of ``select(x ? limit, limit, x)``."""
     if node.prim is not E.SELECT:
         return None
@@ -182,7 +182,7 @@ def _cut(node: Node, inside: tuple[Primitive, ...]) -> Optional[tuple[Node, Node
     return (x, limit, value) if number_of(bound) == number_of(limit) else None
 
 
-def _clip_limits(node: Node) -> Optional[tuple[Node, Node, Node]]:
+def _clip_limits(node: Node) -> tuple[Node, Node, Node] | None:
     """Return x and the lower and upper limits between which a node cuts it."""
     outer = _cut(node, (E.le, E.lt))
     if outer is not None:
@@ -201,14 +201,14 @@ def _clip_limits(node: Node) -> Optional[tuple[Node, Node, Node]]:
     return None
 
 
-def _relu(node: Node, users: Users) -> Optional[Match]:
+def _relu(node: Node, users: Users) -> Match | None:
     found = _cut(node, (E.le, E.lt))
     if found is None or found[0] is not found[2] or number_of(found[1]) != 0 or not node.dtype.is_floating:
         return None
     return one_node("Relu", found[0])
 
 
-def _clip(node: Node, users: Users) -> Optional[Match]:
+def _clip(node: Node, users: Users) -> Match | None:
     found = _clip_limits(node)
     if found is None or not node.dtype.is_floating:
         return None
@@ -217,7 +217,7 @@ def _clip(node: Node, users: Users) -> Optional[Match]:
     return Match((x,), lambda w, names: w.emit("Clip", [names[0], w.scalar(a, node), w.scalar(b, node)]))
 
 
-def _hard_swish(node: Node, users: Users) -> Optional[Match]:
+def _hard_swish(node: Node, users: Users) -> Match | None:
     for x, gate in pairs(node, E.mul):
         found = _clip_limits(gate)
         if found is None or not is_number(found[1], 0.0) or not is_number(found[2], 1.0):
@@ -232,7 +232,7 @@ def _hard_swish(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def _leaky_relu(node: Node, users: Users) -> Optional[Match]:
+def _leaky_relu(node: Node, users: Users) -> Match | None:
     condition, low, value = node.inputs
     scaled = scaled_by(low)
     if scaled is None or condition.prim not in (E.le, E.lt) or value.shape != node.shape:
@@ -244,7 +244,7 @@ def _leaky_relu(node: Node, users: Users) -> Optional[Match]:
     return one_node("LeakyRelu", x, alpha=slope)
 
 
-def _hard_sigmoid(node: Node, users: Users) -> Optional[Match]:
+def _hard_sigmoid(node: Node, users: Users) -> Match | None:
     found = _clip_limits(node)
     if found is None or not node.dtype.is_floating or not (is_number(found[1], 0.0) and is_number(found[2], 1.0)):
         return None
@@ -255,7 +255,7 @@ def _hard_sigmoid(node: Node, users: Users) -> Optional[Match]:
     return None
 
 
-def _below_zero(node: Node) -> Optional[tuple[Node, Node]]:
+def _below_zero(node: Node) -> tuple[Node, Node] | None:
     """Return x and what is instead of it where it is below 0."""
     if node.prim is not E.SELECT:
         return None
@@ -265,7 +265,7 @@ def _below_zero(node: Node) -> Optional[tuple[Node, Node]]:
     return (value, low) if number_of(condition.inputs[1]) == 0 and value.shape == node.shape else None
 
 
-def _exponential(node: Node) -> Optional[tuple[Node, float]]:
+def _exponential(node: Node) -> tuple[Node, float] | None:
     """Return x and alpha of an exponential linear unit."""
     found = _below_zero(node)
     scaled = None if found is None else scaled_by(found[1]) or (found[1], 1.0)
@@ -281,12 +281,12 @@ def _exponential(node: Node) -> Optional[tuple[Node, float]]:
     return (found[0], scaled[1]) if safe is found[0] else None
 
 
-def _elu(node: Node, users: Users) -> Optional[Match]:
+def _elu(node: Node, users: Users) -> Match | None:
     found = _exponential(node)
     return None if found is None else one_node("Elu", found[0], alpha=found[1])
 
 
-def _selu(node: Node, users: Users) -> Optional[Match]:
+def _selu(node: Node, users: Users) -> Match | None:
     scaled = scaled_by(node)
     found = None if scaled is None else _exponential(scaled[0])
     if scaled is None or found is None or len(users[scaled[0]]) > 1:
@@ -294,7 +294,7 @@ def _selu(node: Node, users: Users) -> Optional[Match]:
     return one_node("Selu", found[0], alpha=found[1], gamma=scaled[1])
 
 
-def _soft_plus_of(node: Node) -> Optional[Node]:
+def _soft_plus_of(node: Node) -> Node | None:
     """Return x of ``max(x, 0) + log1p(exp(-abs(x)))``, chosen by ``x < 0``."""
     for positive, rest in pairs(node, E.add):
         if positive.prim is not E.SELECT or rest.prim is not E.log1p or rest.inputs[0].prim is not E.exp:
@@ -310,12 +310,12 @@ def _soft_plus_of(node: Node) -> Optional[Node]:
     return None
 
 
-def _softplus(node: Node, users: Users) -> Optional[Match]:
+def _softplus(node: Node, users: Users) -> Match | None:
     x = _soft_plus_of(node)
     return None if x is None or x.shape != node.shape else one_node("Softplus", x)
 
 
-def _cut_softplus(node: Node, users: Users) -> Optional[Match]:
+def _cut_softplus(node: Node, users: Users) -> Match | None:
     """Match a softplus that is the identity from a number on from which both are equal."""
     condition, value, soft = node.inputs
     x = _soft_plus_of(soft)
@@ -328,7 +328,7 @@ def _cut_softplus(node: Node, users: Users) -> Optional[Match]:
 # Attention and recurrences.
 
 
-def _attention(node: Node, users: Users) -> Optional[Match]:
+def _attention(node: Node, users: Users) -> Match | None:
     """Match an attention whose statistics nobody asks for: its products and its softmax."""
     params = node.params
     q, k, v, *masks = node.inputs
@@ -359,7 +359,7 @@ _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "tanh": (0,), "relu": (0,)}
 _LAYERS = {"lstm": "LSTM", "gru": "GRU", "tanh": "RNN", "relu": "RNN"}
 
 
-def _recurrence(node: Node, users: Users) -> Optional[Match]:
+def _recurrence(node: Node, users: Users) -> Match | None:
     """Match a recurrent layer in one direction, whose input is one product."""
     mode, masked = node.params["mode"], node.params["masked"]
     steps, again, bias, first, *rest = node.inputs
@@ -412,7 +412,7 @@ def _recurrence(node: Node, users: Users) -> Optional[Match]:
     return Match((x, weight.inputs[0] if turned else weight, again, bias, first, *rest), write)
 
 
-Pattern = Callable[[Node, Users], Optional[Match]]
+Pattern = Callable[[Node, Users], Match | None]
 _PATTERNS: dict[Primitive, tuple[Pattern, ...]] = {
     A.attention: (_attention,),
     E.add: (rounded_layer, batch_norm, layer_norm, group_norm, _biased_conv, _gemm, _softplus),

@@ -10,7 +10,7 @@ What has no such form, as halves that are rounded away from zero, is written by 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,10 +46,10 @@ class _Scale(NamedTuple):
 
     sizes: Array
     zeros: Array
-    axis: Optional[int]
+    axis: int | None
 
 
-def _scale(size: Node, zero: Node, rank: int) -> Optional[_Scale]:
+def _scale(size: Node, zero: Node, rank: int) -> _Scale | None:
     """Return the scale that two constants are for a tensor of `rank` axes; None for other nodes."""
     sizes, zeros = array_of(size), array_of(zero)
     if sizes is None or zeros is None or sizes.dtype != np.float32 or (np.rint(zeros) != zeros).any():
@@ -64,7 +64,7 @@ def _scale(size: Node, zero: Node, rank: int) -> Optional[_Scale]:
     return _Scale(sizes, zeros, wide[0] + rank - len(shape))
 
 
-def _kind(low: int, high: int, kinds: tuple[str, ...]) -> Optional[str]:
+def _kind(low: int, high: int, kinds: tuple[str, ...]) -> str | None:
     return next((k for k in kinds if _KINDS[k][0] <= low and high <= _KINDS[k][1]), None)
 
 
@@ -91,7 +91,7 @@ def _reals(w: Writer, steps: str, scale: _Scale, kind: str, **more: Any) -> str:
     return str(w.emit("DequantizeLinear", [steps, *_ends(w, scale, kind)], **_axis(scale), **more))
 
 
-def rounded(node: Node, users: Users) -> Optional[Match]:
+def rounded(node: Node, users: Users) -> Match | None:
     """Match a value or constant that is rounded to steps, quantised, or dequantised."""
     x, size, zero = node.inputs
     found = _scale(size, zero, len(x.shape)) if isinstance(x.type, TensorType) else None
@@ -121,7 +121,7 @@ def rounded(node: Node, users: Users) -> Optional[Match]:
     return Match((x,), lambda w, names: _reals(w, _steps(w, names[0], scale, low, high, kind), scale, kind))
 
 
-def _held(array: Array, scale: _Scale, low: int, high: int) -> Optional[tuple[Array, str]]:
+def _held(array: Array, scale: _Scale, low: int, high: int) -> tuple[Array, str] | None:
     """Return the steps of a constant, and their type."""
     form = [-1 if k == scale.axis else 1 for k in range(array.ndim)]
     sizes, zeros = (v.reshape(form) if scale.axis is not None else v for v in scale[:2])
@@ -135,12 +135,12 @@ def _constant(w: Writer, steps: Array, kind: str, scale: _Scale, **more: Any) ->
     return _reals(w, w.packed(steps, kind), scale, kind, **more)
 
 
-def _known(node: Node) -> Optional[Array]:
+def _known(node: Node) -> Array | None:
     """Return the value of a node that depends on constants alone."""
     return array_of(computed([node], [])[0])
 
 
-def _dequantized(node: Node, scale: _Scale) -> Optional[Match]:
+def _dequantized(node: Node, scale: _Scale) -> Match | None:
     kind: DType = node.inputs[0].dtype
     array = _known(node.inputs[0])
     if array is None:
@@ -156,7 +156,7 @@ def _fitting(array: Array, node: Node) -> str:
     return "int4" if packed and _KINDS["int4"][0] <= low and high <= _KINDS["int4"][1] else node.dtype.name
 
 
-def blocks(node: Node, users: Users) -> Optional[Match]:
+def blocks(node: Node, users: Users) -> Match | None:
     """Match weights of a product of which groups of rows have scales of their own."""
     real = node.inputs[0]
     if real.prim is not dequantize or len(real.shape) != 3 or len(node.shape) != 2:
@@ -181,7 +181,7 @@ def blocks(node: Node, users: Users) -> Optional[Match]:
     return Match((), write)
 
 
-def rounded_layer(node: Node, users: Users) -> Optional[Match]:
+def rounded_layer(node: Node, users: Users) -> Match | None:
     """Match a convolution or product of rounded values and weights with a constant bias."""
     for layer, offset in pairs(node, E.add):
         bias = array_of(offset)
@@ -215,7 +215,7 @@ def _is_line(bias: Array, node: Node, image: bool) -> bool:
     return 0 <= offset < bias.ndim and bias.shape[offset] == bias.size
 
 
-def _layer(layer: Node, x: Node, weight: Node, steps: Array, sizes: Array) -> Optional[Match]:
+def _layer(layer: Node, x: Node, weight: Node, steps: Array, sizes: Array) -> Match | None:
     params = layer.params
     pads = padding_of(params["padding"]) if layer.prim is C.conv else []
     if pads is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _INT4 = 22
 
 _SIZES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "//": "Div", "%": "Mod", "max": "Max"}
 
-Attribute = Union[int, float, str, Sequence[int], Sequence[str], bytes]
+Attribute = int | float | str | Sequence[int] | Sequence[str] | bytes
 # (writer, node, names of its operands) to the name of its value, or the names of its values.
 NodeRule = Callable[["Writer", Node, list[str]], Any]
 
@@ -67,7 +67,7 @@ def _tensor(name: str, array: Any, kind: str = "") -> bytes:
     return content + field(2, _INT4 if kind == "int4" else ONNX[str(array.dtype)]) + field(8, name) + field(9, raw)
 
 
-def _value(name: str, kind: Optional[TensorType]) -> bytes:
+def _value(name: str, kind: TensorType | None) -> bytes:
     if kind is None:
         return field(1, name)
     dims = [field(1, field(2, repr(d)) if isinstance(d, Dim) else field(1, d)) for d in kind.shape]
@@ -82,7 +82,7 @@ def type_code(kind: Any) -> int:
     return ONNX[name]
 
 
-def padding_of(padding: Any) -> Optional[list[int]]:
+def padding_of(padding: Any) -> list[int] | None:
     """Return the padding of windows in ONNX's order; None for what it has no form for."""
     sizes = [low for low, _ in padding] + [high for _, high in padding]
     return None if any(isinstance(p, Dim) or p < 0 for p in sizes) else sizes
@@ -98,7 +98,7 @@ class Match(NamedTuple):
 
 
 # (node, the nodes computed from each node) to how it is written with others, or None.
-Matcher = Callable[[Node, Mapping[Node, list[Node]]], Optional[Match]]
+Matcher = Callable[[Node, Mapping[Node, list[Node]]], Match | None]
 
 
 class Writer(GraphWriter):
@@ -237,7 +237,7 @@ class Writer(GraphWriter):
         for node in nodes:
             for i in node.inputs:
                 users[i].append(node)
-        matches: dict[Node, Optional[Match]] = {}
+        matches: dict[Node, Match | None] = {}
         wanted, needed = list(graph.outputs), set()
         while wanted:
             node = wanted.pop()
@@ -259,7 +259,7 @@ class Writer(GraphWriter):
         return [self.name(o) for o in graph.outputs]
 
     def body(
-        self, inputs: Sequence[tuple[str, Optional[TensorType]]], make: Callable[[], Sequence[tuple[str, TensorType]]]
+        self, inputs: Sequence[tuple[str, TensorType | None]], make: Callable[[], Sequence[tuple[str, TensorType]]]
     ) -> bytes:
         """Return a graph to be the value of an attribute; `inputs` are names and types, and `make`
         emits its nodes.
@@ -298,7 +298,7 @@ class Writer(GraphWriter):
             return self.integers(shape)
         return str(self.emit("Concat", [self.size(d) for d in shape], axis=0))
 
-    def without_form(self, node: Node, program: Optional[Program], declined: bool) -> str:
+    def without_form(self, node: Node, program: Program | None, declined: bool) -> str:
         what = f"the operation {node.op}"
         if declined:
             what = f"{node.op} of this kind" if program is None else f"the operator {program.name}"

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
@@ -144,7 +144,7 @@ def _read(form: Any, value: Reads, depth: int) -> Program:
     return Program(form["name"][:200], inputs, outputs, inner, body, derivative, tuple(agreements), None, flag)
 
 
-def _list(value: Any, count: Optional[int] = None) -> list[Any]:
+def _list(value: Any, count: int | None = None) -> list[Any]:
     if type(value) is not list or count is not None and len(value) != count or len(value) > _MOST_PARTS:
         raise Refusal(f"an operator has {value!r:.100} in the place of a list")
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _lock = locks.reentrant()
 _written: dict[tuple[ParallelSettings, str], dict[str, ParallelLayouts]] = {}
 
 
-def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Optional[ParallelLayouts]:
+def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> ParallelLayouts | None:
     """Return a layout as strategy files have it; None where they cannot say it.
 
     `shape` is the whole tensor's, and `layout` its layout on `mesh`.
@@ -61,7 +61,7 @@ def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Option
     return ParallelLayouts([Dims(list(mesh.sizes))], maps)
 
 
-def _part(tensor: Tensor) -> Optional[Held]:
+def _part(tensor: Tensor) -> Held | None:
     own = held(tensor)
     if own is None or isinstance(own.piece, Spread) or layout_entry(tuple(tensor.shape), own.layout, own.mesh) is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
@@ -44,7 +44,7 @@ class ConvertModelUtils:
         model: Model,
         network: Cell,
         loss_fn: Any = None,
-        optimizer: Optional[Cell] = None,
+        optimizer: Cell | None = None,
         metrics: Any = None,
         amp_level: str = "O0",
         loss_scale_manager: Any = None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,10 @@ def save_checkpoint(
     ckpt_file_name: Any,
     integrated_save: bool = True,
     async_save: Any = False,
-    append_dict: Optional[Mapping[str, Any]] = None,
-    enc_key: Optional[bytes] = None,
+    append_dict: Mapping[str, Any] | None = None,
+    enc_key: bytes | None = None,
     enc_mode: Any = "AES-GCM",
-    choice_func: Optional[Callable[[str], bool]] = None,
+    choice_func: Callable[[str], bool] | None = None,
     crc_check: bool = False,
     format: str = "ckpt",
     **kwargs: Any,
@@ -137,13 +137,13 @@ def save_checkpoint(
 
 def load_checkpoint(
     ckpt_file_name: Any,
-    net: Optional[Cell] = None,
+    net: Cell | None = None,
     strict_load: bool = False,
     filter_prefix: Any = None,
-    dec_key: Optional[bytes] = None,
+    dec_key: bytes | None = None,
     dec_mode: Any = "AES-GCM",
     specify_prefix: Any = None,
-    choice_func: Optional[Callable[[str], bool]] = None,
+    choice_func: Callable[[str], bool] | None = None,
     crc_check: bool = False,
     remove_redundancy: bool = False,
     format: str = "ckpt",
@@ -287,13 +287,13 @@ class _LaterParameters(Mapping[str, Any]):
 
 def load_checkpoint_async(
     ckpt_file_name: Any,
-    net: Optional[Cell] = None,
+    net: Cell | None = None,
     strict_load: bool = False,
     filter_prefix: Any = None,
-    dec_key: Optional[bytes] = None,
+    dec_key: bytes | None = None,
     dec_mode: Any = "AES-GCM",
     specify_prefix: Any = None,
-    choice_func: Optional[Callable[[str], bool]] = None,
+    choice_func: Callable[[str], bool] | None = None,
 ) -> _LaterParameters:
     """Load a checkpoint in a background thread.
 
@@ -340,9 +340,9 @@ class _Background:
 
     def __init__(self) -> None:
         self._changed = locks.condition()
-        self._executor: Optional[ThreadPoolExecutor] = None
+        self._executor: ThreadPoolExecutor | None = None
         self._pending = 0
-        self._failure: Optional[Exception] = None
+        self._failure: Exception | None = None
 
     def submit(self, work: Callable[[], None]) -> None:
         from concurrent.futures import ThreadPoolExecutor
@@ -354,7 +354,7 @@ class _Background:
             self._pending += 1
 
     def _run(self, work: Callable[[], None]) -> None:
-        failure: Optional[Exception] = None
+        failure: Exception | None = None
         try:
             work()
         except Exception as error:
@@ -475,7 +475,7 @@ def _appended(name: Any, value: Any) -> Entry:
     )
 
 
-def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
+def _prefixes(given: Any, title: str) -> tuple[str, ...] | None:
     if given is None:
         return None
     prefixes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else None
@@ -487,7 +487,7 @@ def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
 
 
 def _wanted(
-    keep: Optional[tuple[str, ...]], drop: Optional[tuple[str, ...]], choice: Optional[Callable[[str], bool]]
+    keep: tuple[str, ...] | None, drop: tuple[str, ...] | None, choice: Callable[[str], bool] | None
 ) -> Callable[[str], bool]:
     if choice is not None and not callable(choice):
         raise arguments.wrong_type("load_checkpoint", "choice_func", "a function of a name or None", choice, ValueError)

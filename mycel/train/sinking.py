@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.binding import Binder
 from mycel._src.foundation import arguments
@@ -65,9 +65,7 @@ class _DataSink:
     None.
     """
 
-    def __init__(
-        self, fn: Any, function: Jit, dataset: Any, sink_size: int, signature: Optional[tuple[Any, ...]]
-    ) -> None:
+    def __init__(self, fn: Any, function: Jit, dataset: Any, sink_size: int, signature: tuple[Any, ...] | None) -> None:
         self.__wrapped__ = fn.__wrapped__ if isinstance(fn, Jit) else fn
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -75,7 +73,7 @@ class _DataSink:
         self.results = Results()
         self._signature = signature
         self._runner = Runner(function)
-        self._epochs: Optional[Epochs] = None
+        self._epochs: Epochs | None = None
 
     def __call__(self) -> Any:
         """Run the steps and return the result of the last one.
@@ -102,7 +100,7 @@ class _DataSink:
 
 
 def data_sink(
-    fn: Any, dataset: Any, sink_size: int = 1, jit_config: Optional[JitConfig] = None, input_signature: Any = None
+    fn: Any, dataset: Any, sink_size: int = 1, jit_config: JitConfig | None = None, input_signature: Any = None
 ) -> Any:
     """Return a function without arguments that calls `fn` on the next `sink_size` batches of
     `dataset`, in one native loop, and returns the result of the last call.
@@ -144,7 +142,7 @@ def data_sink(
     return _DataSink(fn, function, dataset if found is None else found.dataset, sink_size, signature)
 
 
-def _compiled(fn: Any, jit_config: Optional[JitConfig], end: Optional[offloading.Split]) -> Jit:
+def _compiled(fn: Any, jit_config: JitConfig | None, end: offloading.Split | None) -> Jit:
     """Return `fn` compiled, behind the `end` of a pipeline, if that is given."""
     if isinstance(fn, Cell) and jit_config is None:
         return (fn if end is None else end.before(fn))._compiled()

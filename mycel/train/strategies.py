@@ -35,7 +35,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.atomic_files import replacing
@@ -127,7 +127,7 @@ def _read(path: Any, function: str) -> StrategyFile:
         raise CheckpointError(f"{path}: damaged, or not a strategy file: {error}") from error
 
 
-def _message(value: Union[int, bytes]) -> bytes:
+def _message(value: int | bytes) -> bytes:
     if not isinstance(value, bytes):
         raise WireError("a number where a message should be")
     return value
@@ -450,7 +450,7 @@ def layout(
     return Layout(made.devices, made.axes, max(size, 1), step, stages).checked(name)
 
 
-def layouts_of(strategy: Any, stage: Optional[int] = None) -> Optional[dict[str, Layout]]:
+def layouts_of(strategy: Any, stage: int | None = None) -> dict[str, Layout] | None:
     """Return the layouts by parameter of a strategy file, or of a result of
     `build_searched_strategy`.
 

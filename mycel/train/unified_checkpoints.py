@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -47,13 +47,13 @@ _PART = 3 << 30
 
 def load_segmented_checkpoints(
     ckpt_file_dir: Any,
-    net: Optional[Cell] = None,
+    net: Cell | None = None,
     strict_load: bool = False,
     filter_prefix: Any = None,
-    dec_key: Optional[bytes] = None,
+    dec_key: bytes | None = None,
     dec_mode: Any = "AES-GCM",
     specify_prefix: Any = None,
-    choice_func: Optional[Callable[[str], bool]] = None,
+    choice_func: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
     """Load all ".ckpt" files in the folder `ckpt_file_dir`, in the order of their names, as one
     checkpoint.
@@ -82,9 +82,9 @@ def unified_safetensors(
     src_strategy_file: Any,
     dst_dir: Any,
     merge_with_redundancy: bool = True,
-    file_suffix: Optional[str] = None,
+    file_suffix: str | None = None,
     max_process_num: int = 64,
-    choice_func: Optional[Callable[[str], Union[bool, str]]] = None,
+    choice_func: Callable[[str], bool | str] | None = None,
     split_dst_file: Sequence[int] = (),
 ) -> None:
     """Merge the safetensors files of all ranks in the folder `src_dir` into files in `dst_dir`.
@@ -178,19 +178,19 @@ def _parts(sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 def load_distributed_checkpoint(
-    network: Optional[Cell],
-    checkpoint_filenames: Optional[list[str]] = None,
+    network: Cell | None,
+    checkpoint_filenames: list[str] | None = None,
     predict_strategy: Any = None,
     train_strategy_filename: Any = None,
     strict_load: bool = False,
-    dec_key: Optional[bytes] = None,
+    dec_key: bytes | None = None,
     dec_mode: str = "AES-GCM",
     format: str = "ckpt",
     unified_safetensors_dir: Any = None,
     dst_safetensors_dir: Any = None,
-    rank_id: Optional[int] = None,
+    rank_id: int | None = None,
     output_format: str = "safetensors",
-    name_map: Optional[Mapping[str, str]] = None,
+    name_map: Mapping[str, str] | None = None,
     max_process_num: int = 64,
     return_param_dict: bool = False,
 ) -> Any:
@@ -246,7 +246,7 @@ def _load_ranks(
     predict_strategy: Any,
     train_strategy_filename: Any,
     strict_load: bool,
-    dec_key: Optional[bytes],
+    dec_key: bytes | None,
     dec_mode: str,
 ) -> bool:
     """Load the files of a stage, one a rank, into a network."""
@@ -328,7 +328,7 @@ def _shard_groups(strategy: Any) -> list[tuple[str, str]]:
     return [(n, v[5]) for n, v in (strategy or {}).items() if len(v) > 5 and v[5]]
 
 
-def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str, str]]) -> dict[str, Array]:
+def _unified(folder: Any, strategy: Any, rank: int, names: Mapping[str, str] | None) -> dict[str, Array]:
     """Return the values that a rank needs from the files that `unified_safetensors` wrote."""
     function = "load_distributed_checkpoint"
     path = os.path.join(folder, "param_name_map.json")
@@ -371,7 +371,7 @@ def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str,
 
 
 def _save_unified(
-    folder: Any, strategy: Any, target: Any, rank: Optional[int], kind: str, names: Optional[Mapping[str, str]]
+    folder: Any, strategy: Any, target: Any, rank: int | None, kind: str, names: Mapping[str, str] | None
 ) -> bool:
     if target is None:
         raise ValueError("load_distributed_checkpoint: without a network, dst_safetensors_dir says where to save")

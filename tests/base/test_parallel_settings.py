@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Optional
 
 import pytest
 
@@ -43,7 +42,7 @@ def test_nothing_changes_where_one_value_is_wrong() -> None:
     "mode, devices, divides",
     [(SEMI_AUTO, 8, True), (AUTO, 2, True), (SEMI_AUTO, 1, False), ("data_parallel", 8, False), (None, 8, False)],
 )
-def test_a_plan_is_there_where_operators_are_divided(mode: Optional[str], devices: int, divides: bool) -> None:
+def test_a_plan_is_there_where_operators_are_divided(mode: str | None, devices: int, divides: bool) -> None:
     ms.set_auto_parallel_context(device_num=devices, **({} if mode is None else {"parallel_mode": mode}))
     assert (plan() is PROCESS.settings) is divides and (PROCESS.settings.dividing == devices) is divides
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from mycel import Parameter, ParameterTuple, Tensor, nn
 X = Tensor([[1.0, 2.0]])
 
 
-def parameter(name: Optional[str] = None, value: Any = (1.0,), **options: Any) -> Parameter:
+def parameter(name: str | None = None, value: Any = (1.0,), **options: Any) -> Parameter:
     return Parameter(Tensor(list(value)), name=name, **options)
 
 

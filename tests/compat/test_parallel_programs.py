@@ -8,7 +8,7 @@ with the operator, the axis, the sizes and the line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def ones(*shape: int, dtype: Any = ms.float32) -> Tensor:
 class Net(nn.Cell):
     """A network of one operator, or of what `call` makes of some."""
 
-    def __init__(self, *operators: Any, call: Optional[Callable[..., Any]] = None, weight: Any = None) -> None:
+    def __init__(self, *operators: Any, call: Callable[..., Any] | None = None, weight: Any = None) -> None:
         super().__init__()
         self.first, self.rest = operators[0], operators[1:]
         self.call = call

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -299,7 +299,7 @@ class Program:
         self.seed = seed
         self.source = draw.choice(SOURCES)
         self.steps: list[Step] = []
-        self.rows: Optional[list[Row]] = [row_of(number) for number in _order(self.source)]
+        self.rows: list[Row] | None = [row_of(number) for number in _order(self.source)]
         # The model of the program without what it draws, which says what fits.
         rows = self.rows
         self.drawing = self.source in DRAWING
@@ -311,7 +311,7 @@ class Program:
                 self.drawing = self.drawing or step[0] in DRAWING
         self.rows = None if self.drawing else rows
 
-    def _next(self, draw: random.Random, rows: list[Row]) -> Optional[tuple[Step, list[Row]]]:
+    def _next(self, draw: random.Random, rows: list[Row]) -> tuple[Step, list[Row]] | None:
         name = draw.choice([*STEPS])
         step = name, STEPS[name](draw)
         columns = [*rows[0]]
@@ -348,7 +348,7 @@ class Program:
         """Return whether the number of rows depends on what is drawn."""
         return self.drawing and any(name in ("filter", "flat_map", "bucket") for name, _ in self.steps)
 
-    def build(self, choose: random.Random, processes: bool, waits: Optional[int] = None, cache: Any = None) -> Any:
+    def build(self, choose: random.Random, processes: bool, waits: int | None = None, cache: Any = None) -> Any:
         """Return the dataset.
 
         * `choose`: decides on workers.
@@ -375,7 +375,7 @@ def plain(row: Any) -> Any:
     return [[np.asarray(x).dtype.str, np.asarray(x).shape, np.asarray(x).tolist()] for x in row]
 
 
-def rows_of(data: Any, epochs: int, state: Optional[dict[str, int]] = None, seen: Any = None) -> list[list[Any]]:
+def rows_of(data: Any, epochs: int, state: dict[str, int] | None = None, seen: Any = None) -> list[list[Any]]:
     """Return the rows of each epoch.
 
     * `data`, `epochs`: the dataset, and how many.

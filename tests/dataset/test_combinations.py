@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 
@@ -27,7 +27,7 @@ COUNT = 100 * int(os.environ.get("MYCEL_EDGES", "1"))
 FIRST = int(os.environ.get("MYCEL_FIRST", "0"))
 
 
-def expected_of(program: Program, waits: Optional[int] = None) -> list[list[Any]]:
+def expected_of(program: Program, waits: int | None = None) -> list[list[Any]]:
     """Return the rows of each epoch, of the model or without workers, compared where both are."""
     config.set_debug_mode(True)
     base = rows_of(program.build(random.Random(0), False, waits), EPOCHS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def alone() -> list[float]:
     return found
 
 
-CASES: list[tuple[int, Optional[Any], Optional[Any], bool]] = [
+CASES: list[tuple[int, Any | None, Any | None, bool]] = [
     (4, None, None, False),
     (4, ((2, 1), (1, 2)), ((2, 2), (2, 1)), False),
     (4, ((1, 1), (1, 4)), ((1, 4), (4, 1)), True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -295,7 +295,7 @@ def test_batches_that_cannot_be_cut(function: Any, args: Any, kind: Any, text: s
         ms.jit(ms.value_and_grad(function))(*args)
 
 
-def refused(pipeline: Optional[Pipeline], make: Callable[[], nn.Cell] = Net) -> None:
+def refused(pipeline: Pipeline | None, make: Callable[[], nn.Cell] = Net) -> None:
     piped(make, pipeline or Pipeline(2, 4))
 
 

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -277,7 +277,7 @@ class RandomGraph(Steps):
 # Checking.
 
 
-def run(graph: Graph, arrays: Sequence[Any], aliases: Optional[dict[int, int]] = None) -> list[Any]:
+def run(graph: Graph, arrays: Sequence[Any], aliases: dict[int, int] | None = None) -> list[Any]:
     """What the native engine gives."""
     program = compile_native(graph, aliases or {})
     got = program.entry(*[buffers.from_array(a) for a in arrays])

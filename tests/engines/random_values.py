@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Values:
             shapes += [(a, b, c), (c, b, a), (b, 1, a)]
         return self.choose(shapes)
 
-    def draw_input(self, dtype: D.DType, shape: Optional[tuple[int, ...]] = None) -> Value:
+    def draw_input(self, dtype: D.DType, shape: tuple[int, ...] | None = None) -> Value:
         """A new input, small numbers mostly."""
         shape = self.any_shape() if shape is None else shape
         rng = self.rng

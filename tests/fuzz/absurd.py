@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import random as random_module
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 __all__ = ["absurd", "compiled", "mutate"]
 
@@ -242,7 +241,7 @@ def _parsed(source: str) -> ast.expr:
 class _Constants(ast.NodeTransformer):
     """Replaces the `at`-th constant of an expression, and counts them."""
 
-    def __init__(self, at: int = -1, new: Optional[ast.expr] = None) -> None:
+    def __init__(self, at: int = -1, new: ast.expr | None = None) -> None:
         self.at, self.new, self.seen = at, new, 0
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

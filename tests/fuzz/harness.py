@@ -60,7 +60,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any
 
 from tests.fuzz import drivers
 
@@ -283,7 +283,7 @@ def run_seeds(name: str, seeds: range, *, cache: str = "", until: float = float(
 
 
 def campaign(
-    wanted: list[str], minutes: float, start: Optional[int] = None, log: Optional[Path] = None
+    wanted: list[str], minutes: float, start: int | None = None, log: Path | None = None
 ) -> tuple[dict[str, int], list[Finding]]:
     """Run drivers in turn, a batch each, until the time is over.
 

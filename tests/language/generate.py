@@ -25,7 +25,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -273,7 +273,7 @@ def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
     return [b for b in found if isinstance(b, list) and b]
 
 
-def _without_statement(tree: ast.AST, place: int) -> Optional[bool]:
+def _without_statement(tree: ast.AST, place: int) -> bool | None:
     """Take away the statement of this number, from the outside in; None where there is none."""
     places = [(b, k) for b in _bodies(tree)[1:] for k in range(len(b))]
     if place >= len(places):
@@ -286,7 +286,7 @@ def _without_statement(tree: ast.AST, place: int) -> Optional[bool]:
     return True
 
 
-def _with_body(tree: ast.AST, place: int) -> Optional[bool]:
+def _with_body(tree: ast.AST, place: int) -> bool | None:
     """Put the body of a compound statement in its place."""
     places = [
         (b, k) for b in _bodies(tree)[1:] for k in range(len(b)) if isinstance(b[k], (ast.If, ast.For, ast.While))
@@ -300,7 +300,7 @@ def _with_body(tree: ast.AST, place: int) -> Optional[bool]:
     return True
 
 
-def _with_part(tree: ast.AST, place: int) -> Optional[bool]:
+def _with_part(tree: ast.AST, place: int) -> bool | None:
     """Put a part of an expression in its place."""
     places = [
         (node, field, child)

@@ -9,7 +9,7 @@ it does not matter how many there are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 
@@ -33,7 +33,7 @@ def agree(f: Callable[..., Any], jitted: Any, what: str, x: Any = X) -> None:
         same(plain(jitted(x)), expected, 1e-5, f"{what}, {turn} call")
 
 
-def versions_of(jitted: Any) -> Optional[int]:
+def versions_of(jitted: Any) -> int | None:
     return None if jitted.lives else sum(map(len, jitted.versions.values()))
 
 
@@ -43,7 +43,7 @@ class Cases:
     def __init__(self) -> None:
         self.all: list[Any] = []
 
-    def add(self, versions: Optional[int]) -> Any:
+    def add(self, versions: int | None) -> Any:
         """Declare a case: a function that returns the function to compile and the changes."""
 
         def declare(make: Any) -> Any:
@@ -56,7 +56,7 @@ class Cases:
         """A parametrized test of all cases declared so far."""
 
         @pytest.mark.parametrize("make, versions", self.all)
-        def test_case(make: Any, versions: Optional[int]) -> None:
+        def test_case(make: Any, versions: int | None) -> None:
             f, changes = make()
             jitted = ms.jit(f)
             agree(f, jitted, "at first")

@@ -10,7 +10,7 @@ programs with `@programs.add(arguments, ...)` and ends with `test = programs.tes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,6 +219,6 @@ def same(actual: Any, expected: Any, tolerance: float, what: str, path: str = "r
         assert actual == expected, f"{what}: {path} is {actual!r}, not {expected!r}"
 
 
-def explained(fn: Any, *args: Any) -> Optional[str]:
+def explained(fn: Any, *args: Any) -> str | None:
     """What `explain` says of a call."""
     return str(ms.explain(fn, *args))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import itertools
 import random
-from typing import Optional
 
 
 class Writer:
@@ -39,7 +38,7 @@ class Writer:
 
     # Expressions.
 
-    def pick(self, scope: set[str], kind: str) -> Optional[str]:
+    def pick(self, scope: set[str], kind: str) -> str | None:
         found = sorted(n for n in scope if n[0] == kind)
         return self.random.choice(found) if found else None
 

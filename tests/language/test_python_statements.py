@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,7 +257,7 @@ def match_with_tensors_inside(x: Any, op: Any) -> Any:
 @add((X,))
 def annotations(x: Any) -> Any:
     k: float = 2.0
-    y: Optional[Any]
+    y: Any | None
     items: list[Any] = [x]
     y = items[0] * k
 

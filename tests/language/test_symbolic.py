@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ class Count:
     def __init__(self, jitted: Any) -> None:
         self.jitted, self.before = jitted, Template.lowerings
 
-    def check(self, most: int = 2, lowerings: Optional[int] = None) -> None:
+    def check(self, most: int = 2, lowerings: int | None = None) -> None:
         assert not self.jitted.lives, str(ms.explain(self.jitted))
         assert versions(self.jitted) <= most, [
             s.plan.decisions.describe() for c in self.jitted.dimensions.calls.values() for s in c.symbolic

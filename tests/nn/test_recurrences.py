@@ -5,7 +5,7 @@ gradients against differences along random directions, in both modes.
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ class Case(NamedTuple):
     bidirectional: bool
     has_bias: bool
     batch_first: bool
-    lengths: Optional[Array]
+    lengths: Array | None
     states: bool
     staged: bool
 

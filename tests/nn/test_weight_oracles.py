@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def check_derivatives(make: Callable[[], Any], x: Any, training: bool) -> None:
         gradients = [found[0], *found[1]]
     else:
         gradients = list(found) if isinstance(found, tuple) else [found]
-    targets: list[Optional[Any]] = ([None] if floating else []) + trained
+    targets: list[Any | None] = ([None] if floating else []) + trained
     for target, gradient in zip(targets, gradients):
         start = x if target is None else target.asnumpy().copy()
         way = np.sin(1.7 * np.arange(start.size) + 0.4).reshape(start.shape)

@@ -10,7 +10,7 @@ module `ms` is an argument, so the same code ran with MindSpore to record the nu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,7 +141,7 @@ CASES: dict[str, Case] = {
 }
 
 
-def _input(ms: Any, given: Union[str, float, T], parameters: dict[str, Any], call: int) -> Any:
+def _input(ms: Any, given: str | float | T, parameters: dict[str, Any], call: int) -> Any:
     if isinstance(given, T):
         return ms.Tensor(np.full((1,) if given.one else (), given.value, given.dtype))
     if not isinstance(given, str):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Task:
     batches: list[tuple[np.ndarray, ...]]
     operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     tokens: tuple[Any, ...] = ()
-    shown: Optional[Callable[..., Any]] = None
+    shown: Callable[..., Any] | None = None
     excluded: tuple[str, ...] = ()
     is_bounded: bool = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import mycel as ms
 from mycel import nn
@@ -56,7 +56,7 @@ def layouts(task: Task, way: str, count: int) -> Layouts:
         return Layouts(Mesh((count // own, own), ("dp", "tp")), rows, task.operators)
     if way == "tokens":
         return Layouts(Mesh((count,), ("sp",)), task.tokens)
-    chosen: Optional[Callable[[Any], Any]] = None
+    chosen: Callable[[Any], Any] | None = None
     if way.startswith("zero"):
         chosen = everything if way == "zero3" else states_of(task)
     return Layouts(Mesh((count // stages(way, count),), ("dp",)), rows, chosen)

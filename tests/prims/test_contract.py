@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,7 +184,7 @@ def first_batchable() -> list[Case]:
     return list({c.primitive: c for c in reversed(batchable())}.values())
 
 
-def batch_axes(ranks: list[int]) -> Iterator[tuple[Optional[int], ...]]:
+def batch_axes(ranks: list[int]) -> Iterator[tuple[int | None, ...]]:
     """The batch in front, and behind, of every subset of the inputs, and of each input on every
     axis.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def orders(first_forward: bool = True, stages: int = 2) -> list[list[Unit]]:
     return found
 
 
-def asked(operator: Operator) -> Optional[int]:
+def asked(operator: Operator) -> int | None:
     return operator.stage if operator.stage >= 0 else None
 
 

@@ -5,7 +5,7 @@ The functions take the device that is asked about, which is the processor.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.devices import runtime
 from mycel._src.devices.stream import Event as Event
@@ -46,12 +46,12 @@ __all__ = [
 ]
 
 
-def _check(name: str, device_target: Optional[str]) -> None:
+def _check(name: str, device_target: str | None) -> None:
     if device_target is not None and device_target != "CPU":
         raise ValueError(f"{name}: device_target {device_target!r} is not available in this build; it runs on 'CPU'")
 
 
-def memory_allocated(device_target: Optional[str] = None) -> int:
+def memory_allocated(device_target: str | None = None) -> int:
     """Return the result of `mycel.runtime.memory_allocated`.
 
     >>> memory_allocated() == runtime.memory_allocated()
@@ -61,49 +61,49 @@ def memory_allocated(device_target: Optional[str] = None) -> int:
     return runtime.memory_allocated()
 
 
-def memory_reserved(device_target: Optional[str] = None) -> int:
+def memory_reserved(device_target: str | None = None) -> int:
     """Return the result of `mycel.runtime.memory_reserved`."""
     _check("memory_reserved", device_target)
     return runtime.memory_reserved()
 
 
-def max_memory_allocated(device_target: Optional[str] = None) -> int:
+def max_memory_allocated(device_target: str | None = None) -> int:
     """Return the result of `mycel.runtime.max_memory_allocated`."""
     _check("max_memory_allocated", device_target)
     return runtime.max_memory_allocated()
 
 
-def max_memory_reserved(device_target: Optional[str] = None) -> int:
+def max_memory_reserved(device_target: str | None = None) -> int:
     """Return the result of `mycel.runtime.max_memory_reserved`."""
     _check("max_memory_reserved", device_target)
     return runtime.max_memory_reserved()
 
 
-def memory_stats(device_target: Optional[str] = None) -> dict[str, Any]:
+def memory_stats(device_target: str | None = None) -> dict[str, Any]:
     """Return the result of `mycel.runtime.memory_stats`."""
     _check("memory_stats", device_target)
     return runtime.memory_stats()
 
 
-def memory_summary(device_target: Optional[str] = None) -> str:
+def memory_summary(device_target: str | None = None) -> str:
     """Return the result of `mycel.runtime.memory_summary`."""
     _check("memory_summary", device_target)
     return runtime.memory_summary()
 
 
-def reset_max_memory_allocated(device_target: Optional[str] = None) -> None:
+def reset_max_memory_allocated(device_target: str | None = None) -> None:
     """Call `mycel.runtime.reset_max_memory_allocated`."""
     _check("reset_max_memory_allocated", device_target)
     runtime.reset_max_memory_allocated()
 
 
-def reset_max_memory_reserved(device_target: Optional[str] = None) -> None:
+def reset_max_memory_reserved(device_target: str | None = None) -> None:
     """Call `mycel.runtime.reset_max_memory_reserved`."""
     _check("reset_max_memory_reserved", device_target)
     runtime.reset_max_memory_reserved()
 
 
-def reset_peak_memory_stats(device_target: Optional[str] = None) -> None:
+def reset_peak_memory_stats(device_target: str | None = None) -> None:
     """Call `mycel.runtime.reset_peak_memory_stats`."""
     _check("reset_peak_memory_stats", device_target)
     runtime.reset_peak_memory_stats()
@@ -117,7 +117,7 @@ def empty_cache() -> None:
 _TARGETS = ("CPU", "GPU", "Ascend")
 
 
-def _target(name: str, device_target: Optional[str]) -> bool:
+def _target(name: str, device_target: str | None) -> bool:
     """Return whether the device exists here.
 
     Raises ValueError for a name that is not a kind of device.
@@ -127,13 +127,13 @@ def _target(name: str, device_target: Optional[str]) -> bool:
     return device_target in (None, "CPU")
 
 
-def _numbered(name: str, device_id: int, device_target: Optional[str]) -> None:
+def _numbered(name: str, device_id: int, device_target: str | None) -> None:
     _check(name, device_target)
     if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id != 0:
         raise ValueError(f"{name}: there is one device, 0, and no {device_id!r}")
 
 
-def is_available(device_target: Optional[str]) -> bool:
+def is_available(device_target: str | None) -> bool:
     """Return whether programs can run on a device, which is true of the CPU.
 
     >>> is_available("CPU"), is_available("GPU")
@@ -151,7 +151,7 @@ def is_initialized(device_target: str) -> bool:
     return _target("is_initialized", device_target)
 
 
-def device_count(device_target: Optional[str] = None) -> int:
+def device_count(device_target: str | None = None) -> int:
     """Return the number of devices of a kind: one CPU, however many cores it has.
 
     >>> device_count(), device_count("GPU")
@@ -160,7 +160,7 @@ def device_count(device_target: Optional[str] = None) -> int:
     return int(_target("device_count", device_target))
 
 
-def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
+def get_device_name(device_id: int, device_target: str | None = None) -> str:
     """Return the name of a device: "CPU" for the CPU.
 
     `mycel info` shows which processor it is. Raises ValueError for devices that do not exist.
@@ -172,7 +172,7 @@ def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
     return "CPU"
 
 
-def get_device_capability(device_id: int, device_target: Optional[str] = None) -> None:
+def get_device_capability(device_id: int, device_target: str | None = None) -> None:
     """Return the capability of a GPU; a CPU has none, so None.
 
     Raises ValueError for devices that do not exist.
@@ -180,7 +180,7 @@ def get_device_capability(device_id: int, device_target: Optional[str] = None) -
     _numbered("get_device_capability", device_id, device_target)
 
 
-def get_device_properties(device_id: int, device_target: Optional[str] = None) -> None:
+def get_device_properties(device_id: int, device_target: str | None = None) -> None:
     """Return the properties of a GPU or NPU; a CPU has none, so None.
 
     Raises ValueError for devices that do not exist.
@@ -188,7 +188,7 @@ def get_device_properties(device_id: int, device_target: Optional[str] = None) -
     _numbered("get_device_properties", device_id, device_target)
 
 
-def get_arch_list(device_target: Optional[str] = None) -> None:
+def get_arch_list(device_target: str | None = None) -> None:
     """Return the architectures of GPUs that a build is for; for the CPU None.
 
     Raises ValueError for devices that do not exist.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class DeviceInfo(NamedTuple):
     device_id: int
 
 
-def set_device(device_target: str, device_id: Optional[int] = None) -> None:
+def set_device(device_target: str, device_id: int | None = None) -> None:
     """Choose the device: "CPU", or "GPU" before anything is compiled; number 0.
 
     A GPU is one that jax finds (``pip install mycel[xla]``): programs are then the XLA engine's.
@@ -73,7 +73,7 @@ class DeviceCtx:
     'CPU'
     """
 
-    def __init__(self, name: str, device_id: Optional[int] = None) -> None:
+    def __init__(self, name: str, device_id: int | None = None) -> None:
         set_device(name, device_id)
 
     def __enter__(self) -> None:
@@ -136,9 +136,9 @@ _before: list[set[int]] = []
 
 def set_cpu_affinity(
     enable_affinity: bool,
-    affinity_cpu_list: Optional[list[str]] = None,
-    module_to_cpu_dict: Optional[dict[str, Any]] = None,
-    bind_file: Optional[str] = None,
+    affinity_cpu_list: list[str] | None = None,
+    module_to_cpu_dict: dict[str, Any] | None = None,
+    bind_file: str | None = None,
 ) -> None:
     """Bind the threads of this process, and those that they start, to processors.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
@@ -72,7 +72,7 @@ class Stream:
         """Wait for the work in the stream, which is complete unless the XLA engine does it."""
         engine().synchronize()
 
-    def record_event(self, event: Optional[Event] = None) -> Event:
+    def record_event(self, event: Event | None = None) -> Event:
         """Record `event`, or a new event, and return it.
 
         Raises TypeError for anything but an event.
@@ -124,9 +124,9 @@ class Event:
         for name, value in (("enable_timing", enable_timing), ("blocking", blocking)):
             arguments.flag("Event", name, value)
         self.enable_timing, self.blocking = enable_timing, blocking
-        self._time: Optional[int] = None
+        self._time: int | None = None
 
-    def record(self, stream: Optional[Stream] = None) -> None:
+    def record(self, stream: Stream | None = None) -> None:
         """Set the event to the present moment, also if it was recorded before.
 
         Raises TypeError for a `stream` that is not a stream.
@@ -135,7 +135,7 @@ class Event:
             arguments.instance("record", "stream", stream, Stream)
         self._time = time.perf_counter_ns()
 
-    def wait(self, stream: Optional[Stream] = None) -> None:
+    def wait(self, stream: Stream | None = None) -> None:
         """Let later work wait for the event, which has happened.
 
         Raises TypeError for a `stream` that is not a stream.
@@ -194,7 +194,7 @@ def communication_stream() -> Stream:
     return _communication
 
 
-def set_cur_stream(stream: Optional[Stream]) -> None:
+def set_cur_stream(stream: Stream | None) -> None:
     """Choose this thread's stream; None has no effect.
 
     Raises TypeError for anything but a stream.
@@ -209,7 +209,7 @@ class StreamCtx:
     Raises TypeError for anything but a stream.
     """
 
-    def __init__(self, ctx_stream: Optional[Stream]) -> None:
+    def __init__(self, ctx_stream: Stream | None) -> None:
         if ctx_stream is not None:
             arguments.instance("StreamCtx", "ctx_stream", ctx_stream, Stream)
         self.stream = ctx_stream
@@ -251,7 +251,7 @@ def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> N
     )
 
 
-def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Optional[list[str]] = None) -> None:
+def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: list[str] | None = None) -> None:
     """Ask to record the launches of operations and repeat them.
 
     It has no effect: a compiled program is such a table of steps already. Raises TypeError for

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
@@ -45,7 +45,7 @@ FAR = 1 << 28  # elements from which on types of positions may depend on the siz
 SIZES = frozenset(("high", "low", "shape", "size", "starts", "stops"))  # parameters that are sizes
 
 _numbers = itertools.count()
-_Number = Union[int, Literal]
+_Number = int | Literal
 _Guard = Callable[[Mapping[str, int]], bool]
 
 
@@ -60,7 +60,7 @@ class _Structure:
         self.made: list[tuple[tuple[Any, ...], _Guard, Graph]] = []
         self.refusals = 0
 
-    def program(self, graph: Graph, numbers: tuple[_Number, ...]) -> Optional[Entry]:
+    def program(self, graph: Graph, numbers: tuple[_Number, ...]) -> Entry | None:
         """Return a program for a graph of this structure with these numbers.
 
         Returns None where it is to be compiled for itself.
@@ -100,7 +100,7 @@ def _entry(graph: Graph, sizes: Mapping[str, int]) -> Entry:
 _structures = Remembered[Any, _Structure]("structures of small graphs", MANY, config.COMPILED_ANEW)
 
 
-def shared_program(graph: Graph) -> Optional[Entry]:
+def shared_program(graph: Graph) -> Entry | None:
     """Return a program that a graph shares with others of its structure.
 
     Returns None where it is to be compiled for itself.
@@ -175,7 +175,7 @@ def _is_size(name: str, value: Any) -> bool:
     return name in SIZES and (type(value) is int or type(value) is tuple and all([type(v) is int for v in value]))
 
 
-def _bound(pattern: Sequence[Any], numbers: Sequence[_Number]) -> Optional[dict[str, int]]:
+def _bound(pattern: Sequence[Any], numbers: Sequence[_Number]) -> dict[str, int] | None:
     """Return the sizes of symbols with which a pattern gives these numbers, or None."""
     sizes: dict[str, int] = {}
     for known, number in zip(pattern, numbers):
@@ -216,7 +216,7 @@ def _varied(
     return values, tuple([v if type(v) is int or type(v) is Literal or v is None else repr(v) for v in values]), sizes
 
 
-def _again(graph: Graph, values: Sequence[Any], sizes: Mapping[str, int]) -> Optional[Graph]:
+def _again(graph: Graph, values: Sequence[Any], sizes: Mapping[str, int]) -> Graph | None:
     """Return a graph with other numbers, or None where it is not the given one for `sizes`."""
     rest = iter(values)
     image: dict[Node, Node] = {}

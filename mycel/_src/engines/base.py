@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mycel._src.foundation.errors import Unsupported
 
@@ -117,7 +117,7 @@ class Repetition(ABC):
         stay: Sequence[Any],
         rounds: Sequence[Sequence[Any]],
         keep: bool = False,
-        restore: Optional[Callable[[int, Any], None]] = None,
+        restore: Callable[[int, Any], None] | None = None,
     ) -> Rounds:
         """Run the program once for each of `rounds`, which has the buffers of its first inputs.
 
@@ -208,18 +208,18 @@ class Engine(ABC):
         """Return the graph that is run: optimised, with only nodes that the engine claims."""
 
     @abstractmethod
-    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+    def compile(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Entry:
         """Return the entry of a graph of static types.
 
         `aliases` maps outputs to the inputs into whose memory they are written.
         """
 
     @abstractmethod
-    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+    def sized(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Sized:
         """Return the programs of a graph with symbolic sizes."""
 
     @abstractmethod
-    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
         """Return the program of an entry as a `Repetition`.
 
         `carried` maps results to the inputs of the next run. Returns None where the entry is not a
@@ -248,7 +248,7 @@ class Engine(ABC):
         """Return the numbers of this process's devices; each process has as many."""
         return range(self.device_count())
 
-    def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
+    def together(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int] | None = None) -> Together:
         """Return the program that runs a graph of one rank on all devices of a mesh at once.
 
         `aliases` maps outputs to the inputs whose memory they take. Raises Unsupported where the
@@ -290,23 +290,23 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+    def account(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
         """Return the steps of the program of a graph of static types, without running it."""
 
     @abstractmethod
-    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+    def footprint(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
         """Return the memory that the program of a graph of static types needs.
 
         The program is not made for it.
         """
 
-    def cost(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Cost:
+    def cost(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Cost:
         """Return the bytes moved and the floating-point operations of a graph of static types."""
         return self.account(graph, aliases).total
 
     @abstractmethod
     def tracing(
-        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+        self, room: int | None = None, before_run: Callable[[], None] | None = None
     ) -> AbstractContextManager[Trace]:
         """Trace all threads while a block runs.
 
@@ -338,7 +338,7 @@ class Engine(ABC):
         """Give memory that waits for new buffers back to the system."""
 
     @abstractmethod
-    def available_memory(self) -> Optional[int]:
+    def available_memory(self) -> int | None:
         """Return the bytes that buffers could take now; None where the system does not tell."""
 
     @abstractmethod
@@ -381,7 +381,7 @@ class Engine(ABC):
         """Return the number of threads used where none is set."""
 
     @abstractmethod
-    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+    def sharing(self, count: int) -> Callable[[], Any] | None:
         """Return a function that runs an empty task on `count` threads and waits for them.
 
         Returns None where there is no pool of threads.

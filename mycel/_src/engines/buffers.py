@@ -14,7 +14,7 @@ import ctypes
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ __all__ = [
 
 _CAPSULE = type(datetime.datetime_CAPI)
 # What makes an engine's own buffer of a new one of the host's; None where it has none of its own.
-_wrap: list[Optional[Callable[[Any], Any]]] = [None]
+_wrap: list[Callable[[Any], Any] | None] = [None]
 
 
 class Elsewhere(ABC):
@@ -81,7 +81,7 @@ class Elsewhere(ABC):
         """Return whether anybody else refers to the memory, such as an array of it."""
 
 
-def wrapping(wrap: Optional[Callable[[Any], Any]]) -> None:
+def wrapping(wrap: Callable[[Any], Any] | None) -> None:
     """Make an engine's own buffer of each new one of the host's from now on; None makes none."""
     _wrap[0] = wrap
 

@@ -10,7 +10,6 @@ so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.engines import buffers
@@ -31,7 +30,7 @@ __all__ = ["available_memory", "check_needs", "need", "room_left"]
 WORTH_ASKING = 64 << 20
 
 
-def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = None) -> None:
+def check_needs(graph: Graph, nbytes: int, sizes: Mapping[str, int] | None = None) -> None:
     """Raise MemoryError if a program needs more bytes beside its inputs than the machine has.
 
     Logs a warning if it needs more than are available. `sizes` are those of the graph's symbols.
@@ -64,7 +63,7 @@ def need(what: str, nbytes: int) -> None:
         raise no_memory(what, nbytes)
 
 
-def available_memory() -> Optional[int]:
+def available_memory() -> int | None:
     """Return the bytes that could be taken now; None where the system does not tell.
 
     It is the least of what the system, the container, the process's limit and `max_device_memory`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.graph import Graph, Node
@@ -72,7 +72,7 @@ def _title(node: Node) -> str:
     return getattr(node.params.get("program"), "name", node.op)
 
 
-def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:
+def out_of_memory(graph: Graph, needed: int | None = None, sizes: Mapping[str, int] | None = None) -> MemoryError:
     """Return the error for a graph whose values did not fit into memory.
 
     It names the bytes needed, the largest of its values, and the memory available. `needed` are the
@@ -115,7 +115,7 @@ def _there_is() -> str:
     return f"; {found}" if found else ""
 
 
-def _bytes_of(kind: Any, sizes: Optional[Mapping[str, int]]) -> int:
+def _bytes_of(kind: Any, sizes: Mapping[str, int] | None) -> int:
     if isinstance(kind, tuple):
         return sum(_bytes_of(t, sizes) for t in kind)
     if not isinstance(kind, TensorType) or not (kind.is_static or sizes):

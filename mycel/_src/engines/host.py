@@ -5,7 +5,7 @@ They share one allocator (`buffers`) and the machine's memory (`capacity`).
 
 from __future__ import annotations
 
-from typing import ClassVar, Optional
+from typing import ClassVar
 
 from mycel._src.engines import buffers, capacity
 from mycel._src.engines.base import Engine, MemoryAccount
@@ -30,7 +30,7 @@ class HostEngine(Engine):
     def empty_cache(self) -> None:
         buffers.empty_cache()
 
-    def available_memory(self) -> Optional[int]:
+    def available_memory(self) -> int | None:
         return capacity.available_memory()
 
     def room_left(self) -> str:

@@ -21,7 +21,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def _wanted() -> int:
     return NAN if config._context["check_nan"] == "nan" else NAN | INFINITE
 
 
-def place_now() -> Optional[Where]:
+def place_now() -> Where | None:
     """Return where the user's code is, for nodes of eager operations.
 
     Returns None unless programs are checked.
@@ -103,7 +103,7 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
     return call
 
 
-def _results_of(outputs: Sequence[Node]) -> Optional[int]:
+def _results_of(outputs: Sequence[Node]) -> int | None:
     """Return how many outputs of an eager operation are results; None for all."""
     first = outputs[0] if outputs else None
     if first is not None and first.prim is GET_ITEM and first.inputs[0].prim is kept_call:
@@ -135,7 +135,7 @@ class _Origin(NamedTuple):
     node: Node
     given: tuple[Any, ...]
     gave: tuple[Any, ...]
-    rounds: tuple[tuple[int, Optional[Where]], ...]
+    rounds: tuple[tuple[int, Where | None], ...]
 
 
 class _Search(OneByOne):
@@ -146,9 +146,7 @@ class _Search(OneByOne):
         self.from_outside = False
         self.depth = 0
 
-    def origins(
-        self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: Optional[int] = None
-    ) -> list[_Origin]:
+    def origins(self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: int | None = None) -> list[_Origin]:
         """Return the origins of nonfinite results of a graph, in the order of execution.
 
         `given` are the buffers of the inputs, `rounds` the iteration numbers of the loops around
@@ -317,7 +315,7 @@ def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
     _raise_from_library(error)
 
 
-def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteError:
+def _error(origin: _Origin, where: Where | None, count: int) -> NonFiniteError:
     node = origin.node
     name = node.op
     kinds = _union(_state(v, t) for v, t in zip(origin.gave, several(node.type)))
@@ -417,7 +415,7 @@ def _raise_from_library(error: NonFiniteError) -> None:
     """
     if getattr(_pending, "error", None) is not None:
         return
-    outermost: Optional[types.FrameType] = None
+    outermost: types.FrameType | None = None
     for frame in library_frames(sys._getframe(1)):
         if not frame.f_globals.get("__name__", "").startswith(_PARTS):
             break

@@ -10,7 +10,7 @@ symbols. Each phase is a separate graph, with a program for each tuple of sizes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Phases:
     `aliases` maps outputs to the inputs into whose memory they are written.
     """
 
-    def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+    def __init__(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> None:
         self.graph = graph
         self.aliases = {} if nonfinite.is_on() else dict(aliases or {})
         self.level: dict[Node, int] = {}
@@ -76,7 +76,7 @@ class Phases:
                     level = max(level, counts.get(name, 0))
             self.level[node] = level
 
-    def _cut(self, last: int) -> list[tuple[Optional[_Phase], list[Node]]]:
+    def _cut(self, last: int) -> list[tuple[_Phase | None, list[Node]]]:
         graph, level = self.graph, self.level
         needed: set[Node] = {n.inputs[0] for n in graph.nodes if n.prim is positions}
         for node in graph.nodes:
@@ -84,7 +84,7 @@ class Phases:
                 if node.prim is not positions and level[i] < level[node]:
                     needed.add(i)
         given: set[Node] = set(graph.inputs) | {n for n in graph.nodes if n.prim is positions}
-        phases: list[tuple[Optional[_Phase], list[Node]]] = []
+        phases: list[tuple[_Phase | None, list[Node]]] = []
         for k in range(last + 1):
             found = [n for n in graph.nodes if n.prim is positions and level[n] == k + 1]
             if k == last:
@@ -99,7 +99,7 @@ class Phases:
             given |= set(results)
         return phases
 
-    def _phase(self, results: list[Node], given: set[Node], is_last: bool) -> Optional[_Phase]:
+    def _phase(self, results: list[Node], given: set[Node], is_last: bool) -> _Phase | None:
         if not results:
             return None
         used = [n for n in toposort(results, stop=given) if n in given]

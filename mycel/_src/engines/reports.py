@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike
@@ -80,9 +80,9 @@ class StepAccount:
     loops: str
     stores: tuple[tuple[str, str, str, bool], ...]
     again: tuple[str, ...]
-    where: Optional[Where]
+    where: Where | None
     listing: tuple[str, ...] = ()
-    code: Optional[Callable[[bool], str]] = field(default=None, repr=False, compare=False)
+    code: Callable[[bool], str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -156,7 +156,7 @@ class Alive:
 
     nbytes: int
     what: str
-    where: Optional[Where]
+    where: Where | None
     first: int
     last: int
 
@@ -218,7 +218,7 @@ class Footprint:
         return "\n".join(lines)
 
 
-def place_of(where: Optional[Where]) -> str:
+def place_of(where: Where | None) -> str:
     """Return a place in the user's source as text."""
     if where is None:
         return "library code"

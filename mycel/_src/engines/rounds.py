@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 from mycel._src.engines.base import Entry, Repetition, Rounds
 
@@ -51,7 +51,7 @@ class Repeated(Repetition):
         stay: Sequence[Any],
         rounds: Sequence[Sequence[Any]],
         keep: bool = False,
-        restore: Optional[Callable[[int, Any], None]] = None,
+        restore: Callable[[int, Any], None] | None = None,
     ) -> Rounds:
         """Run the program for each of `rounds`.
 

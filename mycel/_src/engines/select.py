@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, at, input_node
 from mycel._src.compiler.prims.base import Primitive, outputs_of
@@ -98,7 +98,7 @@ def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict
         return compile_small(graph, alone=True)
 
 
-def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alone: bool = False) -> Callable[..., Any]:
+def compile_graph(graph: Graph, aliases: Mapping[int, int] | None = None, alone: bool = False) -> Callable[..., Any]:
     """Return a function from buffers to a buffer (or a tuple of them) that runs a graph.
 
     `aliases` maps outputs to the inputs into whose memory they are written; `alone` marks an eager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transforms.specialize import concrete, specialize
@@ -43,7 +43,7 @@ class BySizes(ABC, Generic[T]):
 class Specialized(BySizes[Entry], Sized):
     """A graph that an engine compiles for each tuple of sizes."""
 
-    def __init__(self, engine: Engine, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+    def __init__(self, engine: Engine, graph: Graph, aliases: Mapping[int, int] | None = None) -> None:
         super().__init__()
         self.engine, self.graph, self.aliases = engine, graph, dict(aliases or {})
 

@@ -9,7 +9,7 @@ by `threading.get_ident`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.reports import ZERO_COST, Cost
@@ -106,7 +106,7 @@ class Part(NamedTuple):
     `step` is None where its program is gone.
     """
 
-    step: Optional[TracedStep]
+    step: TracedStep | None
     begin: int
     end: int
     thread: int
@@ -124,7 +124,7 @@ class Move(NamedTuple):
     time: int
     nbytes: int
     thread: int
-    node: Optional[Node] = None
+    node: Node | None = None
 
 
 class Trace:

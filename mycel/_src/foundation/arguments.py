@@ -16,7 +16,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Optional, TypeVar, Union, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -49,8 +49,8 @@ __all__ = [
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
-Kinds = Union[type, tuple[type, ...]]
-Bounds = tuple[Optional[float], Optional[float], Optional[float], Optional[float]]
+Kinds = type | tuple[type, ...]
+Bounds = tuple[float | None, float | None, float | None, float | None]
 _LONGEST = 80
 _WORDS = (str, bool, type(None))
 _NAMES: dict[type, str] = {str: "a string", bytes: "bytes", type: "a class", np.ndarray: "a NumPy array"}
@@ -113,12 +113,12 @@ def integer(
     owner: str,
     parameter: str,
     value: object,
-    at_least: Optional[int] = None,
-    at_most: Optional[int] = None,
+    at_least: int | None = None,
+    at_most: int | None = None,
     *,
     flags: bool = False,
     numpy: bool = True,
-    error: Optional[type[Exception]] = None,
+    error: type[Exception] | None = None,
 ) -> int:
     """Check that `value` is an int within closed bounds, and return it.
 
@@ -166,10 +166,10 @@ def number(
     owner: str,
     parameter: str,
     value: object,
-    at_least: Optional[float] = None,
-    above: Optional[float] = None,
-    at_most: Optional[float] = None,
-    below: Optional[float] = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
     *,
     numpy: bool = True,
 ) -> float:
@@ -194,10 +194,10 @@ def real(
     owner: str,
     parameter: str,
     value: object,
-    at_least: Optional[float] = None,
-    above: Optional[float] = None,
-    at_most: Optional[float] = None,
-    below: Optional[float] = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
 ) -> float:
     """Check that `value` is a float, Python's or NumPy's, within bounds, and return it; ints are
     refused.
@@ -253,7 +253,7 @@ def text(
     *,
     what: str = "a string",
     empty: bool = True,
-    error: Optional[type[Exception]] = None,
+    error: type[Exception] | None = None,
 ) -> str:
     """Check that `value` is a string, and return it.
 
@@ -350,13 +350,11 @@ def sizes(
 @overload
 def instance(owner: str, parameter: str, value: object, kind: type[A], what: str = ...) -> A: ...
 @overload
-def instance(
-    owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...
-) -> Union[A, B]: ...
+def instance(owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...) -> A | B: ...
 @overload
 def instance(
     owner: str, parameter: str, value: object, kind: tuple[type[A], type[B], type[C]], what: str = ...
-) -> Union[A, B, C]: ...
+) -> A | B | C: ...
 @overload
 def instance(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def instance(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
@@ -371,11 +369,11 @@ def instance(owner: str, parameter: str, value: object, kind: Kinds, what: str =
 
 
 @overload
-def optional(owner: str, parameter: str, value: object, kind: type[A], what: str = ...) -> Optional[A]: ...
+def optional(owner: str, parameter: str, value: object, kind: type[A], what: str = ...) -> A | None: ...
 @overload
 def optional(
     owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...
-) -> Union[A, B, None]: ...
+) -> A | B | None: ...
 @overload
 def optional(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def optional(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
@@ -409,7 +407,7 @@ def function(owner: str, parameter: str, value: object, what: str = "a function"
     return value
 
 
-def path(owner: str, parameter: str, value: object, what: str = "a path") -> Union[str, os.PathLike[str]]:
+def path(owner: str, parameter: str, value: object, what: str = "a path") -> str | os.PathLike[str]:
     """Check that `value` is a path, a string or an `os.PathLike`, and return it.
 
     `owner` and `parameter` name, in the message, the function or class that the user called and its

@@ -21,7 +21,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.log import logger
 
@@ -77,9 +77,9 @@ class Draft:
     OSError that the system gives, with `purpose` and the destination in its message.
     """
 
-    def __init__(self, path: str | os.PathLike[str], purpose: str = "file", mode: Optional[int] = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], purpose: str = "file", mode: int | None = None) -> None:
         self.target = Path(os.path.realpath(path))
-        self._handle: Optional[int] = None
+        self._handle: int | None = None
         try:
             former = _permissions(self.target)
             clean(self.target.parent)
@@ -170,7 +170,7 @@ def new_file(
             return name, handle
 
 
-def is_abandoned(path: str | os.PathLike[str], within: Optional[int] = None) -> bool:
+def is_abandoned(path: str | os.PathLike[str], within: int | None = None) -> bool:
     """Return whether a file exists and no process is writing it any more.
 
     `path` is relative to the open folder `within`, where given. Only files that are locked while

@@ -25,7 +25,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.foundation import config, locks
 from mycel._src.foundation.log import logger
@@ -55,7 +55,7 @@ class _Account:
     """The size of the folder as this process knows it: bytes when measured, and written since."""
 
     def __init__(self) -> None:
-        self.folder: Optional[Path] = None
+        self.folder: Path | None = None
         self.measured = self.written = 0
 
 
@@ -106,7 +106,7 @@ def _refused(error: Refused) -> None:
     warn_once(f"compiled code is neither taken from there nor kept, as {error}")
 
 
-def read(kind: str, digest: str) -> Optional[bytes]:
+def read(kind: str, digest: str) -> bytes | None:
     """Return the content kept under a digest in the folder `kind`; None without a sound file."""
     try:
         with _open(kind, digest[:2]) as folder:
@@ -180,7 +180,7 @@ def _make_room(size: int, most: int) -> None:
                 _account.measured = left + size
 
 
-def read_note(name: str) -> Optional[str]:
+def read_note(name: str) -> str | None:
     """Return what `write_note` kept under a name; None where there is nothing."""
     try:
         with _open() as folder:
@@ -235,7 +235,7 @@ def _found(strict: bool = False) -> tuple[list[tuple[Entry, tuple[str, str, str]
     return sorted(found, key=lambda e: (e[0].used <= future, e[0].used, e[0].path)), folders
 
 
-def _files(folder: Optional[Folder]) -> Iterator[Entry]:
+def _files(folder: Folder | None) -> Iterator[Entry]:
     """Find the files of the cache in a folder, except those that are being written."""
     if folder is None:
         return
@@ -246,7 +246,7 @@ def _files(folder: Optional[Folder]) -> Iterator[Entry]:
 
 
 @contextlib.contextmanager
-def _entered(folder: Optional[Folder], name: str) -> Iterator[Optional[Folder]]:
+def _entered(folder: Folder | None, name: str) -> Iterator[Folder | None]:
     """Enter a folder; None where that cannot be done, or another process has deleted it."""
     with contextlib.ExitStack() as stack:
         inside = None
@@ -262,7 +262,7 @@ def _entered(folder: Optional[Folder], name: str) -> Iterator[Optional[Folder]]:
         yield inside
 
 
-def _inside(folder: Optional[Folder], names: re.Pattern[str]) -> list[tuple[str, os.stat_result]]:
+def _inside(folder: Folder | None, names: re.Pattern[str]) -> list[tuple[str, os.stat_result]]:
     if folder is None:
         return []
     return [(name, facts) for name, facts in folder.entries() if names.fullmatch(name) and stat.S_ISDIR(facts.st_mode)]

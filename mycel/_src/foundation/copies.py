@@ -17,7 +17,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from typing import Optional
 
 from mycel._src.foundation import locks
 from mycel._src.foundation.atomic_files import HAS_LOCKS, holds
@@ -126,7 +125,7 @@ def _facts(place: str) -> tuple[int, float]:
     return taken, min(last, time.time())
 
 
-def _used(folder: str) -> Optional[set[str]]:
+def _used(folder: str) -> set[str] | None:
     """Return the keys that living processes use, or None where that cannot be known."""
     if not HAS_LOCKS:
         return None

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Optional
 
 __all__ = ["ROOMS", "install"]
 
@@ -47,8 +46,8 @@ class _Same(Loader):
 
 class _Finder(MetaPathFinder):
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
-    ) -> Optional[ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if not fullname.startswith("mycel."):
             return None
         _, room, *inner = fullname.split(".")

@@ -23,7 +23,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import ref
 
 from mycel._src.foundation import locks
@@ -107,7 +107,7 @@ class Interned(Generic[K, V]):
         self._gone: deque[_Keyed[V]] = deque()
         self._lock = locks.reentrant()
 
-    def get(self, key: K) -> Optional[V]:
+    def get(self, key: K) -> V | None:
         """Return the object of a key, or None."""
         found = self._refs.get(key)
         return None if found is None else found()
@@ -157,7 +157,7 @@ class Method:
     def __init__(self, method: types.MethodType) -> None:
         self._owner, self._function = ref(method.__self__), method.__func__
 
-    def __call__(self) -> Optional[types.MethodType]:
+    def __call__(self) -> types.MethodType | None:
         """Return the method, or None where its object is gone."""
         owner = self._owner()
         return None if owner is None else types.MethodType(self._function, owner)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import update_wrapper, wraps
 from types import FrameType, FunctionType
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from mycel._src.foundation.names import listing as _listing
 
@@ -89,7 +89,7 @@ def operation_called() -> str:
     read from the frames of the call, so that it costs nothing until an error asks for it.
     """
     name = ""
-    frame: Optional[FrameType] = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if not module.startswith("mycel.") or name and module.startswith(_USERS):

@@ -8,7 +8,6 @@ against the buffer before it is used, and a vector may have no more elements tha
 from __future__ import annotations
 
 import struct
-from typing import Optional
 
 __all__ = ["FlatBufferError", "Table", "root"]
 
@@ -54,7 +53,7 @@ class Table:
         place = self._place(field)
         return _unpack(self.content, form, place) if place else default
 
-    def table(self, field: int) -> Optional[Table]:
+    def table(self, field: int) -> Table | None:
         """Return a table, None where there is none."""
         place = self._place(field)
         return Table(self.content, _offset(self.content, place)) if place else None

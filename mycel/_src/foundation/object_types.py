@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import types
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Number(ObjectType, metaclass=_ByKind):
 
 
 class _Whole(_ByKind):
-    def __call__(cls, nbits: Optional[int] = None) -> Any:
+    def __call__(cls, nbits: int | None = None) -> Any:
         if nbits is None:
             return super().__call__()
         if isinstance(nbits, bool) or nbits not in (8, 16, 32, 64):
@@ -117,14 +117,14 @@ class TensorType(ObjectType):
 
     __slots__ = ("_element",)
 
-    def __init__(self, element: Optional[DType] = None) -> None:
+    def __init__(self, element: DType | None = None) -> None:
         arguments.optional("TensorType", "element", element, DType, "an element type such as mycel.float32")
         self._element = element
         super().__init__(
             *("Tensor", "tensor") if element is None else (f"Tensor[{element}]", f"tensor[{element.name}]")
         )
 
-    def element_type(self) -> Optional[DType]:
+    def element_type(self) -> DType | None:
         """Return the element type; None where it was not given."""
         return self._element
 
@@ -163,12 +163,12 @@ _TO_PYTHON: dict[Type, type] = {
 }
 
 
-def of_class(kind: type) -> Optional[Type]:
+def of_class(kind: type) -> Type | None:
     """Return the type of the objects of a Python class other than numbers; None without one."""
     return next((_BY_PYTHON[base] for base in kind.__mro__ if base in _BY_PYTHON), None)
 
 
-def class_of(kind: Type) -> Optional[type]:
+def class_of(kind: Type) -> type | None:
     """Return the Python class whose objects have the type `kind`; None where there is none."""
     return _TO_PYTHON.get(kind)
 
@@ -219,7 +219,7 @@ def pytype_to_dtype(obj: type) -> Any:
     return found
 
 
-def object_of(value: Any) -> Optional[Type]:
+def object_of(value: Any) -> Type | None:
     """Return the type of a Python object that is not a tensor; None where there is none.
 
     The type of a number is an element type.

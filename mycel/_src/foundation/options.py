@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.foundation import arguments
 
@@ -28,9 +28,9 @@ class Option(NamedTuple):
     why: str
     kinds: tuple[type, ...] = ()
     choices: tuple[Any, ...] = ()
-    low: Optional[int] = None
-    high: Optional[int] = None
-    keys: Optional[Mapping[str, tuple[Any, ...]]] = None
+    low: int | None = None
+    high: int | None = None
+    keys: Mapping[str, tuple[Any, ...]] | None = None
     wrong: type[Exception] = TypeError
     file: bool = False
 

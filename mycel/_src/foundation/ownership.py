@@ -22,7 +22,6 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 from types import TracebackType
-from typing import Optional
 
 from mycel._src.foundation import atomic_files as whole
 from mycel._src.foundation import locks
@@ -71,14 +70,14 @@ def warn_once(text: str) -> None:
 class Folder:
     """An open folder that only its user may write; a context manager that closes it."""
 
-    def __init__(self, path: str, descriptor: Optional[int]) -> None:
+    def __init__(self, path: str, descriptor: int | None) -> None:
         self.path, self.descriptor = path, descriptor
 
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.descriptor is not None:
             os.close(self.descriptor)

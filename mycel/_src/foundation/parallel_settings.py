@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 __all__ = [
     "AUTO",
@@ -91,7 +91,7 @@ class ParallelSettings:
     dump_local_norm: bool = False
     dump_local_norm_path: str = ""
     dump_device_local_norm: bool = False
-    transformer_opt: Optional[str] = None
+    transformer_opt: str | None = None
     operator_strategy_load: str = ""
     operator_strategy_save: str = ""
 
@@ -99,7 +99,7 @@ class ParallelSettings:
         return hash((self.parallel_mode, self.device_num, self.global_rank, self.pipeline_stages))
 
     @property
-    def dividing(self) -> Optional[int]:
+    def dividing(self) -> int | None:
         """The number of devices among which operators are divided; None where they are whole, which
         they are on one device.
         """
@@ -130,7 +130,7 @@ class _Process:
 
 
 class _Local(threading.local):
-    settings: Optional[ParallelSettings] = None
+    settings: ParallelSettings | None = None
 
 
 PROCESS = _Process()
@@ -142,7 +142,7 @@ def current() -> ParallelSettings:
     return _local.settings or PROCESS.settings
 
 
-def plan() -> Optional[ParallelSettings]:
+def plan() -> ParallelSettings | None:
     """Return the settings in force in this thread if operators are divided by them, else None."""
     own = _local.settings
     if own is None:
@@ -151,7 +151,7 @@ def plan() -> Optional[ParallelSettings]:
 
 
 @contextmanager
-def in_force(settings: Optional[ParallelSettings]) -> Iterator[None]:
+def in_force(settings: ParallelSettings | None) -> Iterator[None]:
     """Put settings in force in this thread for a block; None for those of the process."""
     before, _local.settings = _local.settings, settings
     try:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from functools import partial, wraps
-from typing import Any, Generic, Optional, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from weakref import ref
 
 from mycel._src.foundation import config, ends, locks
@@ -70,7 +70,7 @@ class Remembered(Generic[K, V]):
         """List the entries that the table holds at present."""
         return list({**self.earlier, **self.recent}.items())
 
-    def get(self, key: K) -> Optional[V]:
+    def get(self, key: K) -> V | None:
         """Return the value of a key, or None."""
         found = self.recent.get(key)
         if found is None:

@@ -28,7 +28,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from typing import IO, Any, Optional
+from typing import IO, Any
 
 from mycel._src.foundation import atomic_files, config, copies, ends
 from mycel._src.foundation.decompression import limit
@@ -326,7 +326,7 @@ def size_of(path: str) -> int:
     return stamp(path)[0] if is_remote(path) else os.path.getsize(path)
 
 
-def copied(path: str, beside: Optional[str] = None) -> str:
+def copied(path: str, beside: str | None = None) -> str:
     """Return the path of a copy of a file, which is made unless the file is there already.
 
     Copies lie in the folder `copies` of the cache. Those that no process uses go where there is no

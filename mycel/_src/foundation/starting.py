@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.package import FOLDER
 
@@ -38,7 +38,7 @@ def path() -> list[str]:
     return [folder for folder in sys.path if isinstance(folder, str)]
 
 
-def python(code: str, *arguments: str, folders: Optional[Sequence[str]] = None) -> list[str]:
+def python(code: str, *arguments: str, folders: Sequence[str] | None = None) -> list[str]:
     """Return the words of a command by which another Python runs `code`, which has `sys`.
 
     * `arguments`: what `sys.argv` has from place 1 on.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Optional
 
 __all__ = ["UNLIMITED", "addresses", "addresses_left", "containers", "machine_memory", "swap_left", "system_memory"]
 
@@ -12,7 +11,7 @@ __all__ = ["UNLIMITED", "addresses", "addresses_left", "containers", "machine_me
 UNLIMITED = 1 << 60
 
 
-def machine_memory() -> Optional[int]:
+def machine_memory() -> int | None:
     """Return the bytes of the machine's memory with its swap, or of the container's share.
 
     Returns None where the system does not tell.
@@ -24,7 +23,7 @@ def machine_memory() -> Optional[int]:
     return min(found, default=None)
 
 
-def system_memory() -> tuple[Optional[int], Optional[int]]:
+def system_memory() -> tuple[int | None, int | None]:
     """Return the bytes of memory that are available, and all that the machine has.
 
     Both are None where the system does not tell.
@@ -47,7 +46,7 @@ def system_memory() -> tuple[Optional[int], Optional[int]]:
         return None, None
 
 
-def addresses_left() -> Optional[int]:
+def addresses_left() -> int | None:
     """Return how many bytes of addresses this process may still use; None without a limit."""
     found = addresses()
     return None if found is None else found[0]
@@ -92,7 +91,7 @@ def _group_paths() -> Iterator[str]:
                 path = os.path.dirname(path)
 
 
-def addresses() -> Optional[tuple[int, int]]:
+def addresses() -> tuple[int, int] | None:
     """Return how many bytes of addresses this process has left, and how many it may use in all.
 
     Returns None where they are not limited.
@@ -108,7 +107,7 @@ def addresses() -> Optional[tuple[int, int]]:
     return None if taken is None else (max(most - taken * os.sysconf("SC_PAGE_SIZE"), 0), most)
 
 
-def _number_in(path: str) -> Optional[int]:
+def _number_in(path: str) -> int | None:
     """Return the first number in a file; None where there is none."""
     try:
         with open(path) as file:

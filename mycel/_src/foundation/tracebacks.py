@@ -21,7 +21,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def shows_all() -> bool:
     return os.environ.get("MYCEL_TRACEBACK") == "full"
 
 
-def _shortened(trace: Optional[types.TracebackType]) -> list[types.TracebackType]:
+def _shortened(trace: types.TracebackType | None) -> list[types.TracebackType]:
     """Return the entries of a traceback that are not this package's, outermost first."""
     kept = []
     hidden = False
@@ -81,7 +81,7 @@ def _is_defect(error: BaseException) -> bool:
 def without_own_frames(error: BaseException) -> BaseException:
     """Return the error, in which and in whose causes the frames of this package are left out."""
     seen: set[int] = set()
-    waiting: list[Optional[BaseException]] = [error]
+    waiting: list[BaseException | None] = [error]
     while waiting:
         at = waiting.pop()
         if at is None or id(at) in seen or _is_defect(at):
@@ -92,7 +92,7 @@ def without_own_frames(error: BaseException) -> BaseException:
         if context is not None and context.__traceback__ is not None and not _shortened(context.__traceback__):
             # It was raised, and caught, inside.
             at.__suppress_context__ = True
-        chain: Optional[types.TracebackType] = None
+        chain: types.TracebackType | None = None
         for entry in reversed(kept):
             chain = types.TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
         at.__traceback__ = chain

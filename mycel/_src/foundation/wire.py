@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, Union
+from typing import Any, BinaryIO
 
 __all__ = ["BYTES", "VARINT", "Cursor", "WireError", "field", "fields", "integers", "packed", "signed", "varint"]
 
@@ -17,7 +17,7 @@ VARINT, BYTES = 0, 2
 # The kinds of values of a fixed number of bytes.
 FIXED = {1: 8, 5: 4}
 MASK = (1 << 64) - 1
-Content = Union[bytes, memoryview]
+Content = bytes | memoryview
 
 
 class WireError(ValueError):
@@ -153,7 +153,7 @@ class Cursor:
         self.position = position
 
 
-def integers(value: Union[int, Content]) -> list[int]:
+def integers(value: int | Content) -> list[int]:
     """List the numbers in a repeated field: one, or several that are packed."""
     if isinstance(value, int):
         return [value]
@@ -186,7 +186,7 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def field(number: int, value: Union[int, str, bytes]) -> bytes:
+def field(number: int, value: int | str | bytes) -> bytes:
     """Encode a field that holds a number, a text, or bytes such as a message."""
     if isinstance(value, int):
         return varint(number << 3 | VARINT) + varint(value)

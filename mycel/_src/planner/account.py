@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node, Where
@@ -46,9 +45,9 @@ class Exchange:
     nbytes: int
     sent: int
     messages: int
-    where: Optional[Where] = field(default=None, compare=False)
-    mesh: Optional[Mesh] = field(default=None, repr=False, compare=False)
-    times: Optional[int] = 1
+    where: Where | None = field(default=None, compare=False)
+    mesh: Mesh | None = field(default=None, repr=False, compare=False)
+    times: int | None = 1
 
     @property
     def runs(self) -> int:
@@ -87,7 +86,7 @@ class Exchange:
         return topology.legs(self.kind, self.nbytes, self.axes)
 
 
-def exchange_of(node: Node, rank: Optional[int] = None) -> Optional[Exchange]:
+def exchange_of(node: Node, rank: int | None = None) -> Exchange | None:
     """Return what a node exchanges with other ranks; None for a node that is no collective.
 
     What a rank sends in a permute depends on its place: with `rank` it is that rank's, without it
@@ -107,7 +106,7 @@ def exchange_of(node: Node, rank: Optional[int] = None) -> Optional[Exchange]:
     return Exchange(node.op, axes, count, nbytes, bytes_, times, node.where, mesh)
 
 
-def _to_stages(node: Node) -> Optional[Exchange]:
+def _to_stages(node: Node) -> Exchange | None:
     if node.prim is not stage_messages:
         return None
     count = len(node.params["sent"])
@@ -133,7 +132,7 @@ class Communication:
       all_reduce along data (4 ranks), once: 5.859 KiB in 6 messages; library code
     """
 
-    def __init__(self, graph: Graph, topology: Optional[Topology] = None, rank: Optional[int] = None) -> None:
+    def __init__(self, graph: Graph, topology: Topology | None = None, rank: int | None = None) -> None:
         self.topology = topology
         made = [(exchange_of(n, rank) or _to_stages(n), times) for n, times in _nodes(graph, 1)]
         self.exchanges = [replace(e, times=times) for e, times in made if e is not None and times != 0]
@@ -206,7 +205,7 @@ def _times(exchanges: list[Exchange]) -> str:
     return " and ".join(words)
 
 
-def _nodes(graph: Graph, times: Optional[int]) -> Iterator[tuple[Node, Optional[int]]]:
+def _nodes(graph: Graph, times: int | None) -> Iterator[tuple[Node, int | None]]:
     """Give the nodes of a graph and of those that its nodes hold, with how often they run.
 
     The graph itself runs so many `times`.
@@ -220,7 +219,7 @@ def _nodes(graph: Graph, times: Optional[int]) -> Iterator[tuple[Node, Optional[
                     yield from _nodes(inner, _runs(node, name, times, node in pairs))
 
 
-def _runs(node: Node, name: str, times: Optional[int], paired: bool) -> Optional[int]:
+def _runs(node: Node, name: str, times: int | None, paired: bool) -> int | None:
     """Return how often the graph in the parameter `name` of a node runs, when that runs `times`.
 
     `paired` says of a loop and its gradient that the graph has both.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ LARGEST = 1 << 20  # entries of a table
 Table = tuple[tuple[int, ...], Array]
 
 
-def eliminated(problem: Problem) -> Optional[list[int]]:
+def eliminated(problem: Problem) -> list[int] | None:
     """Return the assignment of the least seconds, None where a table would be too large.
 
     The limit of the problem is not looked at.
@@ -133,7 +133,7 @@ class Rounds:
 
 
 def refined(
-    problem: Problem, choices: Sequence[int], numbers: Sequence[int] = (0, 1), rounds: Optional[Rounds] = None
+    problem: Problem, choices: Sequence[int], numbers: Sequence[int] = (0, 1), rounds: Rounds | None = None
 ) -> list[int]:
     """Return an assignment that is no dearer: the best that agree with `choices` in part.
 
@@ -165,7 +165,7 @@ def _possible(counts: Sequence[int], scopes: Sequence[tuple[int, ...]], still: s
     return _order([1 if i in still else n for i, n in enumerate(counts)], left, most) is not None
 
 
-def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]], largest: int = 0) -> Optional[list[int]]:
+def _order(counts: Sequence[int], scopes: Sequence[Sequence[int]], largest: int = 0) -> list[int] | None:
     """Return an order of elimination, None where a table of each would be too large.
 
     `largest` is how many entries a table may have, by default those that it may have at all.

@@ -9,7 +9,7 @@ there is a limit of memory, no change leaves a moment with less room than it has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class _Improving:
 
     def __init__(self, problem: Problem, made: list[int]) -> None:
         self.problem, self.made = problem, made
-        self.tables: list[Optional[Array]] = [
+        self.tables: list[Array | None] = [
             k.seconds[:, k.wants[0]] if len(k.users) == 1 and k.users[0] != k.source else None for k in problem.links
         ]
         self.room = None if problem.limit is None else problem.limit - problem.profile(made)

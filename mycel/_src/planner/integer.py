@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Found:
     `ended` tells whether the solver came to its end within the time.
     """
 
-    choices: Optional[list[int]]
+    choices: list[int] | None
     bound: float
     ended: bool
 

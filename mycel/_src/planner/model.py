@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Link:
     users: tuple[int, ...]
     wants: tuple[Array, ...]
     seconds: Array
-    bytes: Optional[Array] = None
+    bytes: Array | None = None
     first: int = 0
     last: int = 0
 
@@ -81,7 +81,7 @@ class Problem:
 
     items: tuple[Item, ...]
     links: tuple[Link, ...]
-    limit: Optional[float] = None
+    limit: float | None = None
     _near: list[list[int]] = field(default_factory=list)
 
     def near(self, item: int) -> list[int]:
@@ -136,7 +136,7 @@ class Problem:
         return self.limit is None or self.memory(choices)[0] <= self.limit * (1 + 1e-9)
 
 
-def fixed(problem: Problem, allowed: Sequence[Optional[Sequence[int]]]) -> Problem:
+def fixed(problem: Problem, allowed: Sequence[Sequence[int] | None]) -> Problem:
     """Return the problem in which each item has the alternatives `allowed` only; None for all."""
     items, links = list(problem.items), []
     for i, keep in enumerate(allowed):

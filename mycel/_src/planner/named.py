@@ -17,7 +17,6 @@ the batch.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType
@@ -117,7 +116,7 @@ def _number(posed: Posed, k: int, names: Sequence[str], axes: Sequence[int]) -> 
     type = posed.graph.inputs[k].type
     for axis in axes if isinstance(type, TensorType) and names else ():
         if axis < type.rank:
-            spec: list[Optional[Sequence[str]]] = [None] * type.rank
+            spec: list[Sequence[str] | None] = [None] * type.rank
             spec[axis] = tuple(names)
             found = alternatives.get(sharding(posed.mesh, type.shape, spec))
             if found is not None:

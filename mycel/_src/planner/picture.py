@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from mycel._src.foundation import atomic_files
 
@@ -36,7 +36,7 @@ class Bar:
     kind: str
 
 
-def picture(path: Union[str, os.PathLike[str]], title: str, seconds: float, bars: Sequence[Bar]) -> None:
+def picture(path: str | os.PathLike[str], title: str, seconds: float, bars: Sequence[Bar]) -> None:
     """Draw bars over `seconds` into a file, in the format of its name; it appears whole or not.
 
     `path` is the file and `title` what stands above. Raises ValueError for a name without a format
@@ -104,7 +104,7 @@ def _svg(title: str, seconds: float, bars: Sequence[Bar]) -> str:
 
 
 def _draw(
-    figure: Any, title: str, seconds: float, bars: Sequence[Bar], path: Union[str, os.PathLike[str]], kind: str
+    figure: Any, title: str, seconds: float, bars: Sequence[Bar], path: str | os.PathLike[str], kind: str
 ) -> None:
     """Draw bars with matplotlib into a file.
 

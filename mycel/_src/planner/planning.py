@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
@@ -33,7 +32,7 @@ from mycel._src.planner.topology import Topology
 __all__ = ["Plan", "Row", "load_plan", "plan"]
 
 ROWS = 40  # rows of a printed table
-Layout = Union[Sharding, str]
+Layout = Sharding | str
 Share = Callable[[Callable[[], Sequence[int]], int], Sequence[int]]
 
 
@@ -67,7 +66,7 @@ class Plan:
         posed: Posed,
         answer: Answer,
         aliases: Mapping[int, int],
-        named: Optional[Mapping[str, Optional[float]]] = None,
+        named: Mapping[str, float | None] | None = None,
     ) -> None:
         """Take the choices of `answer` in `posed`.
 
@@ -193,7 +192,7 @@ class Plan:
                 result[name] = (list(mesh.sizes), found)
         return result
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file, which appears whole or not at all."""
         rows = {r.name: [r.type, str(r.layout)] for r in self.rows()}
         mesh = self.posed.mesh
@@ -222,12 +221,12 @@ def _names(posed: Posed) -> list[str]:
 def plan(
     graph: Graph,
     topology: Topology,
-    inputs: Optional[Sequence[Optional[Sharding]]] = None,
-    outputs: Optional[Sequence[Optional[Sharding]]] = None,
-    aliases: Optional[Mapping[int, int]] = None,
-    limit: Optional[float] = None,
+    inputs: Sequence[Sharding | None] | None = None,
+    outputs: Sequence[Sharding | None] | None = None,
+    aliases: Mapping[int, int] | None = None,
+    limit: float | None = None,
     mode: str = "dynamic_programming",
-    share: Optional[Share] = None,
+    share: Share | None = None,
 ) -> Plan:
     """Return the fastest division of a graph that was found.
 
@@ -277,10 +276,10 @@ def _digest(posed: Posed) -> int:
 
 
 def load_plan(
-    path: Union[str, os.PathLike[str]],
+    path: str | os.PathLike[str],
     graph: Graph,
     topology: Topology,
-    aliases: Optional[Mapping[int, int]] = None,
+    aliases: Mapping[int, int] | None = None,
 ) -> Plan:
     """Read a plan that `Plan.save` wrote to `path`, for the same graph.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -106,10 +106,10 @@ def layouts_of(type: Any, mesh: Mesh) -> list[Sharding]:
 def pose(
     graph: Graph,
     topology: Topology,
-    inputs: Optional[Sequence[Optional[Sharding]]] = None,
-    outputs: Optional[Sequence[Optional[Sharding]]] = None,
-    aliases: Optional[Mapping[int, int]] = None,
-    limit: Optional[float] = None,
+    inputs: Sequence[Sharding | None] | None = None,
+    outputs: Sequence[Sharding | None] | None = None,
+    aliases: Mapping[int, int] | None = None,
+    limit: float | None = None,
 ) -> Posed:
     """Return the problem of a graph of static types, as it will be partitioned.
 
@@ -128,10 +128,10 @@ class _Posing:
         self,
         graph: Graph,
         topology: Topology,
-        inputs: Optional[Sequence[Optional[Sharding]]],
-        outputs: Optional[Sequence[Optional[Sharding]]],
+        inputs: Sequence[Sharding | None] | None,
+        outputs: Sequence[Sharding | None] | None,
         aliases: Mapping[int, int],
-        limit: Optional[float],
+        limit: float | None,
     ) -> None:
         """Take `graph`, `topology`, `inputs`, `outputs`, `aliases` and `limit` as `pose` does."""
         self.graph, self.topology, self.limit, self.mesh = graph, topology, limit, topology.mesh
@@ -181,7 +181,7 @@ class _Posing:
             tuple(self.columns[v] for v, _ in kept),
         )
 
-    def value(self, node: Node) -> Optional[Value]:
+    def value(self, node: Node) -> Value | None:
         """Return the node that makes a value, and the number of the result; None for constants."""
         index = 0
         if node.prim is GET_ITEM:
@@ -321,7 +321,7 @@ class _Posing:
             return device.seconds(flops, moved, f"{node.op} {dtype}")
         return moved / device.bandwidth / device.efficiency
 
-    def _link(self, value: Value, asking: Sequence[Asking]) -> Optional[Link]:
+    def _link(self, value: Value, asking: Sequence[Asking]) -> Link | None:
         node, index = value
         source = self.number[node]
         type = node.type[index] if isinstance(node.type, tuple) else node.type
@@ -334,7 +334,7 @@ class _Posing:
         if not seconds.any():
             return None
         first, last = min(m for _, _, m in asking), max(m for _, _, m in asking)
-        held: Optional[Array] = copies
+        held: Array | None = copies
         if self.limit is None or copies.max() * (last - first + 1) <= NEGLIGIBLE * self.limit * self.moments:
             held = None
         return Link(source, tuple(u for u, _, _ in asking), columns, seconds, held, first, last)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Answer:
     seconds: float
     bytes: float
     exact: bool
-    starts: tuple[Optional[float], ...] = ()
+    starts: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def search(
     problem: Problem,
     mode: str = "dynamic_programming",
     starts: Sequence[Mapping[int, int]] = (),
-    ties: Optional[Sequence[int]] = None,
+    ties: Sequence[int] | None = None,
     small: int = SMALL,
     most: int = CLASSES,
 ) -> Answer:
@@ -133,8 +133,8 @@ def _searched(problem: Problem, way: _Way) -> Answer:
 
 
 def _named(
-    problem: Problem, smaller: Problem, classes_of: Sequence[int], way: _Way, prices: Optional[Prices]
-) -> list[Optional[list[int]]]:
+    problem: Problem, smaller: Problem, classes_of: Sequence[int], way: _Way, prices: Prices | None
+) -> list[list[int] | None]:
     """Return a good assignment for each start of `way`, None where none is found that fits.
 
     `smaller` is the problem of the classes of items of `problem`, which `classes_of` numbers, and
@@ -149,10 +149,10 @@ def _named(
 
 
 def _completed(
-    problem: Problem, smaller: Problem, classes_of: Sequence[int], start: Mapping[int, int], prices: Optional[Prices]
-) -> Optional[list[int]]:
+    problem: Problem, smaller: Problem, classes_of: Sequence[int], start: Mapping[int, int], prices: Prices | None
+) -> list[int] | None:
     """Return a good assignment of `problem` that agrees with `start`, as `_named` finds it."""
-    allowed: list[Optional[list[int]]] = [None] * len(smaller.items)
+    allowed: list[list[int] | None] = [None] * len(smaller.items)
     for item, choice in start.items():
         allowed[classes_of[item]] = [choice]
     part = fixed(smaller, allowed)
@@ -166,7 +166,7 @@ def _answer(problem: Problem, choices: list[int], exact: bool) -> Answer:
     return Answer(choices, problem.seconds(choices), problem.memory(choices)[0], exact)
 
 
-def _exact(problem: Problem) -> Optional[list[int]]:
+def _exact(problem: Problem) -> list[int] | None:
     """Return the best assignment, None where the time is over or nothing fits."""
     core, whole = reduced(problem, False)
     found = solve(core, 0.0, SECONDS)
@@ -206,7 +206,7 @@ def _apart(problem: Problem) -> Problem:
     return Problem(problem.items, tuple(links), problem.limit)
 
 
-def _within(problem: Problem) -> tuple[list[int], Optional[Prices]]:
+def _within(problem: Problem) -> tuple[list[int], Prices | None]:
     """Return a good assignment that fits, and the prices of bytes by which it was found, if any.
 
     Where none was found, return the one that holds the least. From one price to the next an

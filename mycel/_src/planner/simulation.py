@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transforms.partition import Partitioned
@@ -42,7 +41,7 @@ class Stage:
 
     step: Graph
     results: int = 1
-    update: Optional[Graph] = None
+    update: Graph | None = None
     aliases: Mapping[int, int] = field(default_factory=dict)
     recompute: bool = False
     entering: int = 1
@@ -159,7 +158,7 @@ class Simulation:
     def __str__(self) -> str:
         return self.text()
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Draw the timeline into a file: SVG by its name, or what matplotlib writes, as PNG.
 
         Raises ValueError for other names, and ImportError, which says what to install, where
@@ -170,9 +169,9 @@ class Simulation:
 
 
 def simulate(
-    program: Union[Graph, Partitioned, Pipeline],
+    program: Graph | Partitioned | Pipeline,
     topology: Topology,
-    aliases: Optional[Mapping[int, int]] = None,
+    aliases: Mapping[int, int] | None = None,
     overlap: bool = True,
     scaled: bool = False,
     name: str = "",
@@ -230,7 +229,7 @@ class _Times:
 
     forward: Run
     backward: Run
-    update: Optional[Run]
+    update: Run | None
     moved: int
     kept: int
     peak: int

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.foundation import arguments
 
@@ -39,9 +38,9 @@ class Cut:
 def cut(
     seconds: Sequence[float],
     stages: int,
-    moved: Optional[Sequence[float]] = None,
-    held: Optional[Sequence[float]] = None,
-    limit: Optional[float] = None,
+    moved: Sequence[float] | None = None,
+    held: Sequence[float] | None = None,
+    limit: float | None = None,
 ) -> Cut:
     """Return the best cut of a sequence of blocks into stages, none of them empty.
 
@@ -63,10 +62,10 @@ def cut(
         total.append(total[-1] + s)
         kept.append(kept[-1] + h)
     # best[i]: of the first i blocks in the present number of stages, and where the last begins.
-    best: list[Optional[tuple[float, float, tuple[int, ...]]]] = [None] * (blocks + 1)
+    best: list[tuple[float, float, tuple[int, ...]] | None] = [None] * (blocks + 1)
     best[0] = (0.0, 0.0, ())
     for k in range(1, stages + 1):
-        after: list[Optional[tuple[float, float, tuple[int, ...]]]] = [None] * (blocks + 1)
+        after: list[tuple[float, float, tuple[int, ...]] | None] = [None] * (blocks + 1)
         for end in range(k, blocks - (stages - k) + 1):
             for start in range(k - 1, end):
                 before = best[start]
@@ -203,7 +202,7 @@ def played(
     return Played(seconds, idle, tuple(_kept(works) for works in plan), tuple(tuple(t) for t in times))
 
 
-def _ready(work: Work, ends: dict[Work, float], chunks: int, passing: Sequence[float]) -> Optional[float]:
+def _ready(work: Work, ends: dict[Work, float], chunks: int, passing: Sequence[float]) -> float | None:
     """Return when the operands of a work are there, None where it is not known yet."""
     needs: list[tuple[Work, float]] = []
     if not work.backward and work.chunk:

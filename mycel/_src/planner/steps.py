@@ -8,7 +8,6 @@ moments are inputs beside the parameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.mesh import Mesh
@@ -21,7 +20,7 @@ from mycel._src.foundation.dtype import float32
 __all__ = ["adam", "with_gradients"]
 
 
-def with_gradients(graph: Graph, wrt: Optional[Sequence[int]] = None) -> Graph:
+def with_gradients(graph: Graph, wrt: Sequence[int] | None = None) -> Graph:
     """Return a graph that also takes the cotangents of the outputs and gives those of inputs.
 
     Its inputs are those of `graph` and a cotangent for each output, its outputs those of `graph`
@@ -42,7 +41,7 @@ def with_gradients(graph: Graph, wrt: Optional[Sequence[int]] = None) -> Graph:
 
 
 def adam(
-    types: Sequence[TensorType], mesh: Optional[Mesh] = None, axes: Sequence[str] = ()
+    types: Sequence[TensorType], mesh: Mesh | None = None, axes: Sequence[str] = ()
 ) -> tuple[Graph, dict[int, int]]:
     """Return the graph of a step of Adam, and its aliases: which outputs are inputs written over.
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Where
 from mycel._src.engines.reports import place_of
@@ -38,7 +37,7 @@ class Event:
     stream: str
     start: float
     end: float
-    where: Optional[Where] = field(default=None, compare=False)
+    where: Where | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -84,7 +83,7 @@ class Run:
 def run_graph(
     graph: Graph,
     topology: Topology,
-    aliases: Optional[Mapping[int, int]] = None,
+    aliases: Mapping[int, int] | None = None,
     overlap: bool = True,
     scaled: bool = False,
 ) -> Run:
@@ -121,7 +120,7 @@ def run_graph(
 
 
 def run_tasks(
-    tasks: Sequence[Task], topology: Topology, overlap: bool = True, chosen: Optional[Collection[int]] = None
+    tasks: Sequence[Task], topology: Topology, overlap: bool = True, chosen: Collection[int] | None = None
 ) -> Run:
     """Return a rank's run of tasks, without its memory.
 

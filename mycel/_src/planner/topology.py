@@ -23,7 +23,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.mesh import Mesh
 from mycel._src.compiler.transport.amounts import messages, sent
@@ -348,7 +348,7 @@ class _Reader:
     def __init__(self, owner: str) -> None:
         self.owner = owner
 
-    def entries(self, what: str, found: Any, needed: set[str], others: Optional[set[str]]) -> dict[str, Any]:
+    def entries(self, what: str, found: Any, needed: set[str], others: set[str] | None) -> dict[str, Any]:
         """Return `found` if it is an object with the entries `needed`, and of `others` any number.
 
         `what` names it; None as `others` allows any.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node, Where
@@ -53,8 +53,8 @@ class Task:
     names: list[str]
     flops: int = 0
     kind: str = "float32"
-    exchange: Optional[Exchange] = None
-    where: Optional[Where] = None
+    exchange: Exchange | None = None
+    where: Where | None = None
     moved: int = 0
     results: list[int] = field(default_factory=list)
     stored: set[int] = field(default_factory=set)
@@ -95,7 +95,7 @@ def nbytes_of(type: Any) -> int:
     return hint(type.nbytes) if isinstance(type, TensorType) else 0
 
 
-def seconds_of(found: Union[Graph, Account], device: Device) -> float:
+def seconds_of(found: Graph | Account, device: Device) -> float:
     """Return what the kernels of a graph take on a device, one after the other.
 
     An engine's `Account` has its own steps, at the rate of the product or convolution in them, or
@@ -148,7 +148,7 @@ class _Value:
     task: int
     number: int
     nbytes: int
-    parts: Optional[Sequence[_Value]] = None
+    parts: Sequence[_Value] | None = None
 
     def leaves(self) -> Iterator[_Value]:
         if self.parts is None:
@@ -171,7 +171,7 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self.tasks: list[Optional[Task]] = []
+        self.tasks: list[Task | None] = []
         self.values: dict[Node, _Value] = {}
         self.elements: list[int] = []
         self.readers: list[set[int]] = []

@@ -16,7 +16,7 @@ from mycel.compat import checkparam as C
 
 __all__: list[str] = []
 
-Axes = Union[int, Sequence[int]]
+Axes = int | Sequence[int]
 _FILE_NAMES = r"^[0-9a-zA-Z@\_\-\.\:\/\\]+$"
 _INDEX_TYPES = (D.int16, D.int32, D.int64)
 
@@ -93,7 +93,7 @@ def _check_inc_rel(val: Any, lower: Any, upper: Any, rel: int) -> bool:
 
 
 def _check_number(
-    arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: Optional[str] = None, prim_name: Any = None
+    arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: str | None = None, prim_name: Any = None
 ) -> Any:
     """Return a number of a type for which a relation to another one holds.
 
@@ -224,7 +224,7 @@ def prepare_shape_for_squeeze(shape: Sequence[int], axes: Any) -> tuple[int, ...
     return tuple(size for axis, size in enumerate(shape) if axis not in gone)
 
 
-def tuple_slice(tup: Sequence[Any], start: Optional[int], end: Optional[int]) -> Sequence[Any]:
+def tuple_slice(tup: Sequence[Any], start: int | None, end: int | None) -> Sequence[Any]:
     """Return a part of a tuple."""
     return tup[start:end]
 
@@ -349,7 +349,7 @@ def is_stub_tensor(tensor: Any) -> bool:
 # Text and modes.
 
 
-def check_file_name_by_regular(target: str, reg: Optional[str] = None, prim_name: Optional[str] = None) -> bool:
+def check_file_name_by_regular(target: str, reg: str | None = None, prim_name: str | None = None) -> bool:
     """Return True for a name of a file of letters, digits and ``@_-.:/\\``; ValueError for others.
 
     `reg` is another pattern, `prim_name` the operation in errors.
@@ -358,7 +358,7 @@ def check_file_name_by_regular(target: str, reg: Optional[str] = None, prim_name
 
 
 def check_str_by_regular(
-    target: str, reg: Optional[str] = None, flag: re.RegexFlag = re.ASCII, prim_name: Optional[str] = None
+    target: str, reg: str | None = None, flag: re.RegexFlag = re.ASCII, prim_name: str | None = None
 ) -> bool:
     """Return True if `target` is a name of letters, digits, ``_`` and ``.``; ValueError otherwise.
 
@@ -368,7 +368,7 @@ def check_str_by_regular(
 
 
 def check_str_and_none_by_regular(
-    target: str, reg: Optional[str] = None, flag: re.RegexFlag = re.ASCII, prim_name: Optional[str] = None
+    target: str, reg: str | None = None, flag: re.RegexFlag = re.ASCII, prim_name: str | None = None
 ) -> bool:
     """Return True if `target` has letters, digits, ``_``, ``.`` and ``-`` only; else ValueError.
 
@@ -377,7 +377,7 @@ def check_str_and_none_by_regular(
     return _match(target, reg or r"^\w*[0-9a-zA-Z\_\.\-]*$", flag, prim_name)
 
 
-def _match(target: str, pattern: str, flag: int, operation: Optional[str]) -> bool:
+def _match(target: str, pattern: str, flag: int, operation: str | None) -> bool:
     if re.match(pattern, target, flag) is None:
         subject = f"For '{operation}', the " if operation else "The "
         raise ValueError(f"{subject}'{target}' is illegal, it must match {pattern!r}.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation import syntax
@@ -85,7 +85,7 @@ def filled(name: str, signature: inspect.Signature, args: Sequence[Any], named: 
     return list(bound.arguments.values())
 
 
-def bound_to(function: Callable[..., Any], names: Names) -> Optional[Callable[..., Any]]:
+def bound_to(function: Callable[..., Any], names: Names) -> Callable[..., Any] | None:
     """Return a function of values for `names`, in their order, that calls `function`; None where
     its parameters do not fit.
 
@@ -121,9 +121,9 @@ def bound_to(function: Callable[..., Any], names: Names) -> Optional[Callable[..
     return by_name
 
 
-def _places(names: Names, there: Names) -> Optional[list[int]]:
+def _places(names: Names, there: Names) -> list[int] | None:
     """Return the place of each name among the parameters `there`; None where one has no place."""
-    places: list[Optional[int]] = [there.index(n) if n in there else None for n in names]
+    places: list[int | None] = [there.index(n) if n in there else None for n in names]
     meanings = [_MEANING.get(n, n) for n in there]
     for number, name in enumerate(names):
         if places[number] is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation.errors import Unsupported
@@ -41,7 +41,7 @@ def bprop_of(primitive: Any) -> Work:
     return bprop
 
 
-def work_of(name: str) -> Optional[Work]:
+def work_of(name: str) -> Work | None:
     """Return the work of a function that makes the derivative of a primitive; None for others."""
     return bprop_of if name.startswith(("get_bprop_", "get_bprpo_")) else None
 
@@ -115,7 +115,7 @@ class CustomPyFuncRegistry:
         """Keep a function under a number."""
         self._found[fn_id] = fn
 
-    def get(self, fn_id: int) -> Optional[Work]:
+    def get(self, fn_id: int) -> Work | None:
         """Return the function under a number, or None."""
         return self._found.get(fn_id)
 

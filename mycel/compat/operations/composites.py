@@ -5,7 +5,7 @@ Python, and the derivatives behind `GradOperation`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation.log import logger
@@ -18,7 +18,7 @@ __all__ = ["NAMES"]
 _said: set[str] = set()
 
 
-def _core(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
+def _core(fn: Callable[..., Any] | None = None, **flags: Any) -> Any:
     """Return a function unchanged; flags of its compilation have no effect here."""
     if flags and "core" not in _said:
         _said.add("core")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 __all__ = ["KINDS", "Fact", "Facts", "facts_of", "has_facts"]
 
@@ -50,7 +50,7 @@ class Facts:
             else sorted(n for n, f in self.names.items() if n[0] != "_" and f.kind != "modules")
         )
 
-    def get(self, name: str) -> Optional[Fact]:
+    def get(self, name: str) -> Fact | None:
         """Return what a name is, or None for a name that the module does not have."""
         return self.names.get(name)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.tensors.core.tensor import Tensor
@@ -35,7 +35,7 @@ def _setitem_origin(self: Any, index: Any, value: Any) -> Any:
 def _reduced(
     a: Any,
     reduce_fn: Callable[..., Any],
-    cmp_fn: Optional[Callable[..., Any]] = None,
+    cmp_fn: Callable[..., Any] | None = None,
     axis: Any = None,
     keepdims: bool = False,
     initial: Any = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.staging.derivatives.recomputation import recompute
 from mycel.compat.operations.binding import filled, parsed
@@ -24,12 +24,12 @@ __all__ = ["Work", "composed", "function", "names_of", "operation", "shown"]
 Work = Callable[..., Any]
 
 
-def names_of(call: inspect.Signature, constructor: Optional[inspect.Signature] = None) -> list[str]:
+def names_of(call: inspect.Signature, constructor: inspect.Signature | None = None) -> list[str]:
     """Return the parameters of a call, and then those of the constructor."""
     return [*call.parameters, *(constructor.parameters if constructor is not None else ())]
 
 
-def function(where: str, name: str, parameters: str, work: Optional[Work], advice: str) -> Callable[..., Any]:
+def function(where: str, name: str, parameters: str, work: Work | None, advice: str) -> Callable[..., Any]:
     """Return a function of these parameters.
 
     `where` is the module's whole path, `work` what it does, and `advice` goes on after its name in
@@ -49,7 +49,7 @@ def function(where: str, name: str, parameters: str, work: Optional[Work], advic
     return _named(call, where, name, signature, f"Return what MindSpore's `{name}` returns.")
 
 
-def operation(where: str, name: str, constructor: str, call: str, work: Optional[Work], advice: str) -> type[Primitive]:
+def operation(where: str, name: str, constructor: str, call: str, work: Work | None, advice: str) -> type[Primitive]:
     """Return a class of operations of this name: parameters of its constructor, inputs of its call.
 
     `where`, `work` and `advice` are those of `function`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.tensors.core.tensor import Tensor
@@ -120,7 +120,7 @@ _TENSOR_OPERATORS: dict[str, Work] = {
 }
 
 
-def work_of(module: str, name: str, parameters: list[str]) -> Optional[Work]:
+def work_of(module: str, name: str, parameters: list[str]) -> Work | None:
     """Return the work of a function or a function graph of a module; None where no rule says.
 
     >>> work_of("sub_impl", "_tensor_sub_scalar", ["x", "y"])(5, 3)
@@ -134,7 +134,7 @@ def work_of(module: str, name: str, parameters: list[str]) -> Optional[Work]:
     return work if parameters or name in GRAPHS else None
 
 
-def _of_indexing(name: str, count: int) -> Optional[Work]:
+def _of_indexing(name: str, count: int) -> Work | None:
     if name.startswith(("_tensor_getitem", "tensor_index_by_", "_tensor_index_by_")) and count == 2:
         return operator.getitem
     if name.startswith(("_tensor_setitem", "tensor_setitem_by_", "tensor_itemset")) and count == 3:

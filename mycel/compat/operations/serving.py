@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any
 
 from mycel import mint, ops
 from mycel._src.tensors.core.tensor import Tensor
@@ -69,12 +69,12 @@ def key_of(name: str) -> str:
     return name.lower().replace("_", "") + "_" * name.endswith("_")
 
 
-def public_function(name: str) -> Optional[Callable[..., Any]]:
+def public_function(name: str) -> Callable[..., Any] | None:
     """Return the function of a name in `mycel.mint` and the libraries around it, or None."""
     return next(_of_form(words_of(name), _MINT), None)
 
 
-def served_by_class(name: str, names: Names, kind_of: Callable[[str], Any]) -> Optional[Callable[..., Any]]:
+def served_by_class(name: str, names: Names, kind_of: Callable[[str], Any]) -> Callable[..., Any] | None:
     """Return a function of values for `names` that creates an operation and calls it: the
     parameters that the constructor of its class has go there, and the others are its inputs.
 
@@ -104,7 +104,7 @@ def _creating(kind: Any, own: list[bool], parameters: list[str]) -> Callable[...
     return call
 
 
-def served(name: str, names: Names) -> Optional[Callable[..., Any]]:
+def served(name: str, names: Names) -> Callable[..., Any] | None:
     """Return a function of values for the parameters `names` that does the work of an operation or
     function called `name`; None if there is none.
 

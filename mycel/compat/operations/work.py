@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Optional
+from typing import Any
 
 from mycel.compat.operations import bprops, multitype
 from mycel.compat.operations.gradients import PULLED
@@ -67,7 +67,7 @@ def by_name(path: str) -> bool:
     return path.startswith(_BY_NAME)
 
 
-def of_class(name: str) -> Optional[Work]:
+def of_class(name: str) -> Work | None:
     """Return the work of a primitive: a function of the object and its inputs.
 
     >>> of_class("TanhGrad") is not None, of_class("NoSuchPrimitive") is None
@@ -87,7 +87,7 @@ def written(path: str, name: str) -> Any:
     return _names(path).get(name)
 
 
-def of_function(path: str, name: str, parameters: list[str]) -> Optional[Work]:
+def of_function(path: str, name: str, parameters: list[str]) -> Work | None:
     """Return the work of a function of a private module: a function of its parameters' values."""
     found = written(path, name)
     if found is None and path.startswith("ops.composite.multitype_ops."):

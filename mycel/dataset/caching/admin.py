@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from subprocess import DEVNULL
-from typing import Optional
 
 from mycel._src.foundation import starting
 from mycel.dataset.caching.client import CacheError, Client
@@ -15,7 +14,7 @@ from mycel.dataset.caching.server import STARTED
 _MOST_SECONDS = 60.0
 
 
-def start(port: int = DEFAULT_PORT, workers: int = 32, spilldir: Optional[str] = None) -> int:
+def start(port: int = DEFAULT_PORT, workers: int = 32, spilldir: str | None = None) -> int:
     """Start a server of this user, and return the number of its process.
 
     * `port`: tells several servers apart.

@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import ends, locks
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
@@ -44,7 +44,7 @@ class Client:
 
     def __init__(self, port: int, connections: int = 1) -> None:
         self.port, self.connections = port, connections
-        self._held: Optional[_Held] = None
+        self._held: _Held | None = None
         self._lock = locks.lock()
 
     def _own(self) -> _Held:
@@ -129,7 +129,7 @@ class Client:
                 os.close(extra)
             return held.files.setdefault(number, descriptors[0])
 
-    def contents(self, session: int, places: Sequence[Optional[Sequence[int]]]) -> list[Optional[bytearray]]:
+    def contents(self, session: int, places: Sequence[Sequence[int] | None]) -> list[bytearray | None]:
         """Return the bytes at these places of a session; None stays None."""
         return [None if place is None else self._part(session, *place) for place in places]
 

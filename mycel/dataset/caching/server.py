@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import locks, starting
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
@@ -25,7 +25,7 @@ STARTED = "started"
 class Server:
     """A server at a port; `spill` is the folder for rows without room in memory, or None."""
 
-    def __init__(self, port: int, workers: int, spill: Optional[str]) -> None:
+    def __init__(self, port: int, workers: int, spill: str | None) -> None:
         self.port, self.workers = port, workers
         self.store = Store(spill)
         self._lock = locks.lock()
@@ -176,7 +176,7 @@ class Server:
             os.close(descriptor)
 
 
-def run(port: int, workers: int, spill: Optional[str], told: int) -> int:
+def run(port: int, workers: int, spill: str | None, told: int) -> int:
     """Run a server in this process; write to the file `told` that it has started, or why not.
 
     * `port`, `workers`, `spill`: those of `Server`.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from typing import Any, Optional
+from typing import Any
 
 # A place of a row: the number of the segment or file, where in it, and how many bytes.
 Place = tuple[int, int, int]
@@ -29,7 +29,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.places: dict[int, Place] = {}
-        self.count: Optional[int] = None
+        self.count: int | None = None
         self.in_memory = self.on_disk = self.bytes = 0
 
 
@@ -42,12 +42,12 @@ class Session:
 
     def __init__(self) -> None:
         self.limit = 0
-        self.folder: Optional[str] = None
+        self.folder: str | None = None
         self.caches: dict[str, Cache] = {}
         self.files: list[int] = []
         self._ends: list[int] = []
-        self._memory: Optional[int] = None
-        self._disk: Optional[int] = None
+        self._memory: int | None = None
+        self._disk: int | None = None
         self.used = self.spilled = 0
 
     def _opened(self, spills: bool, size: int) -> int:
@@ -125,7 +125,7 @@ def _unnamed(folder: str) -> int:
 class Store:
     """All sessions of a server; `folder` is where they may spill rows to."""
 
-    def __init__(self, folder: Optional[str] = None) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         self.folder = folder
         self.sessions: dict[int, Session] = {}
 

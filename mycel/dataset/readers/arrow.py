@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -147,7 +147,7 @@ class _Ipc:
             return table
 
 
-def _opened(path: str) -> Union[_Parquet, _Ipc]:
+def _opened(path: str) -> _Parquet | _Ipc:
     with _reading(path), remote.opened(path) as handle:
         start = handle.read(8)
     if start[:4] == b"PAR1":

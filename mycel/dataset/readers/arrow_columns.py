@@ -20,7 +20,7 @@ Where there is a null, it is replaced by the value that the user gives, or is an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def arrow(operation: str) -> Any:
     return pyarrow
 
 
-def _counted(kind: Any, types: Any) -> Optional[Any]:
+def _counted(kind: Any, types: Any) -> Any | None:
     """Return the integers that dates and times are counted in, or None for other types."""
     if types.is_date32(kind) or types.is_time32(kind):
         return np.int32
@@ -71,7 +71,7 @@ def _is_tensor(kind: Any, pa: Any) -> bool:
     return isinstance(kind, pa.FixedShapeTensorType)
 
 
-def unsupported(kind: Any) -> Optional[Any]:
+def unsupported(kind: Any) -> Any | None:
     """Return the part of an Arrow type that cannot be read, or None."""
     pa = arrow("ArrowDataset")
     types = pa.types
@@ -91,7 +91,7 @@ def unsupported(kind: Any) -> Optional[Any]:
     return None if known else kind
 
 
-def width(kind: Any) -> Optional[float]:
+def width(kind: Any) -> float | None:
     """Return how many bytes a value of an Arrow type takes, or None where that differs."""
     pa = arrow("ArrowDataset")
     if isinstance(kind, pa.BaseExtensionType):
@@ -103,7 +103,7 @@ def width(kind: Any) -> Optional[float]:
     return float(kind.bit_width) / 8 if known else None
 
 
-def dense(array: Any) -> Optional[Array]:
+def dense(array: Any) -> Array | None:
     """Return the rows of an Arrow array as one array, which may share its memory and be read-only;
     None where they are not numbers, or some are null.
     """

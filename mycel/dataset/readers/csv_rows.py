@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Form:
     first row of each file where None is given.
     """
 
-    def __init__(self, operation: str, delimiter: str, names: Optional[Sequence[str]]) -> None:
+    def __init__(self, operation: str, delimiter: str, names: Sequence[str] | None) -> None:
         self.operation, self.delimiter = operation, delimiter
         self.names = None if names is None else list(names)
         self._has_heads = names is None

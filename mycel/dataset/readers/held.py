@@ -7,7 +7,7 @@ threads never read one part at once. Whether a part is held changes only the tim
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Optional, TypeVar
+from typing import Generic, TypeVar
 
 from mycel._src.foundation import locks
 
@@ -19,7 +19,7 @@ class _Place(Generic[Part]):
 
     def __init__(self) -> None:
         self.lock = locks.lock()
-        self.part: Optional[Part] = None
+        self.part: Part | None = None
         self.bytes = 0
 
 

@@ -10,7 +10,7 @@ Source: the format's `parquet.thrift` (Apache Parquet 2.10).
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -242,7 +242,7 @@ def _alike(content: Bytes, numbers: Longs, columns: Int, chunks: Int, state: Lon
     state[0] = good
 
 
-def walked(content: bytes, groups: int, columns: int) -> Optional[Array]:
+def walked(content: bytes, groups: int, columns: int) -> Array | None:
     """Return the numbers of all columns of all row groups, int64 [groups, columns, NUMBERS].
 
     * `content`: the footer.

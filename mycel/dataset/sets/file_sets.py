@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from mycel.dataset.sets.folders import check_folder, check_usage
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.vision.files import decode_image
 
-Decrypt = Optional[Callable[[str], Any]]
+Decrypt = Callable[[str], Any] | None
 
 
 class FileDataset(MappableDataset, VisionBaseDataset):

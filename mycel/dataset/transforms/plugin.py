@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,11 @@ class Plugin(Transform):
 
     in_threads = False
 
-    def __init__(self, lib_path: str, func_name: str, user_args: Optional[str] = None) -> None:
+    def __init__(self, lib_path: str, func_name: str, user_args: str | None = None) -> None:
         self.lib_path = arguments.text("Plugin", "lib_path", lib_path)
         self.func_name = arguments.text("Plugin", "func_name", func_name)
         self.user_args = None if user_args is None else arguments.text("Plugin", "user_args", user_args)
-        self._operation: Optional[Operation] = None
+        self._operation: Operation | None = None
 
     def __call__(self, *inputs: Any) -> Any:
         operation = self._operation

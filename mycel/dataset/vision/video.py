@@ -12,7 +12,7 @@ import io
 import math
 import os
 from fractions import Fraction
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from mycel._src.foundation import arguments
 from mycel.dataset.blocks import Array
 from mycel.dataset.transforms.base import Transform
 
-Time = Union[int, float, Fraction]
+Time = int | float | Fraction
 
 
 def _av(operation: str) -> Any:

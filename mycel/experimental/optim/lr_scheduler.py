@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -379,13 +379,13 @@ class CyclicLR(LRScheduler):
     def __init__(
         self,
         optimizer: Any,
-        base_lr: Union[float, Sequence[float]],
-        max_lr: Union[float, Sequence[float]],
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
         step_size_up: int = 2000,
-        step_size_down: Optional[int] = None,
+        step_size_down: int | None = None,
         mode: str = "triangular",
         gamma: float = 1.0,
-        scale_fn: Optional[Callable[[Tensor], Any]] = None,
+        scale_fn: Callable[[Tensor], Any] | None = None,
         scale_mode: str = "cycle",
         last_epoch: int = -1,
     ) -> None:
@@ -525,7 +525,7 @@ class ReduceLROnPlateau:
         threshold: float = 1e-4,
         threshold_mode: str = "rel",
         cooldown: int = 0,
-        min_lr: Union[float, Sequence[float]] = 0,
+        min_lr: float | Sequence[float] = 0,
         eps: float = 1e-8,
     ) -> None:
         name = "ReduceLROnPlateau"

@@ -12,7 +12,7 @@ tensors alone: called often, it is one compiled program in every mode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class Optimizer(Stepping):
         self,
         group: Group,
         nonnegative: Sequence[str] = (),
-        pair: Optional[str] = None,
+        pair: str | None = None,
     ) -> None:
         name = type(self).__name__
         for key in nonnegative:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class TensorInfo:
     name: str = ""
     shape: tuple[int, ...] = ()
     kind: int = 0
-    content: Optional[bytes] = None
+    content: bytes | None = None
     parameter: str = ""
     elsewhere: str = ""
     offset: int = 0
@@ -101,9 +101,9 @@ class Attribute:
 
     name: str = ""
     kind: int = 0
-    number: Optional[Union[int, float]] = None
-    text: Optional[bytes] = None
-    numbers: list[Union[int, float]] = field(default_factory=list)
+    number: int | float | None = None
+    text: bytes | None = None
+    numbers: list[int | float] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     tensors: list[TensorInfo] = field(default_factory=list)
     values: list[Attribute] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Function:
     parameters: list[TensorInfo] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    output_attributes: list[Optional[Attribute]] = field(default_factory=list)
+    output_attributes: list[Attribute | None] = field(default_factory=list)
     output_tensors: list[list[TensorInfo]] = field(default_factory=list)
 
 
@@ -164,7 +164,7 @@ def model_of(content: bytes) -> Model:
 
 
 def _model(content: bytes) -> Model:
-    main: Optional[Function] = None
+    main: Function | None = None
     functions: dict[str, Function] = {}
     primitives: dict[str, Primitive] = {}
     texts = {2: "", 5: ""}
@@ -192,23 +192,23 @@ def _model(content: bytes) -> Model:
     return Model(main, functions, primitives, texts[2], texts[5], info)
 
 
-def _bytes(value: Union[int, bytes]) -> bytes:
+def _bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
         raise WireError("a number where a message is expected")
     return value
 
 
-def _text(value: Union[int, bytes]) -> str:
+def _text(value: int | bytes) -> str:
     return _bytes(value).decode()
 
 
-def _int(value: Union[int, bytes]) -> int:
+def _int(value: int | bytes) -> int:
     if isinstance(value, int):
         return signed(value)
     raise WireError("bytes where a number is expected")
 
 
-def _floats(value: Union[int, bytes], form: str) -> list[float]:
+def _floats(value: int | bytes, form: str) -> list[float]:
     content = _bytes(value)
     return [v for (v,) in struct.iter_unpack(form, content)]
 
@@ -237,7 +237,7 @@ def _function(content: bytes) -> Function:
     return made
 
 
-def _value_info(content: bytes) -> tuple[list[TensorInfo], Optional[Attribute], str, str]:
+def _value_info(content: bytes) -> tuple[list[TensorInfo], Attribute | None, str, str]:
     tensors: list[TensorInfo] = []
     attribute, kind, name = None, "", ""
     for number, value in fields(content):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import Unsupported
@@ -86,7 +86,7 @@ def _plain(inputs: Sequence[Any]) -> Sequence[Any]:
     return [v for v in inputs if not (type(v) is str and v == MONAD)]
 
 
-def _class(name: str) -> Optional[Any]:
+def _class(name: str) -> Any | None:
     """Return the class of operations of a name, None if there is none that only computes."""
     if name.startswith("_") or name in _ACTING_NAMES or any(word in name for word in _ACTING_WORDS):
         return None

@@ -8,7 +8,7 @@ calls itself in any other way is recursion, which is refused, as are graphs that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation.errors import Unsupported
 from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
@@ -27,7 +27,7 @@ class Tails:
         self.functions = functions
         self.primitives = {name: p.operator for name, p in model.primitives.items()}
         self.nodes = {f.name: {n.output: n for n in f.nodes} for f in functions.values()}
-        self.calls: dict[str, Optional[Node]] = {}
+        self.calls: dict[str, Node | None] = {}
         self.skipped: dict[str, frozenset[str]] = {}
         for f in functions.values():
             self._find(f)
@@ -40,7 +40,7 @@ class Tails:
         """Return whether a graph leads back to itself and is where its loop is entered."""
         return function.name in self.headers
 
-    def call(self, function: Function) -> Optional[Node]:
+    def call(self, function: Function) -> Node | None:
         """Return the call that is a graph's result, if it is one."""
         return self.calls[function.name]
 
@@ -102,7 +102,7 @@ class Tails:
                 skipped.add(later.output)
         self.calls[function.name], self.skipped[function.name] = node, frozenset(skipped)
 
-    def _kind(self, node: Node) -> Optional[str]:
+    def _kind(self, node: Node) -> str | None:
         return self.primitives.get(node.operator.removeprefix(_REF))
 
     def _targets(self, function: Function) -> set[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 __all__ = ["Pattern", "PatternError"]
 
@@ -63,10 +63,10 @@ class _Node(NamedTuple):
     kind: str
     size: int
     parts: tuple[_Node, ...] = ()
-    test: Optional[Test] = None
+    test: Test | None = None
     name: str = ""
     least: int = 0
-    most: Optional[int] = None
+    most: int | None = None
 
 
 class _Flags(NamedTuple):
@@ -152,7 +152,7 @@ class _Parser:
             size = node.size * (least if most is None else most) + node.size + (most or 0) + 3
             node = self.sized(_Node("repeat", size, (node,), least=least, most=most))
 
-    def bounds(self) -> Optional[tuple[int, Optional[int]]]:
+    def bounds(self) -> tuple[int, int | None] | None:
         for sign, found in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self.take(sign):
                 return found
@@ -245,7 +245,7 @@ class _Parser:
         found, self.at = self.text[self.at : at], at + len(end)
         return found
 
-    def set_escape(self) -> Optional[Test]:
+    def set_escape(self) -> Test | None:
         """Read what follows a backslash where it is a set of characters."""
         sign = self.peek()
         if sign.lower() in _PERL and sign:
@@ -379,7 +379,7 @@ class Pattern:
         else:
             self._repeat(node.parts[0], node.least, node.most)
 
-    def _repeat(self, part: _Node, least: int, most: Optional[int]) -> None:
+    def _repeat(self, part: _Node, least: int, most: int | None) -> None:
         code = self._code
         for _ in range(least):
             self._add(part)

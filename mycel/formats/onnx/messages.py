@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation.wire import WireError, fields, integers, signed
 
@@ -33,7 +33,7 @@ __all__ = [
 
 _DEEPEST = 100
 _MOST_MESSAGES = 1 << 22
-Content = Union[bytes, memoryview]
+Content = bytes | memoryview
 
 
 class OnnxError(ValueError):
@@ -60,7 +60,7 @@ class OperatorSet:
 class Dimension:
     """A size: a number, a name, or unknown."""
 
-    value: Optional[int] = None
+    value: int | None = None
     name: str = ""
 
 
@@ -76,24 +76,24 @@ class TensorType:
     """An element type and a shape (None: of unknown rank)."""
 
     element: int = 0
-    shape: Optional[Shape] = None
+    shape: Shape | None = None
 
 
 @dataclass
 class Holder:
     """The type of what a sequence or an optional holds."""
 
-    element: Optional[Type] = None
+    element: Type | None = None
 
 
 @dataclass
 class Type:
     """A type of values: exactly one member is set."""
 
-    tensor: Optional[TensorType] = None
-    sequence: Optional[Holder] = None
-    optional: Optional[Holder] = None
-    sparse: Optional[TensorType] = None
+    tensor: TensorType | None = None
+    sequence: Holder | None = None
+    optional: Holder | None = None
+    sparse: TensorType | None = None
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Value:
     """A name with its type."""
 
     name: str = ""
-    type: Optional[Type] = None
+    type: Type | None = None
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Tensor:
     strings: list[Any] = field(default_factory=list)
     int64s: list[Any] = field(default_factory=list)
     name: str = ""
-    raw: Optional[Content] = None
+    raw: Content | None = None
     doubles: list[Any] = field(default_factory=list)
     uint64s: list[Any] = field(default_factory=list)
     external: list[Entry] = field(default_factory=list)
@@ -126,8 +126,8 @@ class Tensor:
 class SparseTensor:
     """An array of which the elements that are not 0 are given with their places."""
 
-    values: Optional[Tensor] = None
-    indices: Optional[Tensor] = None
+    values: Tensor | None = None
+    indices: Tensor | None = None
     dims: list[int] = field(default_factory=list)
 
 
@@ -141,8 +141,8 @@ class Attribute:
     f: float = 0.0
     i: int = 0
     s: Content = b""
-    t: Optional[Tensor] = None
-    g: Optional[Graph] = None
+    t: Tensor | None = None
+    g: Graph | None = None
     floats: list[Any] = field(default_factory=list)
     ints: list[int] = field(default_factory=list)
     strings: list[Any] = field(default_factory=list)
@@ -150,8 +150,8 @@ class Attribute:
     graphs: list[Graph] = field(default_factory=list)
     kind: int = 0
     reference: str = ""
-    sparse: Optional[SparseTensor] = None
-    type: Optional[Type] = None
+    sparse: SparseTensor | None = None
+    type: Type | None = None
 
 
 @dataclass
@@ -200,7 +200,7 @@ class Model:
 
     ir_version: int = 0
     producer: str = ""
-    graph: Optional[Graph] = None
+    graph: Graph | None = None
     opsets: list[OperatorSet] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
 

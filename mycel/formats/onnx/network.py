@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class OnnxNetwork(Cell):
         return [name for name, _ in self._inputs]
 
     @property
-    def declared(self) -> list[tuple[str, Optional[M.Type]]]:
+    def declared(self) -> list[tuple[str, M.Type | None]]:
         """The inputs with the types that the model declares for them."""
         return list(self._inputs)
 
@@ -76,7 +76,7 @@ class OnnxNetwork(Cell):
         made = [self._result(v) for v in self.program.run(values, self._weights)]
         return made[0] if len(made) == 1 else tuple(made)
 
-    def _given(self, value: Any, name: str, kind: Optional[M.Type]) -> Any:
+    def _given(self, value: Any, name: str, kind: M.Type | None) -> Any:
         where = f"{self._title()}: the input {name!r}"
         if value is None or isinstance(value, (list, tuple)):
             return None if value is None else [self._given(v, name, None) for v in value]
@@ -191,7 +191,7 @@ def loads(content: bytes) -> OnnxNetwork:
     return _network(content, None, "the content")
 
 
-def _network(content: Any, folder: Optional[str], name: str) -> OnnxNetwork:
+def _network(content: Any, folder: str | None, name: str) -> OnnxNetwork:
     try:
         model = read_model(content)
         builder = Builder(model, folder, len(content))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -309,7 +309,7 @@ def same(value: Any, kind: DType) -> Tensor:
     return found
 
 
-def as_type(x: Tensor, kind: Union[DType, Any]) -> Tensor:
+def as_type(x: Tensor, kind: DType | Any) -> Tensor:
     """Return a tensor with another element type."""
     kind = kind if isinstance(kind, DType) else from_any(kind)
     return x if x.dtype is kind else cast(x, kind)
@@ -366,6 +366,6 @@ def select(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return apply(E.SELECT, condition, x, y)
 
 
-def optional(values: Sequence[Value], position: int) -> Optional[Value]:
+def optional(values: Sequence[Value], position: int) -> Value | None:
     """Return an input that may be left out."""
     return values[position] if position < len(values) else None

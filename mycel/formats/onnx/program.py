@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +38,8 @@ class Step:
     """A node: its operator with the rule, or the program of a function."""
 
     op: Operation
-    rule: Optional[Rule]
-    function: Optional[Program] = None
+    rule: Rule | None
+    function: Program | None = None
     bodies: dict[str, Program] = field(default_factory=dict)
     is_constant: bool = False
 
@@ -59,7 +59,7 @@ class Program:
     captured: set[str]
     found: dict[str, Value] = field(default_factory=dict)
 
-    def run(self, values: Sequence[Value], outer: Optional[Mapping[str, Value]] = None) -> list[Value]:
+    def run(self, values: Sequence[Value], outer: Mapping[str, Value] | None = None) -> list[Value]:
         """Return the values of the outputs for those of the inputs.
 
         `outer` has the values of the names that are captured, and of parameters.
@@ -113,7 +113,7 @@ class Builder:
     the name of an operator to how many nodes it has.
     """
 
-    def __init__(self, model: M.Model, folder: Optional[str], size: int) -> None:
+    def __init__(self, model: M.Model, folder: str | None, size: int) -> None:
         self.folder, self.room = folder, Room(size)
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
         self.opsets = self._versions(model.opsets)
@@ -128,8 +128,8 @@ class Builder:
         self,
         graph: M.Graph,
         outer: frozenset[str] = frozenset(),
-        opsets: Optional[dict[str, int]] = None,
-        given: Optional[Mapping[str, Any]] = None,
+        opsets: dict[str, int] | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> Program:
         """Return the program of a graph.
 
@@ -155,7 +155,7 @@ class Builder:
         nodes: Sequence[M.Node],
         outer: frozenset[str],
         opsets: dict[str, int],
-        given: Optional[Mapping[str, Any]],
+        given: Mapping[str, Any] | None,
     ) -> Program:
         """Return a program of nodes.
 
@@ -193,7 +193,7 @@ class Builder:
         node: M.Node,
         outer: frozenset[str],
         opsets: dict[str, int],
-        given: Optional[Mapping[str, Any]],
+        given: Mapping[str, Any] | None,
         program: Program,
     ) -> Step:
         """Return the step of a node.
@@ -237,7 +237,7 @@ class Builder:
         attribute: M.Attribute,
         outer: frozenset[str],
         opsets: dict[str, int],
-        given: Optional[Mapping[str, Any]],
+        given: Mapping[str, Any] | None,
         bodies: dict[str, Program],
     ) -> None:
         """Enter an attribute in `op`, or in `bodies` a graph; the rest is as in `_step`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, Optional
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -126,7 +126,7 @@ def numpy_type(code: int, where: str) -> Any:
     return TYPES[code]
 
 
-def array_of(tensor: Tensor, folder: Optional[str] = None, room: Optional[Room] = None) -> Array:
+def array_of(tensor: Tensor, folder: str | None = None, room: Room | None = None) -> Array:
     """Return the array that a message holds.
 
     `folder` is where files of external elements lie; None refuses them. `room` is that of the
@@ -217,7 +217,7 @@ def _listed(tensor: Tensor, kind: Any, count: int, where: str) -> Array:
     return array
 
 
-def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int, room: Optional[Room]) -> Any:
+def _external(tensor: Tensor, folder: str | None, where: str, wanted: int, room: Room | None) -> Any:
     """Read the bytes of an array from its file, which lies in the model's folder or below."""
     if folder is None:
         raise OnnxError(f"{where}: its elements are in a file of their own; load the model by its path")
@@ -248,7 +248,7 @@ def _external(tensor: Tensor, folder: Optional[str], where: str, wanted: int, ro
     return content
 
 
-def dense(tensor: SparseTensor, folder: Optional[str], room: Room) -> Array:
+def dense(tensor: SparseTensor, folder: str | None, room: Room) -> Array:
     """Return a sparse array with its zeros; the rest is as in `array_of`."""
     if tensor.values is None or tensor.indices is None:
         raise OnnxError("a sparse array without values or indices")

@@ -12,7 +12,7 @@ integers of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Given(NamedTuple):
     """What a kernel is given: the operator, and its inputs and results as the file says them."""
 
     operator: Operator
-    inputs: Sequence[Optional[Info]]
+    inputs: Sequence[Info | None]
     outputs: Sequence[Info]
 
     def input(self, number: int) -> Info:
@@ -87,7 +87,7 @@ def _clamped(given: Given, code: int) -> tuple[int, int]:
         real = np.float32(value) / _scale(info)
         return int(np.clip(_zero(info) + float(np.sign(real) * np.floor(np.abs(real) + np.float32(0.5))), -4e9, 4e9))
 
-    bounds: Mapping[int, tuple[Optional[float], Optional[float]]] = {
+    bounds: Mapping[int, tuple[float | None, float | None]] = {
         0: (None, None), 1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0),
     }  # fmt: skip
     if code not in bounds:
@@ -137,11 +137,11 @@ def _filter_scales(given: Given, count: int) -> Array:
     return real
 
 
-def _summed(total: Tensor, bias: Optional[Tensor]) -> Tensor:
+def _summed(total: Tensor, bias: Tensor | None) -> Tensor:
     return total if bias is None else total + bias.astype(D.int32)
 
 
-def _layer(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor], groups: int, fields: Any) -> Tensor:
+def _layer(given: Given, x: Tensor, w: Tensor, bias: Tensor | None, groups: int, fields: Any) -> Tensor:
     """Return a convolution; `fields` are the numbers of the options of dilations and activation."""
     o = given.operator
     strides = o.option(2, "<i"), o.option(1, "<i")
@@ -154,16 +154,16 @@ def _layer(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor], groups: i
     return _rescaled(total, real, _zero(given.output), _clamped(given, o.option(fields[2])), given.output.kind)
 
 
-def _conv(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+def _conv(given: Given, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     w = ops.transpose(w, (0, 3, 1, 2))
     return _layer(given, x, w, bias, x.shape[3] // w.shape[1], (4, 5, 3))
 
 
-def _depthwise(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+def _depthwise(given: Given, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     return _layer(given, x, ops.transpose(w, (3, 0, 1, 2)), bias, x.shape[3], (5, 6, 4))
 
 
-def _fully_connected(given: Given, x: Tensor, w: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+def _fully_connected(given: Given, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     o = given.operator
     if not o.option(2):
         x = x.reshape((-1, w.shape[1]))
@@ -371,7 +371,7 @@ KERNELS: Mapping[int, Kernel] = {
 _BYTES_ALONE = frozenset((0, 1, 3, 4, 9, 18, 40, 41))
 
 
-def kernel_of(o: Operator, inputs: Sequence[Optional[Info]] = ()) -> Kernel:
+def kernel_of(o: Operator, inputs: Sequence[Info | None] = ()) -> Kernel:
     """Return the kernel of an operator of quantised tensors; `inputs` are what it is given.
 
     Raises Unsupported where there is none.

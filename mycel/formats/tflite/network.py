@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class TFLiteGraph(Cell):
         return f"{len(self.graph.inputs)} inputs, {sum(self.mapped.values())} operators"
 
 
-def _input(values: dict[int, Any], number: int, graph: Graph) -> Optional[Any]:
+def _input(values: dict[int, Any], number: int, graph: Graph) -> Any | None:
     if number == -1 or (number not in values and graph.tensors[number].kept):
         return None
     return values[number]

@@ -8,7 +8,6 @@ none while a network is staged; together they are an update in place (`updates`)
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Optional
 
 from mycel.formats.tflite.schema import Graph, Operator
 
@@ -36,7 +35,7 @@ def updates(graph: Graph) -> Graph:
     return replace(graph, operators=[o for o in made if id(o) not in dropped]) if dropped else graph
 
 
-def _parts(graph: Graph, o: Operator, makers: dict[int, Operator]) -> Optional[tuple[Operator, int, Operator]]:
+def _parts(graph: Graph, o: Operator, makers: dict[int, Operator]) -> tuple[Operator, int, Operator] | None:
     """Return what is before an entry, the entry and what is behind it, where they are joined.
 
     The whole is as long as before and the entry is one, so the parts lie around it.

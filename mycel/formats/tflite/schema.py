@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     kind: str
-    content: Optional[bytes]
+    content: bytes | None
     scales: tuple[float, ...]
     zeros: tuple[int, ...]
     axis: int
@@ -135,8 +135,8 @@ class Operator:
     custom: str
     inputs: list[int]
     outputs: list[int]
-    options: Optional[Table]
-    more: Optional[Table] = None
+    options: Table | None
+    more: Table | None = None
     kinds: tuple[str, ...] = ()
 
     @property
@@ -222,7 +222,7 @@ class _Buffer:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.held: Optional[bytes] = None
+        self.held: bytes | None = None
 
     def content(self, name: str) -> bytes:
         """Return the bytes, for a tensor of a name."""

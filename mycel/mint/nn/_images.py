@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -109,8 +109,8 @@ def interpolate(
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
 ) -> Tensor:
     """Return an input (N, C, *spatial) with 1 to 3 spatial axes resized.
 
@@ -153,7 +153,7 @@ def interpolate(
 
 
 @fused
-def _cubic(x: Tensor, sizes: tuple[int, ...], scales: Optional[tuple[float, ...]]) -> Tensor:
+def _cubic(x: Tensor, sizes: tuple[int, ...], scales: tuple[float, ...] | None) -> Tensor:
     """Return images at other sizes by cubic convolution; the edge is repeated outside.
 
     A step between positions is 1 / scale, or what makes the sizes of one those of the other.
@@ -168,7 +168,7 @@ def _cubic(x: Tensor, sizes: tuple[int, ...], scales: Optional[tuple[float, ...]
 
 
 def upsample(
-    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Optional[bool] = None
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """Return `input` resized: `interpolate` under an older name.
 
@@ -182,7 +182,7 @@ def upsample(
 
 
 def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Return an input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
 
@@ -271,8 +271,8 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
 def embedding(
     input: Any,
     weight: Any,
-    padding_idx: Optional[int] = None,
-    max_norm: Optional[float] = None,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
@@ -26,7 +26,7 @@ def _define(
     function: Callable[..., Any],
     text: str,
     example: tuple[str, str],
-    checks: Optional[Mapping[str, Check]] = None,
+    checks: Mapping[str, Check] | None = None,
     **parameters: Any,
 ) -> None:
     """Define a Cell that keeps its arguments as attributes and calls ``function(*inputs,

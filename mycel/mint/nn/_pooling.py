@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def avg_pool2d(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """Return the mean of each window of (N, C, H, W) or (C, H, W).
 
@@ -88,7 +88,7 @@ def avg_pool3d(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """Return the mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
@@ -113,7 +113,7 @@ def _windows(*sizes: Any) -> tuple[Any, ...]:
     return tuple([tuple(v) if isinstance(v, list) else v for v in sizes])
 
 
-def _divisor(name: str, value: Optional[int]) -> int:
+def _divisor(name: str, value: int | None) -> int:
     if value is None:
         return 0
     if whole(name, "divisor_override", value) == 0:

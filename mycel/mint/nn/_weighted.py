@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -331,7 +331,7 @@ class _BatchNorm(Cell):
         self.bias = _parameter("bias", "zeros", size, dtype) if affine else None
         self.running_mean = _parameter("running_mean", "zeros", size, dtype, False) if track_running_stats else None
         self.running_var = _parameter("running_var", "ones", size, dtype, False) if track_running_stats else None
-        self.num_batches_tracked: Optional[Parameter] = None
+        self.num_batches_tracked: Parameter | None = None
         if track_running_stats:
             self.num_batches_tracked = Parameter(Tensor(np.int64(0)), name="num_batches_tracked", requires_grad=False)
 
@@ -422,7 +422,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        process_group: Optional[str] = None,
+        process_group: str | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
@@ -520,12 +520,12 @@ class Embedding(Cell):
         self,
         num_embeddings: int,
         embedding_dim: int,
-        padding_idx: Optional[int] = None,
-        max_norm: Optional[float] = None,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-        _weight: Optional[Tensor] = None,
+        _weight: Tensor | None = None,
         _freeze: bool = False,
         dtype: Any = None,
     ) -> None:

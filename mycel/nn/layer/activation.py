@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -530,7 +530,7 @@ _BY_NAME: dict[str, type[Cell]] = {
 }
 
 
-def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Optional[Cell]:
+def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
     """Return a new activation layer by its name, or None for None; raises KeyError for an unknown
     name.
 
@@ -549,7 +549,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     return _BY_NAME[name]()
 
 
-def activation_of(owner: str, activation: Union[None, str, Cell]) -> Optional[Cell]:
+def activation_of(owner: str, activation: None | str | Cell) -> Cell | None:
     """Return an activation given by its name or as a Cell; raises TypeError for another type."""
     if activation is None or isinstance(activation, Cell):
         return activation

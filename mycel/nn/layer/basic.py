@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -157,7 +157,7 @@ class Dropout(Cell):
     [1.0, 2.0]
     """
 
-    def __init__(self, keep_prob: float = 0.5, p: Optional[float] = None, dtype: Any = D.float32) -> None:
+    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = D.float32) -> None:
         super().__init__()
         if p is None:
             self.keep_prob = arguments.number("Dropout", "keep_prob", keep_prob, above=0, at_most=1)

@@ -5,7 +5,7 @@ two inputs, and layers applied to every time step.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -238,7 +238,7 @@ class TimeDistributed(Cell):
     (2, 5, 6)
     """
 
-    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: Optional[int] = None) -> None:
+    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
         super().__init__()
         arguments.instance("TimeDistributed", "layer", layer, (Cell, Primitive))
         self.layer = layer

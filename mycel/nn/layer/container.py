@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell, state_epoch
@@ -84,7 +84,7 @@ class _Indexed(Cell):
     def __setitem__(self, index: int, cell: Cell) -> None:
         self._enter(list(self._cells)[self._position(index)], self._check(cell), self._cells)
 
-    def __delitem__(self, index: Union[int, slice]) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         names = list(self._cells)
         if isinstance(index, slice):
             gone = set(names[index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -50,7 +50,7 @@ class Embedding(Cell):
         use_one_hot: bool = False,
         embedding_table: Any = "normal",
         dtype: Any = D.float32,
-        padding_idx: Optional[int] = None,
+        padding_idx: int | None = None,
     ) -> None:
         super().__init__()
         self.vocab_size = arguments.integer("Embedding", "vocab_size", vocab_size, 1)
@@ -113,7 +113,7 @@ class EmbeddingLookup(Cell):
         target: str = "CPU",
         slice_mode: str = "batch_slice",
         manual_shapes: Any = None,
-        max_norm: Optional[float] = None,
+        max_norm: float | None = None,
         sparse: bool = True,
         dtype: Any = D.float32,
     ) -> None:
@@ -166,7 +166,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         target: str = "CPU",
         slice_mode: str = "batch_slice",
         feature_num_list: Any = None,
-        max_norm: Optional[float] = None,
+        max_norm: float | None = None,
         sparse: bool = True,
         operator: str = "SUM",
         dtype: Any = D.float32,

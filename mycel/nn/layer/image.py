@@ -14,7 +14,7 @@ scale but the last, where it takes SSIM, and multiplies their powers (Wang, Simo
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -101,8 +101,8 @@ class Upsample(Cell):
         size: Any = None,
         scale_factor: Any = None,
         mode: str = "nearest",
-        align_corners: Optional[bool] = None,
-        recompute_scale_factor: Optional[bool] = None,
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
         self.size, self.scale_factor, self.mode = size, scale_factor, mode

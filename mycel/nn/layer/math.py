@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -219,7 +219,7 @@ class Moments(Cell):
     (2.0, 1.0)
     """
 
-    def __init__(self, axis: Any = None, keep_dims: Optional[bool] = None) -> None:
+    def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
         super().__init__()
         given = () if axis is None else axis
         if isinstance(given, (tuple, list)):

@@ -8,7 +8,7 @@ trailing axes (layer), or of each sample and group of channels over space (group
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -113,7 +113,7 @@ class _BatchNorm(_Channels):
         beta_init: Any = "zeros",
         moving_mean_init: Any = "zeros",
         moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None,
+        use_batch_statistics: bool | None = None,
         data_format: str = "NCHW",
         dtype: Any = D.float32,
     ) -> None:
@@ -192,7 +192,7 @@ class BatchNorm3d(Cell):
         beta_init: Any = "zeros",
         moving_mean_init: Any = "zeros",
         moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None,
+        use_batch_statistics: bool | None = None,
         dtype: Any = D.float32,
     ) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ class SyncBatchNorm(_BatchNorm):
         beta_init: Any = "zeros",
         moving_mean_init: Any = "zeros",
         moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None,
+        use_batch_statistics: bool | None = None,
         process_groups: Any = None,
         dtype: Any = D.float32,
     ) -> None:

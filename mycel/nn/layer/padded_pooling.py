@@ -4,7 +4,7 @@ arguments and calls a function of `mycel.ops`.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -74,7 +74,7 @@ class _Divided(_Windows):
         padding: Any = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
-        divisor_override: Optional[int] = None,
+        divisor_override: int | None = None,
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
         owner = type(self).__name__

@@ -7,7 +7,7 @@ does unless `count_include_pad` is False.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -317,7 +317,7 @@ class AvgPool2d(_AvgPool):
         padding: Any = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
-        divisor_override: Optional[int] = None,
+        divisor_override: int | None = None,
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
@@ -348,7 +348,7 @@ class AvgPool3d(_AvgPool):
         padding: Any = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
-        divisor_override: Optional[int] = None,
+        divisor_override: int | None = None,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -244,7 +244,7 @@ class _Recurrent(Cell):
         """The biases of states, by layer and direction; an empty list without biases."""
         return self._lists.get("bias_hh", [])
 
-    def construct(self, x: Tensor, hx: Any = None, seq_length: Optional[Tensor] = None) -> tuple[Tensor, Any]:
+    def construct(self, x: Tensor, hx: Any = None, seq_length: Tensor | None = None) -> tuple[Tensor, Any]:
         """Return the last layer's outputs at all times, and the last state of every layer and
         direction.
         """

@@ -9,7 +9,7 @@ identity matrix; its matrix_a holds how often each row was looked up.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +197,7 @@ class EmbeddingThor(Embedding, _Rows):
         use_one_hot: bool = False,
         embedding_table: Any = "normal",
         dtype: Any = D.float32,
-        padding_idx: Optional[int] = None,
+        padding_idx: int | None = None,
     ) -> None:
         super().__init__(vocab_size, embedding_size, use_one_hot, embedding_table, dtype, padding_idx)
         self._begin_saving(np.zeros(vocab_size), embedding_size)
@@ -228,7 +228,7 @@ class EmbeddingLookupThor(EmbeddingLookup, _Rows):
         target: str = "CPU",
         slice_mode: str = "batch_slice",
         manual_shapes: Any = None,
-        max_norm: Optional[float] = None,
+        max_norm: float | None = None,
         sparse: bool = True,
     ) -> None:
         super().__init__(vocab_size, embedding_size, param_init, target, slice_mode, manual_shapes, max_norm, sparse)

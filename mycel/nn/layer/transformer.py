@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -40,7 +40,7 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
-MaybeTensor = Optional[Tensor]
+MaybeTensor = Tensor | None
 
 
 def _added(owner: str, name: str, mask: Tensor, like: Tensor) -> Tensor:
@@ -477,8 +477,8 @@ class Transformer(Cell):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Any = "relu",
-        custom_encoder: Optional[Cell] = None,
-        custom_decoder: Optional[Cell] = None,
+        custom_encoder: Cell | None = None,
+        custom_decoder: Cell | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -44,7 +44,7 @@ class CrossEntropyLoss(LossBase):
 
     def __init__(
         self,
-        weight: Optional[Tensor] = None,
+        weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
@@ -70,7 +70,7 @@ class NLLLoss(LossBase):
     2.0
     """
 
-    def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = arguments.optional("NLLLoss", "weight", weight, Tensor)
         self.ignore_index = arguments.integer("NLLLoss", "ignore_index", ignore_index)
@@ -134,7 +134,7 @@ class BCELoss(LossBase):
     0.693
     """
 
-    def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = weight
 
@@ -152,9 +152,7 @@ class BCEWithLogitsLoss(LossBase):
     0.693
     """
 
-    def __init__(
-        self, reduction: str = "mean", weight: Optional[Tensor] = None, pos_weight: Optional[Tensor] = None
-    ) -> None:
+    def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None) -> None:
         arguments.text("BCEWithLogitsLoss", "reduction", reduction)
         super().__init__(reduction)
         self.weight, self.pos_weight = weight, pos_weight
@@ -193,7 +191,7 @@ class MultiLabelSoftMarginLoss(LossBase):
     0.693
     """
 
-    def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = weight
 
@@ -213,9 +211,7 @@ class MultiMarginLoss(LossBase):
     0.75
     """
 
-    def __init__(
-        self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Optional[Tensor] = None
-    ) -> None:
+    def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None) -> None:
         super().__init__(reduction)
         arguments.integer("MultiMarginLoss", "p", p, 1, 2)
         self.p, self.margin, self.weight = p, arguments.real("MultiMarginLoss", "margin", margin), weight
@@ -279,9 +275,7 @@ class MultiClassDiceLoss(LossBase):
     0.0
     """
 
-    def __init__(
-        self, weights: Optional[Tensor] = None, ignore_indiex: Any = None, activation: Any = "softmax"
-    ) -> None:
+    def __init__(self, weights: Tensor | None = None, ignore_indiex: Any = None, activation: Any = "softmax") -> None:
         super().__init__()
         weights = arguments.optional("MultiClassDiceLoss", "weights", weights, Tensor)
         if weights is not None and weights.ndim != 2:
@@ -325,7 +319,7 @@ class FocalLoss(LossBase):
     0.1733
     """
 
-    def __init__(self, weight: Optional[Tensor] = None, gamma: float = 2.0, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.gamma = arguments.real("FocalLoss", "gamma", gamma)
         weight = arguments.optional("FocalLoss", "weight", weight, Tensor)

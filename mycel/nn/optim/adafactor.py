@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class AdaFactor(Optimizer):
         eps: tuple[float, float] = (1e-30, 1e-3),
         clip_threshold: float = 1.0,
         decay_rate: float = 0.8,
-        beta1: Optional[float] = 0.9,
+        beta1: float | None = 0.9,
         weight_decay: float = 0.0,
         scale_parameter: bool = True,
         relative_step: bool = True,

@@ -13,7 +13,7 @@ are combined. In the modes "data_parallel" and "hybrid_parallel" `nn.TrainOneSte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -32,7 +32,7 @@ SERVER = 8
 class _AdaSum(Cell):
     """What both ways have in common: the optimizer, and the exchange between servers."""
 
-    def __init__(self, optimizer: Any, server_size: Optional[int] = None) -> None:
+    def __init__(self, optimizer: Any, server_size: int | None = None) -> None:
         super().__init__(auto_prefix=False)
         name = type(self).__name__
         self.optimizer = arguments.instance(name, "optimizer", optimizer, Optimizer)

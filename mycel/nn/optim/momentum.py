@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Momentum(Optimizer):
         self,
         params: Any,
         learning_rate: Any = None,
-        momentum: Optional[float] = None,
+        momentum: float | None = None,
         weight_decay: Any = 0.0,
         loss_scale: float = 1.0,
         use_nesterov: bool = False,

@@ -12,7 +12,7 @@ is called often is therefore one compiled program in every mode.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from mycel.nn.state import store
 __all__ = ["Optimizer"]
 
 _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
-Rate = Union[Parameter, Cell]
+Rate = Parameter | Cell
 _RATES = "a number, a tensor, an iterable of numbers or a LearningRateSchedule"
 
 
@@ -144,7 +144,7 @@ class Optimizer(Extensible):
 
     def _take_groups(self, groups: list[dict[str, Any]], default: Rate, learning_rate: Any, weight_decay: Any) -> None:
         name = type(self).__name__
-        order: Optional[list[Parameter]] = None
+        order: list[Parameter] | None = None
         entries: dict[Parameter, tuple[Rate, Any, bool]] = {}
         for number, group in enumerate(groups):
             for key in group:

@@ -16,7 +16,7 @@ momentum come after.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def _everywhere(parameter: Parameter) -> bool:
     return True
 
 
-def _inverse(moment: Tensor, damping: Tensor, positions: Optional[Tensor]) -> Tensor:
+def _inverse(moment: Tensor, damping: Tensor, positions: Tensor | None) -> Tensor:
     """Return the damped inverse of a second moment; one of a single dimension is the diagonal of a
     matrix.
     """
@@ -185,7 +185,7 @@ def thor(
     batch_size: int = 32,
     use_nesterov: bool = False,
     decay_filter: Callable[[Parameter], bool] = _everywhere,
-    split_indices: Optional[list[int]] = None,
+    split_indices: list[int] | None = None,
     enable_clip_grad: bool = False,
     frequency: int = 100,
 ) -> Optimizer:

@@ -5,7 +5,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import config
 from mycel._src.foundation.parallel_settings import ParallelSettings, current, in_force
@@ -61,7 +61,7 @@ class Stepping(Cell):
         return known[1]
 
     def run_with_hooks(
-        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
+        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Callable[..., Any] | None = None
     ) -> Any:
         """Return ``construct(*args, **kwargs)``, with gradients in place of their rows.
 

@@ -6,7 +6,7 @@ Every product comes down to the `matmul` primitive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
@@ -222,7 +222,7 @@ def _axis_pair(name: str, axes: Any, a: Tensor, b: Tensor) -> tuple[list[int], l
     return [axis_of(name, v, a.ndim) for v in left], [axis_of(name, v, b.ndim) for v in right]
 
 
-def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
+def tensor_dot(x1: Any, x2: Any, axes: int | Sequence[Any]) -> Tensor:
     """Return the sum of products over pairs of axes.
 
     `axes` is a number of axes, the last of `x1` with the first of `x2`, or a pair of lists. The
@@ -367,7 +367,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
 
 
 @fused
-def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
+def dense(input: Any, weight: Any, bias: Any | None = None) -> Tensor:
     """Return ``input @ weight.T + bias``: a fully connected layer.
 
     `weight` is (out, in), or (in,) for one output without an axis.
@@ -423,7 +423,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return reshaped(both, tuple(m * n for m, n in zip(rows, columns)))
 
 
-def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
+def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     """Return the vector product along an axis of size 3; the others broadcast.
 
     The axis is `dim`, or the first one of size 3.
@@ -469,7 +469,7 @@ def matrix_power(input: Any, n: int) -> Tensor:
         return cast(found, x.dtype) if x.dtype.is_floating else found
     size = x.shape[-1]
     unit = cast(run(E.eq, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32)), x.dtype)
-    result: Optional[Tensor] = None
+    result: Tensor | None = None
     while n:
         if n & 1:
             result = x if result is None else _product(result, x)

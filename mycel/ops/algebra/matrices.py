@@ -7,7 +7,7 @@ computed in float32 and float64 in its own precision.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import decompositions as L
 from mycel._src.compiler.prims import elementwise as E
@@ -57,7 +57,7 @@ def adjoint_of(x: Tensor) -> Tensor:
     return swap(conj(x)) if x.dtype.is_complex else swap(x)
 
 
-def triangle(x: Tensor, lower: bool, diagonal: Optional[float] = None) -> Tensor:
+def triangle(x: Tensor, lower: bool, diagonal: float | None = None) -> Tensor:
     """Return the lower or upper triangle of matrices, with zeros elsewhere.
 
     The diagonal stays as it is, or is replaced by the number `diagonal`.

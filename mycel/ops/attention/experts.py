@@ -8,7 +8,7 @@ the inverse of that order brings results back.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.normalization import moments
@@ -73,7 +73,7 @@ def _owner(place: Tensor, choices: Any) -> Tensor:
 
 @fused
 def moe_token_permute(
-    tokens: Any, indices: Any, num_out_tokens: Optional[int] = None, padded_mode: bool = False
+    tokens: Any, indices: Any, num_out_tokens: int | None = None, padded_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the tokens sorted by expert, once for each of their places; and where each place went,
     int32.

@@ -8,7 +8,7 @@ mask that they ask for is never read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.foundation import dtype as D
@@ -34,9 +34,9 @@ def truth(name: str, parameter: str, mask: Any) -> Tensor:
     return m if m.dtype is D.bool_ else run(E.ne, m, constant_like(0, m))
 
 
-def either(*masks: Optional[Tensor]) -> Optional[Tensor]:
+def either(*masks: Tensor | None) -> Tensor | None:
     """Return which scores any of the masks drops, or None without a mask."""
-    found: Optional[Tensor] = None
+    found: Tensor | None = None
     for m in masks:
         if m is not None:
             found = m if found is None else run(E.logical_or, found, m)
@@ -48,7 +48,7 @@ def positions(length: Any, axis: int) -> Tensor:
     return iota(tuple([length if a == axis else 1 for a in range(4)]), axis, D.int64)
 
 
-def band(row: Tensor, column: Tensor, before: Any, after: Any) -> Optional[Tensor]:
+def band(row: Tensor, column: Tensor, before: Any, after: Any) -> Tensor | None:
     """Return a mask that drops keys more than `before` places before a query's own place or more
     than `after` places after it.
 
@@ -73,12 +73,12 @@ class SparseMask:
 
     name: str
     mode: int
-    mask: Optional[Tensor] = None
+    mask: Tensor | None = None
     before: int = MOST
     after: int = MOST
     prefix: Any = None
 
-    def dropped(self, row: Tensor, column: Tensor, shift: Any) -> Optional[Tensor]:
+    def dropped(self, row: Tensor, column: Tensor, shift: Any) -> Tensor | None:
         """Return which scores are dropped, or None if none is.
 
         `row` and `column` are the positions of queries and of keys in their own sequences; `shift`

@@ -8,7 +8,6 @@ average.
 from __future__ import annotations
 
 import math
-from typing import Optional
 
 from mycel._src.compiler.prims import attention as A
 from mycel._src.compiler.prims import elementwise as E
@@ -58,11 +57,11 @@ def attend(
     v: Tensor,
     scale: float,
     *,
-    bias: Optional[Tensor] = None,
-    drop: Optional[Tensor] = None,
+    bias: Tensor | None = None,
+    drop: Tensor | None = None,
     bias_first: bool = False,
     keep_prob: float = 1.0,
-    kept: Optional[Tensor] = None,
+    kept: Tensor | None = None,
 ) -> Tensor:
     """Return the attention of queries `q`, keys `k` and values `v`, (batch, heads, length, size),
     in the type of `q`.
@@ -96,11 +95,11 @@ def attend_with_statistics(
     v: Tensor,
     scale: float,
     *,
-    bias: Optional[Tensor] = None,
-    drop: Optional[Tensor] = None,
+    bias: Tensor | None = None,
+    drop: Tensor | None = None,
     bias_first: bool = False,
     keep_prob: float = 1.0,
-    kept: Optional[Tensor] = None,
+    kept: Tensor | None = None,
 ) -> Stats:
     """Return the attention, and of each row the largest score and the sum of exp(score - largest),
     (batch, heads, queries, 1).
@@ -116,7 +115,7 @@ def attend_with_statistics(
     return out, peak, total
 
 
-def exponentials(s: Tensor, drop: Optional[Tensor]) -> Stats:
+def exponentials(s: Tensor, drop: Tensor | None) -> Stats:
     """Return exp(s - largest) with zeros where scores are dropped, the largest score of each row,
     and the sum of each row.
     """
@@ -139,11 +138,11 @@ def _attended(
     k: Tensor,
     v: Tensor,
     scale: float,
-    bias: Optional[Tensor],
-    drop: Optional[Tensor],
+    bias: Tensor | None,
+    drop: Tensor | None,
     bias_first: bool,
     keep_prob: float,
-    kept: Optional[Tensor],
+    kept: Tensor | None,
 ) -> Stats:
     """Return what the primitive gives for the operands of `attend`.
 

@@ -12,7 +12,7 @@ A cache is blocks of tokens: (blocks, tokens, heads * size), (blocks, heads, tok
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Extent:
         """Return positions counted from the first one of each example."""
         return place if self.whole or isinstance(self.start, int) else place - self.start
 
-    def outside(self, place: Tensor) -> Optional[Tensor]:
+    def outside(self, place: Tensor) -> Tensor | None:
         """Return True at positions that hold nothing, or None where all hold something."""
         if self.whole:
             return None
@@ -113,7 +113,7 @@ class Stored:
 
     scales: tuple[Any, Any] = (None, None)
     offsets: tuple[Any, Any] = (None, None)
-    parts: tuple[Optional[int], Optional[int]] = (0, 1)
+    parts: tuple[int | None, int | None] = (0, 1)
     mode: int = 0
 
     @classmethod
@@ -143,7 +143,7 @@ class Stored:
         return cast((wider if offset is None else wider + cast(offset, scale.dtype)) * scale, kind)
 
 
-def _factor(name: str, value: Any, part: Optional[int], mode: int, x: Tensor) -> Optional[Tensor]:
+def _factor(name: str, value: Any, part: int | None, mode: int, x: Tensor) -> Tensor | None:
     """Return a scale or an offset shaped for `x` (batch, heads, tokens, size): one number, one for
     each channel, or, in mode 1, one for each token.
     """
@@ -313,7 +313,7 @@ class Served:
         """Return `x` as (batch, heads, length, size)."""
         return to_heads(self.name, x, self.layout.partition("_")[0], heads)
 
-    def _mask(self) -> Optional[Tensor]:
+    def _mask(self) -> Tensor | None:
         """Return the mask as (batch or 1, 1, queries, keys)."""
         if self.mask is None:
             return None
@@ -322,7 +322,7 @@ class Served:
             return reshaped(m, (m.shape[0], 1, 1, m.shape[-1]))
         return reshaped(m, (m.shape[0], 1, *m.shape[1:])) if m.ndim == 3 else m
 
-    def _bias(self, q: Tensor, keys: Any) -> Optional[Tensor]:
+    def _bias(self, q: Tensor, keys: Any) -> Tensor | None:
         """Return the part of the bias for the queries and keys that there are."""
         if self.bias is None:
             return None

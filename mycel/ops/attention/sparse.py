@@ -8,7 +8,7 @@ blocks of keys of the query's own sequence; negative ones name nothing.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -86,10 +86,10 @@ class Laid:
         else:
             self.keys = [self.heads(k) for k in keys]
         self.block_of = places(self.keys[0].shape[2])
-        self.start: Optional[Tensor] = None
-        self.no_row: Optional[Tensor] = None
+        self.start: Tensor | None = None
+        self.no_row: Tensor | None = None
         lengths, held = (None if x is None else numbers_of(name, "the lengths", x) for x in (rows, columns))
-        outside: Optional[Tensor]
+        outside: Tensor | None
         if lengths is not None and held is not None and self.packed:
             own, corner, outside = self._in_sequences(lengths, held)
         else:
@@ -112,7 +112,7 @@ class Laid:
         other = run(E.ne, reshaped(of_row, (1, 1, queries, 1)), reshaped(of_column, (1, 1, 1, count)))
         return column - self.start, corner, other
 
-    def _in_batch(self, lengths: Optional[Tensor], held: Optional[Tensor]) -> tuple[Tensor, Tensor, Optional[Tensor]]:
+    def _in_batch(self, lengths: Tensor | None, held: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return, for rows of a batch, the places of keys, the own places of queries, and which
         keys are past the end of their example.
         """

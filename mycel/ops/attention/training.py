@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def unpacked_bits(name: str, bits: Any, shape: tuple[Any, ...]) -> Tensor:
     return reshaped(run(E.ne, single, constant_like(0, single)), shape)
 
 
-def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Optional[Tensor]:
+def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Tensor | None:
     """Return the bias as (batch or 1, heads, queries, keys).
 
     A causal bias that depends on distances alone may be given by its last 1024 rows.
@@ -146,7 +146,7 @@ def _attention(
     bias: Any = None,
     kept: Any = None,
     bias_first: bool = False,
-    slopes: Optional[_Slopes] = None,
+    slopes: _Slopes | None = None,
     statistics: bool = False,
 ) -> Any:
     """Return the attention, or with `statistics` the attention and those, after all checks.
@@ -304,7 +304,7 @@ class _Slopes:
         return -reshaped(slope, (*(() if slope.ndim == 2 else (1,)), *slope.shape, 1, 1)) * by
 
 
-def _slopes_of(name: str, pse_type: int, pse: Any, q_start: Any, kv_start: Any) -> Optional[_Slopes]:
+def _slopes_of(name: str, pse_type: int, pse: Any, q_start: Any, kv_start: Any) -> _Slopes | None:
     """Return the bias by distance of `pse_type` 2 and 3, and None for the others."""
     if isinstance(pse_type, bool) or not isinstance(pse_type, int) or pse_type not in range(4):
         raise ValueError(f"{name}: pse_type must be 0, 1, 2 or 3, not {pse_type!r}")

@@ -8,7 +8,7 @@ count both border pixels: x1 - x0 + 1.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -176,7 +176,7 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
     return run(E.logical_and, low, high)
 
 
-def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None) -> tuple[Tensor, Tensor]:
+def choice_with_mask(input_x: Any, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Return the positions of `count` true elements in random order, and which of them there are.
 
     The positions are int32 (count, dimensions); where there are fewer true elements the rest are 0.

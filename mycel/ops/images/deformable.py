@@ -9,7 +9,7 @@ the map; `roi_align` reads the border up to one element outside and nothing beyo
 from __future__ import annotations
 
 import itertools
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
@@ -126,7 +126,7 @@ def deformable_conv2d(
     kernel_size: Any,
     strides: Any,
     padding: Any,
-    bias: Optional[Any] = None,
+    bias: Any | None = None,
     dilations: Any = (1, 1, 1, 1),
     groups: int = 1,
     deformable_groups: int = 1,
@@ -201,7 +201,7 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     parts = [at - low for at, low in zip((down, across), lows)]
     columns = reshaped(permuted(x, (0, 2, 1, 3)), (batch * heads, keys, dims))
     first, height, width = (cast(reshaped(t, per_level), D.int64) for t in (begins, height, width))
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     for corner in itertools.product((0, 1), repeat=2):
         row, column = (cast(low + float(k), D.int64) for low, k in zip(lows, corner))
         inside = run(E.logical_and, run(E.ge, row, constant_like(0, row)), run(E.lt, row, height))
@@ -236,7 +236,7 @@ def _bilinear(
     `sizes` are those of a map, and `places` the positions along each axis; those more than 1
     outside of a map read 0. With `largest` it is the largest weighted corner, not their sum.
     """
-    inside: Optional[Tensor] = None
+    inside: Tensor | None = None
     ends = []
     for at, size in zip(places, sizes):
         here = run(E.logical_and, at >= -1.0, at <= float(size))
@@ -246,7 +246,7 @@ def _bilinear(
         high = run(E.minimum, low + 1.0, constant_like(float(size - 1), low))
         ends.append(((cast(low, D.int32), 1.0 - (at - low)), (cast(high, D.int32), at - low)))
     assert inside is not None
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     for (row, down), (column, across) in itertools.product(*ends):
         read = run(I.take, columns, base + row * sizes[1] + column, axis=0)
         term = read * reshaped(select(inside, down * across, 0.0), (*row.shape, 1))

@@ -10,7 +10,7 @@ the image do not count.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def dilation2d(
     strides, rates = _spatial(name, "stride", stride, 2), _spatial(name, "dilation", dilation, 2)
     lowest = W.lowest(value.dtype)
     parts = _windows(name, value, kernel, strides, rates, pad_mode, lowest)
-    best: Optional[Tensor] = None
+    best: Tensor | None = None
     for (i, j), part in parts:
         height = reshaped(take_slice(take_slice(shape, 1, i, i + 1), 2, j, j + 1), (shape.shape[0], 1, 1))
         # The lowest integer plus a height would not stay the lowest.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
     return values
 
 
-def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
+def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
     """Return where the output positions of an axis lie in the input."""
     place = numbers(out, np.float64)
     if align:
@@ -83,7 +83,7 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     """Return the sum over k of weights[k] times the parts of `x` at positions at[k] along
     an axis.
     """
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
     for places, weight in zip(at, weights):
         part = indexed.gather(x, as_tensor(np.asarray(places, np.int32)), axis)
@@ -93,7 +93,7 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     return total
 
 
-def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool) -> Tensor:
+def _nearest(x: Tensor, axis: int, out: int, scale: float | None, exact: bool) -> Tensor:
     """Return `x` with an axis of `out` elements, each the nearest one."""
     size = int(x.shape[axis])
     place = numbers(out)
@@ -104,7 +104,7 @@ def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool
     return indexed.gather(x, as_tensor(np.minimum(found, size - 1).astype(np.int32)), axis)
 
 
-def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool, single: bool) -> Tensor:
+def _linear(x: Tensor, axis: int, out: int, scale: float | None, align: bool, single: bool) -> Tensor:
     """Return `x` with an axis of `out` elements by linear interpolation."""
     size = int(x.shape[axis])
     at = np.zeros(1) if single and out == 1 else np.maximum(_sources(size, out, scale, align), 0.0)
@@ -126,7 +126,7 @@ def cubic_weights(t: Any, a: float) -> list[Any]:
     return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
 
 
-def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) -> Tensor:
+def _cubic(x: Tensor, axis: int, out: int, scale: float | None, align: bool) -> Tensor:
     """Return `x` with an axis of `out` elements by cubic convolution."""
     size = int(x.shape[axis])
     at = _sources(size, out, scale, align)
@@ -142,7 +142,7 @@ def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) 
 
 def wanted(
     name: str, x: Tensor, size: Any, scale_factor: Any, recompute_scale_factor: Any
-) -> tuple[list[int], Optional[list[float]]]:
+) -> tuple[list[int], list[float] | None]:
     """Return the spatial sizes of the result, and the scales where those were given.
 
     `x` is the input, and `size`, `scale_factor` and `recompute_scale_factor` are those of
@@ -173,8 +173,8 @@ def interpolate(
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
 ) -> Tensor:
     """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
@@ -205,7 +205,7 @@ def interpolate(
     if align_corners is not None and mode not in _CORNERS:
         raise ValueError(f"{name}: align_corners is for the modes {', '.join(_CORNERS)}, not for {mode!r}")
     sizes, given = wanted(name, x, size, scale_factor, recompute_scale_factor)
-    scales: list[Optional[float]] = [None] * rank
+    scales: list[float | None] = [None] * rank
     if given is not None and not recompute_scale_factor:
         scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
     align = bool(align_corners)
@@ -233,8 +233,8 @@ def upsample(
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
 ) -> Tensor:
     """Return `interpolate` of the same arguments.
 
@@ -276,8 +276,8 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
     """Return the elements (N, P, C) at whole positions of images (N, S, C), and which positions are
     inside, (N, P).
     """
-    inside: Optional[Tensor] = None
-    flat: Optional[Tensor] = None
+    inside: Tensor | None = None
+    flat: Tensor | None = None
     for at, size in zip(places, sizes):
         here = run(E.logical_and, at >= 0.0, at <= float(size - 1))
         inside = here if inside is None else run(E.logical_and, inside, here)
@@ -290,7 +290,7 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
 
 @fused
 def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Return an input (N, C, [D,] H, W) at the positions of `grid` (N, [D',] H', W', 2 or 3): (N,
     C, [D',] H', W').
@@ -342,7 +342,7 @@ def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -
     n, points = places[0].shape
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
-    total: Optional[Tensor] = None
+    total: Tensor | None = None
     for corner in itertools.product((0, 1), repeat=len(sizes)):
         values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)])
         weight: Any = None

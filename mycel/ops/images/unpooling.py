@@ -10,7 +10,7 @@ axis does.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def _fractional(
         raise ShapeError(f"{name}: _random_samples must have the shape {(*whole, rank)}, not {drawn.shape}")
     rows, area = math.prod(lead), math.prod(sizes) * math.prod(kernel)
     drawn = reshaped(drawn, (rows, rank))
-    flat: Optional[Tensor] = None
+    flat: Tensor | None = None
     for k in range(rank):
         d, n, w = spatial[k], sizes[k], kernel[k]
         u = indexed.gather(drawn, as_tensor([rank - 1 - k if backwards else k]), 1)

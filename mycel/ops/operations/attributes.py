@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -110,11 +110,11 @@ def text(default: Any = NEEDED) -> Attribute:
 
 def integer(
     default: Any = NEEDED,
-    at_least: Optional[int] = None,
-    at_most: Optional[int] = None,
+    at_least: int | None = None,
+    at_most: int | None = None,
     *,
     tensors: bool = False,
-    error: Optional[type[Exception]] = None,
+    error: type[Exception] | None = None,
 ) -> Attribute:
     """Return a parameter that is an int within closed bounds, or with `tensors` a tensor.
 
@@ -132,9 +132,9 @@ def integer(
 
 def real(
     default: Any = NEEDED,
-    at_least: Optional[float] = None,
-    above: Optional[float] = None,
-    at_most: Optional[float] = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
 ) -> Attribute:
     """Return a parameter that is a float within bounds.
 
@@ -188,12 +188,12 @@ def element_type(default: Any, *others: DType) -> Attribute:
 
 def integers(
     default: Any = NEEDED,
-    count: Union[None, int, tuple[int, ...]] = None,
-    at_least: Optional[int] = None,
+    count: None | int | tuple[int, ...] = None,
+    at_least: int | None = None,
     *,
     alone: bool = True,
     kinds: Any = tuple,
-    each: Optional[Attribute] = None,
+    each: Attribute | None = None,
     error: type[Exception] = TypeError,
 ) -> Attribute:
     """Return a parameter that is a sequence of ints, or one int.
@@ -227,7 +227,7 @@ def integers(
     return Attribute(check, default)
 
 
-def pairs(count: Optional[int] = None, kinds: Any = (tuple, list), error: type[Exception] = TypeError) -> Attribute:
+def pairs(count: int | None = None, kinds: Any = (tuple, list), error: type[Exception] = TypeError) -> Attribute:
     """Return a parameter that is a sequence of pairs of ints, without a default.
 
     There are `count` of them if that is given. `kinds` are the types of the sequence, and `error`
@@ -247,7 +247,7 @@ def pairs(count: Optional[int] = None, kinds: Any = (tuple, list), error: type[E
     return Attribute(check)
 
 
-def numbers(default: Any = NEEDED, count: Optional[int] = None, kinds: Any = tuple) -> Attribute:
+def numbers(default: Any = NEEDED, count: int | None = None, kinds: Any = tuple) -> Attribute:
     """Return a parameter that is a sequence of floats, `count` of them if that is given.
 
     `kinds` are the types of the sequence, `default` is the default.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ __all__: list[str] = []
 WORLD = HCCL_WORLD_COMM_GROUP
 
 
-def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Primitive]], type[Primitive]]:
+def checked(check: Callable[[Any], None] | None = None) -> Callable[[type[Primitive]], type[Primitive]]:
     """Return a decorator for classes whose objects check their parameters when they are made, by
     `check` too.
     """
@@ -480,7 +480,7 @@ def _check_borders(p: Any) -> None:
         raise ValueError(f"{p.name}: data_format must be 'NCHW', not {p.data_format!r}")
 
 
-def _length(side: Optional[int], lengths: Any) -> Any:
+def _length(side: int | None, lengths: Any) -> Any:
     """Return a border's length: the first or last of `lengths`, or the one between."""
     return lengths[1] if side is None else lengths[2 * side]
 

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def _made(name: str, found: Any, shapes: list[Any], dtypes: list[Any]) -> list[T
 def _without_gradient(name: str, mend: str, inputs: Sequence[Any], results: Any) -> Any:
     """Return `results`, whose gradient is an error."""
 
-    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor | None]:
         raise Unsupported(f"{name}: a gradient came here, and no derivative is known; {mend}")
 
     smooth = [v for v in flatten(list(inputs))[0] if isinstance(v, Tensor) and v.dtype.is_differentiable]
@@ -156,7 +156,7 @@ class Custom(Primitive):
         out_shape: Any = None,
         out_dtype: Any = None,
         func_type: str = "pyfunc",
-        bprop: Optional[Callable[..., Any]] = None,
+        bprop: Callable[..., Any] | None = None,
         reg_info: Any = None,
     ) -> None:
         super().__init__("Custom")
@@ -380,7 +380,7 @@ _WITHIN: dict[str, Any] = {
 }
 
 
-def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
+def kernel(fn: Callable[..., Any] | None = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
     """Mark a function over arrays, written as loops over their elements, for `Custom`.
 
     Without `fn` it is a decorator. `Custom` compiles the function, as `mycel.te.operator` does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
@@ -42,10 +42,10 @@ class CustomOpBuilder:
         self,
         name: str,
         sources: Any,
-        backend: Optional[str] = None,
-        include_paths: Union[str, Sequence[str], None] = None,
-        cflags: Optional[str] = None,
-        ldflags: Optional[str] = None,
+        backend: str | None = None,
+        include_paths: str | Sequence[str] | None = None,
+        cflags: str | None = None,
+        ldflags: str | None = None,
         **kwargs: Any,
     ) -> None:
         owner = "CustomOpBuilder"
@@ -59,7 +59,7 @@ class CustomOpBuilder:
             arguments.optional(owner, option, given, (str, list, tuple), "a string or a list of them")
         folder = kwargs.get("build_dir")
         arguments.optional(owner, "build_dir", folder, (str, os.PathLike), "a path")
-        self.build_dir: Optional[str] = None if folder is None else os.fspath(folder)
+        self.build_dir: str | None = None if folder is None else os.fspath(folder)
         for option, given in kwargs.items():
             if option in _FOREIGN and given:
                 raise Unsupported(f"{owner}: {option} is for MindSpore's own operators and devices; leave it out")

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Union
 
 from mycel._src.foundation import starting
 from mycel._src.foundation.errors import Unsupported
@@ -105,7 +104,7 @@ def _compiler(owner: str, plain: bool) -> list[str]:
     )
 
 
-def options_of(value: Union[str, Sequence[str], None]) -> list[str]:
+def options_of(value: str | Sequence[str] | None) -> list[str]:
     """Return options that are given as one string, as several, or not at all."""
     if value is None:
         return []

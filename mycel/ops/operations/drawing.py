@@ -7,7 +7,7 @@ where the function runs op by op.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.tensors.core import eager
 from mycel.common.generator import Generator, Repeated
@@ -20,7 +20,7 @@ class Drawing(Primitive):
     """An operation that draws random numbers."""
 
     _staged: bool
-    _numbers: Optional[Generator] = None
+    _numbers: Generator | None = None
 
     def __new__(cls, *args: Any, **named: Any) -> Drawing:
         """Note whether the object is made by a function that is being compiled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Union, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["NUMBER", "SIZES", "WHOLE", "Inputs", "Kinds"]
 
-Kinds = Union[type, tuple[type, ...]]
+Kinds = type | tuple[type, ...]
 # Operands of arithmetic, sizes and positions.
 NUMBER = (Tensor, bool, int, float)
 WHOLE = (int, Tensor)

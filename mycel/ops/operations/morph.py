@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core.hooks import attach_bprop, call_user
@@ -33,7 +33,7 @@ class Morph(Primitive):
         fn: Callable[..., Any],
         infer_shape: Callable[..., Any],
         infer_dtype: Callable[..., Any],
-        bprop_fn: Optional[Callable[..., Any]] = None,
+        bprop_fn: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__("Morph")
         for what, given in (("fn", fn), ("infer_shape", infer_shape), ("infer_dtype", infer_dtype)):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from sys import modules
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.strategies import Strategy, attributes_of, note_unused, strategy_of
 from mycel._src.foundation import arguments
@@ -46,8 +46,8 @@ class Primitive:
 
     def __init_subclass__(
         cls,
-        compute: Optional[Callable[..., Any]] = None,
-        inputs: Optional[Sequence[Kinds]] = (),
+        compute: Callable[..., Any] | None = None,
+        inputs: Sequence[Kinds] | None = (),
         **parameters: Any,
     ) -> None:
         if compute is None:
@@ -56,7 +56,7 @@ class Primitive:
             super().__init_subclass__()
             _define(cls, compute, inputs, parameters)
 
-    _strategy: Optional[Strategy] = None
+    _strategy: Strategy | None = None
 
     def __init__(self, name: str) -> None:
         self.name = arguments.text("Primitive", "name", name)
@@ -249,7 +249,7 @@ def _text(name: str, compute: Callable[..., Any]) -> str:
 def _define(
     cls: type[Primitive],
     compute: Callable[..., Any],
-    inputs: Optional[Sequence[Kinds]],
+    inputs: Sequence[Kinds] | None,
     parameters: dict[str, Any],
 ) -> None:
     """Give a class the constructor of these parameters, and a call of `compute`.

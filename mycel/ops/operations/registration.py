@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 
@@ -129,9 +129,9 @@ class _Description:
 
     def attr(
         self,
-        name: Optional[str] = None,
-        param_type: Optional[str] = None,
-        value_type: Optional[str] = None,
+        name: str | None = None,
+        param_type: str | None = None,
+        value_type: str | None = None,
         value: Any = None,
         **kwargs: Any,
     ) -> Any:
@@ -175,7 +175,7 @@ class _RegOp(_Description):
     """A builder whose inputs and outputs have a number, a name and whether they must be there."""
 
     def input(
-        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+        self, index: int | None = None, name: str | None = None, param_type: str | None = None, **kwargs: Any
     ) -> Any:
         """Describe the next input.
 
@@ -187,7 +187,7 @@ class _RegOp(_Description):
         )
 
     def output(
-        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+        self, index: int | None = None, name: str | None = None, param_type: str | None = None, **kwargs: Any
     ) -> Any:
         """Describe the next output."""
         return self._put(
@@ -211,7 +211,7 @@ class CustomRegOp(_RegOp):
     def __init__(self, op_name: str = "Custom") -> None:
         super().__init__(op_name)
 
-    def target(self, target: Optional[str] = None) -> CustomRegOp:
+    def target(self, target: str | None = None) -> CustomRegOp:
         """Name the device: "CPU", "GPU" or "Ascend"."""
         arguments.text("CustomRegOp", "target", target)
         self._info["target"] = target

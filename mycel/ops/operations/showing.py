@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
     arguments.instance("DumpGradient", "x", x, Tensor)
     arguments.one_of("DumpGradient", "input_output", input_output, ("in", "out"))
 
-    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor | None]:
         tensordump(path, cts[0], input_output)
         return cts
 

@@ -15,7 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def update(
         results = tuple(given[t] for t in written)
         return results if gives == "all" else results[:1] if gives == "one" else results[0]
 
-    numbers: Any = Union[Tensor, bool, int, float] if whole else Union[Tensor, float]
+    numbers: Any = Tensor | bool | int | float if whole else Tensor | float
     parts = {"p": Any, **{n: Tensor if n in tensors else numbers for n in names}}
     place = inspect.Parameter.POSITIONAL_OR_KEYWORD
     vars(compute)["__signature__"] = inspect.Signature(

@@ -6,8 +6,6 @@ one primitive (`prims.recurrence`), so that the graph does not grow with their n
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.prims import recurrence as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.recurrence import GATES
@@ -63,8 +61,8 @@ def recurrence(
     p: Tensor,
     states: States,
     w_hh: Tensor,
-    bias: Optional[Tensor] = None,
-    mask: Optional[Tensor] = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
     reverse: bool = False,
 ) -> States:
     """Return all outputs (time, batch, hidden) and the last states.
@@ -100,7 +98,7 @@ def layer(
     x: Tensor,
     states: States,
     weights: States,
-    mask: Optional[Tensor] = None,
+    mask: Tensor | None = None,
     reverse: bool = False,
 ) -> States:
     """Return all outputs (time, batch, hidden) and the last states of a layer.

@@ -11,7 +11,7 @@ as numbers row * columns + column; how many remain is decided by data, as `nonze
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def summed(values: Tensor, numbers: Tensor, count: Any) -> Tensor:
 
 
 def _joined(
-    places: Tensor, values: Tensor, keep: Optional[Callable[[Tensor, Tensor], Tensor]] = None
+    places: Tensor, values: Tensor, keep: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return places (int64 numbers) in increasing order without repetition, and the sum of the
     values at each.

@@ -10,7 +10,7 @@ the caller's mistake and has no defined meaning. Methods compute by the function
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Optional
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
     return found
 
 
-def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any, ...]:
+def _sizes(name: str, shape: Any, least: int, most: int | None) -> tuple[Any, ...]:
     """Return a shape after checking its sizes and their number."""
     arguments.instance(name, "shape", shape, tuple, "a tuple of ints")
     for d in shape:
@@ -155,7 +155,7 @@ def _text(part: Any) -> str:
 class _Coordinates(Sparse):
     indices: Tensor
 
-    def _fill(self, indices: Any, values: Any, shape: Any, rank: Optional[int]) -> None:
+    def _fill(self, indices: Any, values: Any, shape: Any, rank: int | None) -> None:
         name = type(self).__name__
         places = _positions(name, "indices", indices, 2)
         held = arguments.instance(name, "values", values, Tensor)

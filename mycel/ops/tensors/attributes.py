@@ -6,7 +6,7 @@ an error that says so; those that ask about other places answer for this one.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def _unfold(self: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return convolution.unfold(self, kernel_size, dilation, padding, stride)
 
 
-def _init_of(self: Tensor) -> Optional[Any]:
+def _init_of(self: Tensor) -> Any | None:
     """Return the initializer of the tensor, if it has one."""
     return self.__dict__.get("init")
 

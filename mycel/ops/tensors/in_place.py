@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None
     return _written("normal_", input).normal_(mean, std, generator=generator)
 
 
-def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generator: Any = None) -> Tensor:
+def random_(input: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
     """Return the tensor itself, after writing random whole numbers in [from_, to).
 
     `input` is the tensor; without `to` numbers go as far as its type holds every integer. They come

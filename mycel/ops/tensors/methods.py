@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -307,7 +307,7 @@ def _to(
     device: Any = None,
     non_blocking: bool = False,
     copy: bool = False,
-    other: Optional[Tensor] = None,
+    other: Tensor | None = None,
 ) -> Tensor:
     """Return the same values in another element type, given as a type or by a tensor that has it.
 
@@ -394,7 +394,7 @@ def _numel(self: Tensor) -> Any:
     return self.size
 
 
-def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
+def _stride(self: Tensor, dim: int | None = None) -> Any:
     """Return the number of elements from one to the next along each dimension, or along `dim`."""
     steps = [s // self.itemsize for s in self.strides]
     return steps if dim is None else steps[axis_of("stride", dim, self.ndim)]
@@ -405,7 +405,7 @@ def _unique(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-    dim: Optional[int] = None,
+    dim: int | None = None,
 ) -> Any:
     """Return the distinct elements (or parts along `dim`) in increasing order.
 

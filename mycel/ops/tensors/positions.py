@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import index as I
@@ -70,7 +70,7 @@ def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any 
     return indexed._along("index_add", self, dim, index, operand("index_add", source) * term("index_add", alpha), "add")
 
 
-def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
+def _take(self: Tensor, indices: Any, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Return the elements at positions of the flattened tensor, or of an axis.
 
     `mode` "clip" cuts positions off at the ends, "wrap" goes around, and "raise" raises

@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.tensors.core.fused import fused
 from mycel.ops._operands import rounded_once
@@ -122,7 +122,7 @@ def _shown(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
     return made
 
 
-def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
+def as_method(function: Callable[..., Any], others: Mapping[str, str] | None = None) -> Callable[..., Any]:
     """Return `function` with its first parameter named `self`, and other parameters as `others`
     says.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor
     return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * spread + middle
 
 
-def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
+def _integers(self: Tensor, generator: Any, from_: int = 0, to: int | None = None) -> Tensor:
     if to is None:
         # Up to where the type still holds every integer.
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
@@ -170,7 +170,7 @@ def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
     return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -rate
 
 
-def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
+def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
     """Return positions drawn with the given weights. See `mycel.ops.multinomial`."""
     return random.multinomial(self, num_samples, replacement, seed)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class RunContext:
     (2, False)
     """
 
-    def __init__(self, original_args: dict[str, Any], *, later: Optional[Callable[..., None]] = None) -> None:
+    def __init__(self, original_args: dict[str, Any], *, later: Callable[..., None] | None = None) -> None:
         arguments.instance("RunContext", "original_args", original_args, dict)
         self._original_args = original_args
         self._stop_requested = False
@@ -99,7 +99,7 @@ class CallbackList(Callback):
     Raises TypeError for anything that is not a callback.
     """
 
-    def __init__(self, callbacks: Any, later: Optional[Any] = None) -> None:
+    def __init__(self, callbacks: Any, later: Any | None = None) -> None:
         self.later = later
         if callbacks is None:
             callbacks = []
@@ -121,8 +121,8 @@ class CallbackList(Callback):
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> Optional[bool]:
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
         return self._stack.__exit__(kind, error, trace)
 
     def call(self, hook: str, run_context: RunContext) -> None:

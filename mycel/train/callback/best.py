@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -64,7 +64,7 @@ class BestFiles:
             if VALUE in held:
                 self._enter(float(held[VALUE]), path)
 
-    def value(self, run_context: RunContext) -> Optional[float]:
+    def value(self, run_context: RunContext) -> float | None:
         """Return the value of this epoch if it is one of the best, else None."""
         value = self._watcher._watched(run_context)
         if value is None or math.isnan(value):

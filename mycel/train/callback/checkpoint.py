@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -53,15 +53,15 @@ class CheckpointConfig:
 
     def __init__(
         self,
-        save_checkpoint_steps: Optional[int] = 1,
-        save_checkpoint_seconds: Optional[int] = 0,
-        keep_checkpoint_max: Optional[int] = 5,
-        keep_checkpoint_per_n_minutes: Optional[int] = 0,
+        save_checkpoint_steps: int | None = 1,
+        save_checkpoint_seconds: int | None = 0,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_per_n_minutes: int | None = 0,
         integrated_save: bool = True,
         async_save: Any = False,
-        saved_network: Optional[Cell] = None,
-        append_info: Optional[list[Any]] = None,
-        enc_key: Optional[bytes] = None,
+        saved_network: Cell | None = None,
+        append_info: list[Any] | None = None,
+        enc_key: bytes | None = None,
         enc_mode: Any = "AES-GCM",
         exception_save: bool = False,
         crc_check: bool = False,
@@ -105,7 +105,7 @@ class CheckpointConfig:
         self._append_info = _checked_info(append_info)
 
     @property
-    def append_dict(self) -> Optional[dict[str, Any]]:
+    def append_dict(self) -> dict[str, Any] | None:
         """The additions of `append_info`, None without any; those named by text are
         0 until a save.
         """
@@ -194,11 +194,11 @@ class ModelCheckpoint(Callback):
         self,
         prefix: Any = "CKP",
         directory: Any = None,
-        config: Optional[CheckpointConfig] = None,
+        config: CheckpointConfig | None = None,
         *,
-        monitor: Optional[str] = None,
+        monitor: str | None = None,
         mode: str = "auto",
-        save_best: Optional[int] = None,
+        save_best: int | None = None,
     ) -> None:
         super().__init__()
         if not callable(prefix) and (not isinstance(prefix, str) or not prefix or "/" in prefix):
@@ -222,7 +222,7 @@ class ModelCheckpoint(Callback):
     def _reset(self, prefix: str, directory: str) -> None:
         self._prefix = prefix
         self._directory = directory
-        self._saved_step: Optional[int] = None
+        self._saved_step: int | None = None
         self._begin_step = 0
         self._saved_at = self._kept_at = time.monotonic()
         self._files: list[str] = []
@@ -288,8 +288,8 @@ class ModelCheckpoint(Callback):
         finish_async_saves()
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> Optional[bool]:
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
         params = self._params
         if isinstance(error, Exception) and self._config.exception_save and params:
             if params.get("step_running"):
@@ -312,7 +312,7 @@ class ModelCheckpoint(Callback):
         if value is not None:
             self._save(run_context.original_args(), watched=value)
 
-    def _save(self, params: Any, ending: str = "", watched: Optional[float] = None) -> None:
+    def _save(self, params: Any, ending: str = "", watched: float | None = None) -> None:
         config = self._config
         step = (params.cur_step_num - 1) % params.batch_num + 1
         # An epoch that has only begun is not that of the last step.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Watcher(Callback):
     def _improves(self, current: float, reference: float) -> bool:
         return current < reference - self.min_delta if self.mode == "min" else current > reference + self.min_delta
 
-    def _watched(self, run_context: RunContext) -> Optional[float]:
+    def _watched(self, run_context: RunContext) -> float | None:
         params = run_context.original_args()
         values = {"loss": step_loss(params.get("net_outputs"))}
         results = params.get("eval_results") or {}
@@ -121,7 +121,7 @@ class EarlyStopping(Watcher):
         patience: int = 0,
         verbose: bool = False,
         mode: str = "auto",
-        baseline: Optional[float] = None,
+        baseline: float | None = None,
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, min_delta, patience, verbose, mode)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims.control import call, cond
@@ -106,8 +106,8 @@ class FlopsUtilizationCollector(Callback):
         self.full_flops = full_flops
         self.enable_ma_collector = enable_ma_collector
         self.verbose = not (computility == 1 and enable_ma_collector)
-        self.model_flops: Optional[int] = None
-        self.hardware_flops: Optional[int] = None
+        self.model_flops: int | None = None
+        self.hardware_flops: int | None = None
         self._begun = time.perf_counter()
 
     def begin(self, run_context: RunContext) -> None:

@@ -23,7 +23,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +148,8 @@ class SummaryLandscape:
     def gen_landscapes_with_multi_process(
         self,
         callback_fn: Callable[[], tuple[Any, Any, Any, Any]],
-        collect_landscape: Optional[dict[str, Any]] = None,
-        device_ids: Optional[list[int]] = None,
+        collect_landscape: dict[str, Any] | None = None,
+        device_ids: list[int] | None = None,
         output: Any = None,
     ) -> None:
         """Compute the landscapes and write them into a summary file in `output`, by default beside
@@ -180,7 +180,7 @@ class SummaryLandscape:
                 record.record(0)
                 record.flush()
 
-    def _metadata(self, given: Optional[dict[str, Any]]) -> dict[str, Any]:
+    def _metadata(self, given: dict[str, Any] | None) -> dict[str, Any]:
         path = os.path.join(self._folder, _METADATA)
         if not os.path.isfile(path):
             raise FileNotFoundError(

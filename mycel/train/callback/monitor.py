@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mycel.train.callback.base import HOOKS, Callback, RunContext, step_loss
 
 __all__ = ["History", "LambdaCallback", "LossMonitor", "TimeMonitor"]
 
-Hook = Optional[Callable[[RunContext], Any]]
+Hook = Callable[[RunContext], Any] | None
 
 
 def _print(stream: Any, text: str) -> None:
@@ -109,7 +109,7 @@ class TimeMonitor(Callback):
 
     writes_later = True
 
-    def __init__(self, data_size: Optional[int] = None, data_time: bool = False) -> None:
+    def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
         super().__init__()
         arguments.flag("TimeMonitor", "data_time", data_time)
         self.data_size = data_size

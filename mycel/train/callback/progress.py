@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.foundation import arguments
@@ -68,7 +68,7 @@ class TrainingHistory(dict[str, list[Any]]):
         rows = zip(*columns)
         return "\n".join("  ".join(text.rjust(n) for text, n in zip(row, widths)) for row in rows)
 
-    def add(self, epoch: int, loss: Optional[float], seconds: float, metrics: dict[str, Any]) -> None:
+    def add(self, epoch: int, loss: float | None, seconds: float, metrics: dict[str, Any]) -> None:
         """Append the results of an epoch: its mean `loss`, its `seconds` and its `metrics`."""
         before = len(self.setdefault("epoch", []))
         row = {"epoch": epoch, "loss": loss, "seconds": seconds}
@@ -83,7 +83,7 @@ def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def shown(progress: Optional[bool], callbacks: list[Callback]) -> bool:
+def shown(progress: bool | None, callbacks: list[Callback]) -> bool:
     """Return whether a training with these callbacks shows its progress.
 
     By default it does on rank 0, unless a callback shows the course of the run itself.
@@ -116,7 +116,7 @@ class ProgressBar(Callback):
 
     writes_later = True
 
-    def __init__(self, bar: Optional[bool] = None) -> None:
+    def __init__(self, bar: bool | None = None) -> None:
         super().__init__()
         if bar is not None:
             arguments.flag("ProgressBar", "bar", bar)
@@ -137,10 +137,10 @@ class ProgressBar(Callback):
         self._total: Any = None
         self._latest: Any = None
         self._sum, self._count, self._pending = 0.0, 0, 0
-        self._last: Optional[float] = None
+        self._last: float | None = None
         self._next = self._begun = self._epoch_begun = 0.0
         self._first_step = self._steps = self._rows = 0
-        self._trained: Optional[float] = None
+        self._trained: float | None = None
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Begin the history, and the bar in a terminal."""
@@ -213,7 +213,7 @@ class ProgressBar(Callback):
         self._close()
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
 
@@ -287,7 +287,7 @@ def _first(outputs: Any) -> Any:
     return outputs
 
 
-def _number_of(output: Any) -> Optional[float]:
+def _number_of(output: Any) -> float | None:
     found = step_loss(output)
     return float(found) if isinstance(found, (int, float)) else None
 

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from types import FrameType
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -32,8 +32,8 @@ class OnRequestExit(Callback):
         save_ckpt: bool = True,
         save_mindir: bool = True,
         file_name: str = "Net",
-        directory: Optional[str] = "./",
-        config_file: Optional[str] = None,
+        directory: str | None = "./",
+        config_file: str | None = None,
         sig: int = signal.SIGTERM,
     ) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class OnRequestExit(Callback):
         self._requested = False
         self._former = signal.signal(self.sig, self._receive)
 
-    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         self._requested = True
 
     def on_train_step_end(self, run_context: RunContext) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +57,11 @@ class SummaryCollector(Callback):
         summary_dir: str,
         collect_freq: int = 10,
         num_process: int = 32,
-        collect_specified_data: Optional[dict[str, Any]] = None,
+        collect_specified_data: dict[str, Any] | None = None,
         keep_default_action: bool = True,
-        custom_lineage_data: Optional[dict[str, Any]] = None,
-        collect_tensor_freq: Optional[int] = None,
-        max_file_size: Optional[int] = None,
+        custom_lineage_data: dict[str, Any] | None = None,
+        collect_tensor_freq: int | None = None,
+        max_file_size: int | None = None,
         export_options: Any = None,
     ) -> None:
         super().__init__()
@@ -108,12 +108,12 @@ class SummaryCollector(Callback):
         self._dir, self._limit, self._options = summary_dir, max_file_size, export_options
         if export_options:
             raise Unsupported("SummaryCollector: export_options is not supported; write arrays with numpy.save")
-        self._record: Optional[SummaryRecord] = None
+        self._record: SummaryRecord | None = None
         self._steps = 0
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> Optional[bool]:
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
         if kind is not None:
             self._finish_landscape()
         self._close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,10 @@ class Metric(ABC):
     """The base of metrics: subclasses define `clear`, `update` and `eval`."""
 
     def __init__(self) -> None:
-        self._indexes: Optional[list[int]] = None
+        self._indexes: list[int] | None = None
 
     @property
-    def indexes(self) -> Optional[list[int]]:
+    def indexes(self) -> list[int] | None:
         """The inputs of `update` that are used, in order; None for all."""
         return getattr(self, "_indexes", None)
 

@@ -7,7 +7,7 @@ Recognition Letters 27, 2006). Areas are by the trapezoidal rule.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class ROC(Metric):
     ([0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 1.0, 1.0])
     """
 
-    def __init__(self, class_num: Optional[int] = None, pos_label: Optional[int] = None) -> None:
+    def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
         super().__init__()
         for name, value in (("class_num", class_num), ("pos_label", pos_label)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):

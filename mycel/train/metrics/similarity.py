@@ -4,7 +4,7 @@ input.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class CosineSimilarity(Metric):
 
     def clear(self) -> None:
         """Forget the matrix."""
-        self._rows: Optional[Array] = None
+        self._rows: Array | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -140,7 +140,7 @@ class OcclusionSensitivity(Metric):
 
     def clear(self) -> None:
         """Forget everything seen."""
-        self._found: Optional[Array] = None
+        self._found: Array | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:

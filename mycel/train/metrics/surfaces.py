@@ -9,7 +9,7 @@ difference of coordinates) or "taxicab" (their sum).
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class _SurfaceMetric(Metric):
 
     def clear(self) -> None:
         """Forget everything seen."""
-        self._surfaces: Optional[tuple[Array, Array]] = None
+        self._surfaces: tuple[Array, Array] | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -105,7 +105,7 @@ class HausdorffDistance(_SurfaceMetric):
     def __init__(
         self,
         distance_metric: str = "euclidean",
-        percentile: Optional[float] = None,
+        percentile: float | None = None,
         directed: bool = False,
         crop: bool = True,
     ) -> None:

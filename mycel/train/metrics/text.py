@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Perplexity(Metric):
     2.0
     """
 
-    def __init__(self, ignore_label: Optional[int] = None) -> None:
+    def __init__(self, ignore_label: int | None = None) -> None:
         super().__init__()
         if ignore_label is not None and (not isinstance(ignore_label, int) or isinstance(ignore_label, bool)):
             raise TypeError(f"Perplexity: ignore_label must be an integer or None, not {ignore_label!r}")

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class SummaryRecord:
         file_suffix: str = "_MS",
         num_process: int = 32,
         network: Any = None,
-        max_file_size: Optional[int] = None,
+        max_file_size: int | None = None,
         raise_exception: bool = False,
         export_options: Any = None,
     ) -> None:
@@ -169,7 +169,7 @@ class SummaryRecord:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 

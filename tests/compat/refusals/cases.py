@@ -8,7 +8,7 @@ argument of the call of an object just made. `RULES` says what each letter stand
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -218,13 +218,13 @@ class Runner:
 
     def __init__(self, package: Any, names: dict[str, Any]) -> None:
         self.package, self.names = package, {**names, **helpers(package)}
-        self.last: Optional[BaseException] = None
+        self.last: BaseException | None = None
 
     def read(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
         args = [eval(t, self.names) for t in call[0]]
         return args, {k: eval(t, self.names) for k, t in call[1].items()}
 
-    def run(self, path: str, call: Call, then: Optional[Call], method: str = "") -> Optional[str]:
+    def run(self, path: str, call: Call, then: Call | None, method: str = "") -> str | None:
         """Run a call, and `then` the call of its result (or of its method `method`).
 
         Returns "." or the letter of the class of the error, lower case for one of the second call;
@@ -259,7 +259,7 @@ class Runner:
         return "".join(found) or "E"
 
 
-def entry_cases(path: str, entry: dict[str, Any]) -> Iterator[tuple[str, Call, Optional[Call], str]]:
+def entry_cases(path: str, entry: dict[str, Any]) -> Iterator[tuple[str, Call, Call | None, str]]:
     """Yield the cases of an entry of a table: name, call, second call, method of the second."""
     call = (entry["args"], entry["kwargs"])
     then = (entry["then"], entry["then_kwargs"]) if "then" in entry else None

@@ -22,7 +22,7 @@ import traceback
 import types
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -267,7 +267,7 @@ def _of_check(name: str, check: Any) -> str:
     return f"ms.{name}{made}({', '.join(args + words)})"
 
 
-def array(shape: Any, dtype: Optional[str] = None, low: float = -2.0, high: float = 2.0) -> Tensor:
+def array(shape: Any, dtype: str | None = None, low: float = -2.0, high: float = 2.0) -> Tensor:
     """The operand `Array(...)` of a program: scattered numbers of a shape, or a list's values."""
     kind = dtype or "float32"
     if isinstance(shape, (list, int, float)):

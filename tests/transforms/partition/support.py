@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mycel._src.engines.reference import evaluate
 Array = np.ndarray[Any, Any]
 
 
-def layouts(mesh: Mesh, graph: Graph, specs: Sequence[Any]) -> list[Optional[Sharding]]:
+def layouts(mesh: Mesh, graph: Graph, specs: Sequence[Any]) -> list[Sharding | None]:
     """Layouts of a graph's inputs from tuples of mesh axes; "free" leaves one open."""
     return [None if s == "free" else sharding(mesh, n.type.shape, s) for n, s in zip(graph.inputs, specs)]
 
@@ -54,10 +54,10 @@ def close(actual: Sequence[Array], expected: Sequence[Array], tolerance: float =
 def check(
     graph: Graph,
     mesh: Mesh,
-    inputs: Sequence[Optional[Sharding]],
+    inputs: Sequence[Sharding | None],
     arrays: Sequence[Array],
-    outputs: Optional[Sequence[Optional[Sharding]]] = None,
-    tied: Optional[Mapping[int, int]] = None,
+    outputs: Sequence[Sharding | None] | None = None,
+    tied: Mapping[int, int] | None = None,
     tolerance: float = 1e-5,
 ) -> Partitioned:
     """Partition a graph and assert that the ranks together compute what it computes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def trial(seed: int, dtype: DType, mesh: Mesh) -> None:
     rng = np.random.default_rng(seed)
     arrays = random_inputs(graph, seed)
     inputs = [random_layout(rng, mesh, n.type.shape) for n in graph.inputs[:-1]]
-    outputs: list[Optional[Sharding]] = [
+    outputs: list[Sharding | None] = [
         random_layout(rng, mesh, n.type.shape) if rng.integers(0, 2) else None for n in graph.outputs
     ]
     made = partition(graph, mesh, [*inputs, Sharding()], outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ from tests.transforms.partition.support import kinds, run_ranks
 
 Array = np.ndarray[Any, Any]
 # The layout of an input from the name of its parameter (None for data) and its shape.
-Spec = Callable[[Mesh, Optional[str], tuple[int, ...]], Sharding]
+Spec = Callable[[Mesh, str | None, tuple[int, ...]], Sharding]
 WIDTH, HEADS, WORDS = 16, 4, 24
 
 
@@ -123,11 +123,11 @@ def natively(made: Partitioned, arrays: list[Array]) -> list[Array]:
     return [whole([p[k] for p in parts], layout, mesh) for k, layout in enumerate(made.outputs)]
 
 
-def by_batch(mesh: Mesh, name: Optional[str], shape: tuple[int, ...]) -> Sharding:
+def by_batch(mesh: Mesh, name: str | None, shape: tuple[int, ...]) -> Sharding:
     return sharding(mesh, shape, ("dp",)) if name is None else WHOLE
 
 
-def by_heads(mesh: Mesh, name: Optional[str], shape: tuple[int, ...]) -> Sharding:
+def by_heads(mesh: Mesh, name: str | None, shape: tuple[int, ...]) -> Sharding:
     if name is None:
         return sharding(mesh, shape, ("dp",))
     if "in_proj" in name:
@@ -139,7 +139,7 @@ def by_heads(mesh: Mesh, name: Optional[str], shape: tuple[int, ...]) -> Shardin
     return WHOLE
 
 
-def by_states(mesh: Mesh, name: Optional[str], shape: tuple[int, ...]) -> Sharding:
+def by_states(mesh: Mesh, name: str | None, shape: tuple[int, ...]) -> Sharding:
     is_state = name is not None and "adam" in name and len(shape) > 0
     return sharding(mesh, shape, ("dp",)) if name is None or is_state else WHOLE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -322,7 +322,7 @@ def test_a_plan_decides() -> None:
 def test_outputs_as_asked() -> None:
     (x,) = inputs_of(x=(8, 6))
     graph = Graph([x], [E.sin(x), x, R.reduce_max(x, axes=(0,), keepdims=False)], "asked")
-    wanted: list[Optional[Sharding]] = [sharding(DP, (8, 6), (None, "dp")), WHOLE, sharding(DP, (6,), ("dp",))]
+    wanted: list[Sharding | None] = [sharding(DP, (8, 6), (None, "dp")), WHOLE, sharding(DP, (6,), ("dp",))]
     made = check(graph, DP, layouts(DP, graph, [("dp",)]), arrays_of(graph), wanted)
     assert list(made.outputs) == wanted
     assert kinds(made) == {"all_to_all": 1, "all_gather": 1, "reduce_scatter": 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Optional
 
 import numpy as np
 import pytest
@@ -105,7 +104,7 @@ def trial(seed: int, dtype: DType, mesh: Mesh, planned: bool) -> None:
     rng = np.random.default_rng(seed)
     arrays = random_inputs(graph, seed)
     inputs = [random_layout(rng, mesh, n.type.shape) for n in graph.inputs[:-1]]
-    outputs: list[Optional[Sharding]] = [
+    outputs: list[Sharding | None] = [
         random_layout(rng, mesh, n.type.shape) if rng.integers(0, 2) else None for n in graph.outputs
     ]
     plan: dict[Node, Sharding] = {}

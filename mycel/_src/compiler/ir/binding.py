@@ -8,7 +8,7 @@ ranks, element types, fixed sizes, and the bounds of the symbols.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import evaluate, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
@@ -49,7 +49,7 @@ class Binder:
         """The symbols, in the order in which sizes are given."""
         return tuple(self.reads)
 
-    def __call__(self, actual: Sequence[Any]) -> Optional[dict[str, int]]:
+    def __call__(self, actual: Sequence[Any]) -> dict[str, int] | None:
         if len(actual) != len(self.types):
             return None
         for mine, theirs in zip(self.types, actual):
@@ -75,7 +75,7 @@ class Binder:
         return all(actual[i].shape[axis] == evaluate(d, sizes) for i, axis, d in self.checks)
 
 
-def _linear(dim: DimLike) -> Optional[tuple[str, int, int]]:
+def _linear(dim: DimLike) -> tuple[str, int, int] | None:
     """Return (symbol, factor, offset) of a dimension that is linear in one symbol."""
     if not isinstance(dim, Dim):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import evaluate, symbols_in
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, in_force
@@ -30,10 +30,10 @@ class Decisions:
         self.sizes = dict(sizes)
         self.shows_values, self.settles_orders = shows_values, settles_orders
         self.guards: dict[tuple[Dim, bool], bool] = {}
-        self.as_number: Optional[Callable[[Dim], Any]] = None
-        self.compare: Optional[Callable[[Dim], Any]] = None
+        self.as_number: Callable[[Dim], Any] | None = None
+        self.compare: Callable[[Dim], Any] | None = None
         self._known: dict[tuple[frozenset[Any], bool], bool] = {}
-        self._condition: Optional[tuple[int, Callable[[Mapping[str, int]], bool]]] = None
+        self._condition: tuple[int, Callable[[Mapping[str, int]], bool]] | None = None
 
     def _decide(self, difference: Dim, equal: bool) -> bool:
         key = (frozenset(difference.terms.items()), equal)
@@ -106,13 +106,13 @@ class Decisions:
         return [f"{d!r} {words[equal, answer]} 0" for (d, equal), answer in self.guards.items()]
 
 
-def current_decisions() -> Optional[Decisions]:
+def current_decisions() -> Decisions | None:
     """Return the decisions in force in this thread."""
     return in_force.decisions
 
 
 @contextmanager
-def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
+def deciding(decisions: Decisions | None) -> Iterator[Decisions | None]:
     """Put decisions in force in this thread for a block; None puts none in force."""
     previous, in_force.decisions = in_force.decisions, decisions
     try:

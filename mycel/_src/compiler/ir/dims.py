@@ -16,7 +16,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from mycel._src.foundation.errors import ShapeError
 
@@ -225,7 +225,7 @@ class Dim:
     def __invert__(self) -> DimLike:
         return -self - 1
 
-    def __round__(self, digits: Optional[int] = None) -> Any:
+    def __round__(self, digits: int | None = None) -> Any:
         return self if digits is None else round(int(self), digits)
 
     def __trunc__(self) -> Any:
@@ -351,7 +351,7 @@ def _not(value: Any) -> bool:
     return negated
 
 
-def _operand(value: Any) -> Optional[DimLike]:
+def _operand(value: Any) -> DimLike | None:
     """Return a dimension or a whole number as an operand of dimensions; None for anything else."""
     kind = type(value)
     if kind is int or kind is Dim:
@@ -552,7 +552,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 class _InForce(threading.local):
-    decisions: Optional[Decisions] = None
+    decisions: Decisions | None = None
 
 
 in_force = _InForce()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.ir.layout import Layout
@@ -33,7 +33,7 @@ class Division:
     """
 
     cuts: tuple[int, ...]
-    mesh: Optional[Mesh] = None
+    mesh: Mesh | None = None
     axes: tuple[tuple[str, ...], ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,19 +55,19 @@ class Where(NamedTuple):
 
 
 class _Position(threading.local):
-    where: Optional[Where] = None
+    where: Where | None = None
     cell = ""
 
 
 _position = _Position()
 
 
-def current_where() -> Optional[Where]:
+def current_where() -> Where | None:
     return _position.where
 
 
 @contextmanager
-def at(where: Optional[Where]) -> Iterator[None]:
+def at(where: Where | None) -> Iterator[None]:
     """Give nodes made inside this block the source position `where`.
 
     An error that leaves nested blocks keeps the position of the innermost one.
@@ -84,7 +84,7 @@ def at(where: Optional[Where]) -> Iterator[None]:
         _position.where = previous
 
 
-def set_where(where: Optional[Where]) -> None:
+def set_where(where: Where | None) -> None:
     _position.where = where
 
 
@@ -118,19 +118,19 @@ class Node:
 
     __slots__ = ("prim", "inputs", "params", "type", "where", "__weakref__")
 
-    prim: Optional[Primitive]
+    prim: Primitive | None
     inputs: tuple[Node, ...]
     params: Mapping[str, Any]
     type: Any
-    where: Optional[Where]
+    where: Where | None
 
     def __init__(
         self,
-        prim: Optional[Primitive],
+        prim: Primitive | None,
         inputs: tuple[Node, ...],
         params: Mapping[str, Any],
         type: Type,
-        where: Optional[Where] = None,
+        where: Where | None = None,
     ) -> None:
         self.prim = prim
         self.inputs = inputs
@@ -194,7 +194,7 @@ class Node:
         return OPERATORS["neg"](self)
 
 
-def input_node(type: Type, name: str = "input", where: Optional[Where] = None) -> Node:
+def input_node(type: Type, name: str = "input", where: Where | None = None) -> Node:
     """Return a free node that a graph can take as an input."""
     return Node(None, (), {"name": name}, type, where)
 
@@ -208,9 +208,9 @@ class Graph:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.name = name
-        self._order: Optional[tuple[Node, ...]] = None
-        self._hash: Optional[str] = None
-        self._digest: Optional[str] = None
+        self._order: tuple[Node, ...] | None = None
+        self._hash: str | None = None
+        self._digest: str | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -231,7 +231,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
 
 
-def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) -> list[Node]:
+def toposort(outputs: Iterable[Node], stop: Container[Node] | None = None) -> list[Node]:
     """Return every node that `outputs` depend on, inputs before users.
 
     The inputs of nodes in `stop` are not followed.

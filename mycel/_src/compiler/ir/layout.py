@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import arguments
 
@@ -36,7 +36,7 @@ class Layout:
     """
 
     def __init__(
-        self, device_matrix: tuple[int, ...], alias_name: tuple[str, ...], rank_list: Optional[list[int]] = None
+        self, device_matrix: tuple[int, ...], alias_name: tuple[str, ...], rank_list: list[int] | None = None
     ) -> None:
         for name, value in (("device_matrix", device_matrix), ("alias_name", alias_name)):
             arguments.instance("Layout", name, value, tuple)
@@ -63,9 +63,9 @@ class Layout:
                 raise ValueError(f"Layout: rank_list must number each of {devices} devices once, not {rank_list}")
         self.device_matrix, self.alias_name = device_matrix, alias_name
         self.rank_list = list(range(devices)) if rank_list is None else list(rank_list)
-        self._axes: Optional[tuple[Any, ...]] = None
+        self._axes: tuple[Any, ...] | None = None
 
-    def __call__(self, *tensor_map: Union[str, tuple[str, ...]]) -> Layout:
+    def __call__(self, *tensor_map: str | tuple[str, ...]) -> Layout:
         """Return the layout of a tensor."""
         used: set[str] = set()
 

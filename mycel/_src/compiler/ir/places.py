@@ -15,7 +15,6 @@ import sys
 import types
 import unicodedata
 from collections.abc import Iterator
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Where
 from mycel._src.foundation import syntax
@@ -24,12 +23,12 @@ from mycel._src.foundation.tracebacks import is_library
 __all__ = ["annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in", "spelled"]
 
 
-def caller(depth: int = 1) -> Optional[Where]:
+def caller(depth: int = 1) -> Where | None:
     """Return the place that the innermost frame outside this package is at.
 
     `depth` is the number of frames to skip first. Returns None where there is no such frame.
     """
-    frame: Optional[types.FrameType] = sys._getframe(depth)
+    frame: types.FrameType | None = sys._getframe(depth)
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else position_in(frame)
@@ -48,7 +47,7 @@ def asked_by_program() -> bool:
 
     The others who may ask are messages of this package and debuggers.
     """
-    frame: Optional[types.FrameType] = sys._getframe(2)
+    frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _TENSORS:
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
@@ -140,7 +139,7 @@ def _marks(segment: str) -> str:
     return "~" * _width(segment[:begin]) + "^" * _width(segment[begin:end]) + "~" * _width(segment[end:])
 
 
-def _operator(segment: str) -> Optional[tuple[int, int]]:
+def _operator(segment: str) -> tuple[int, int] | None:
     """Return the position of the operator in the text of a binary operation.
 
     For a subscript it is the position of the brackets; None for other expressions.
@@ -163,7 +162,7 @@ def _operator(segment: str) -> Optional[tuple[int, int]]:
     return None
 
 
-def library_frames(frame: Optional[types.FrameType]) -> Iterator[types.FrameType]:
+def library_frames(frame: types.FrameType | None) -> Iterator[types.FrameType]:
     """Yield the frames of this package from `frame` outwards, up to the first of the user's."""
     while frame is not None and is_library(frame.f_code.co_filename):
         yield frame

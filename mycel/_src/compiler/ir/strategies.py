@@ -8,7 +8,7 @@ seen when a call is staged (`frontend.operator_marks`).
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.division import Division, division_of
 from mycel._src.compiler.ir.layout import Layout
@@ -18,7 +18,7 @@ from mycel._src.foundation.parallel_settings import current
 
 __all__ = ["Divisions", "Strategy", "attributes_of", "divisions", "note_unused", "plan_of", "strategy_of"]
 
-Divisions = tuple[Optional[Division], ...]
+Divisions = tuple[Division | None, ...]
 
 
 class Strategy:
@@ -33,15 +33,15 @@ class Strategy:
 
     def __init__(
         self,
-        inputs: Optional[Divisions] = None,
-        results: Optional[Divisions] = None,
+        inputs: Divisions | None = None,
+        results: Divisions | None = None,
         stage: int = -1,
         plan: tuple[tuple[str, Division], ...] = (),
     ) -> None:
         self.inputs, self.results, self.stage, self.plan = inputs, results, stage, plan
 
 
-def divisions(owner: str, name: str, given: Any, may_be_open: bool = False) -> Optional[Divisions]:
+def divisions(owner: str, name: str, given: Any, may_be_open: bool = False) -> Divisions | None:
     """Return what a strategy says, an entry for each tensor; None for None.
 
     Raises TypeError for what is no tuple of tuples of ints, and no tuple of layouts, and for a
@@ -85,7 +85,7 @@ def plan_of(owner: str, plan: Any) -> tuple[tuple[str, Division], ...]:
     return tuple(found)
 
 
-def strategy_of(owner: str, in_strategy: Any, out_strategy: Any, stage: int = -1) -> Optional[Strategy]:
+def strategy_of(owner: str, in_strategy: Any, out_strategy: Any, stage: int = -1) -> Strategy | None:
     """Return the strategy of the operator `owner`, None where neither inputs nor results have one.
 
     `in_strategy` and `out_strategy` are as the program gives them, and `stage` is that of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, symbol
 from mycel._src.foundation import arguments
@@ -41,7 +41,7 @@ class Symbol:
         if kwargs:
             raise TypeError(f"Symbol: unknown arguments {', '.join(kwargs)}")
         self.max, self.min, self.divisor, self.remainder, self.unique = max, min, divisor, remainder, unique
-        self._dim: Optional[DimLike] = None
+        self._dim: DimLike | None = None
 
     def __repr__(self) -> str:
         return (

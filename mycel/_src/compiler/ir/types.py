@@ -10,7 +10,7 @@ sizes are put in.
 from __future__ import annotations
 
 import operator
-from typing import Any, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.foundation.dtype import DType
@@ -67,7 +67,7 @@ class TokenType:
 
 
 TOKEN = TokenType()
-Type = Union[TensorType, TokenType, tuple["Type", ...]]
+Type = TensorType | TokenType | tuple["Type", ...]
 
 _INTERNED: dict[tuple[tuple[DimLike, ...], DType], TensorType] = {}
 # Each compiled function has symbols of its own: types of them are let go with it.

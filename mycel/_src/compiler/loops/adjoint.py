@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Optional
 
 from mycel._src.compiler.loops import formulas as F
 from mycel._src.compiler.loops.analysis import is_overwritten, is_settled, reads_in
@@ -44,7 +43,7 @@ from mycel._src.foundation.remembered import MANY, RememberedOf
 
 __all__ = ["adjoint"]
 
-Partials = Callable[[Formula], list[Optional[Formula]]]
+Partials = Callable[[Formula], list[Formula | None]]
 # A read, and the conditions under which it is made.
 _Taken = tuple[Formula, tuple[Formula, ...]]
 

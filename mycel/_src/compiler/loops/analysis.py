@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike, same
@@ -40,7 +39,7 @@ class Site:
     statement: Statement
     path: tuple[int, ...]
     loops: tuple[For, ...]
-    read: Optional[Formula] = None
+    read: Formula | None = None
 
     @property
     def place(self) -> Place:
@@ -80,7 +79,7 @@ def sites(body: Sequence[Statement], path: tuple[int, ...] = (), loops: tuple[Fo
             yield from sites(s.body, here, (*loops, s))
 
 
-def step_of(position: DimLike, name: str) -> Optional[DimLike]:
+def step_of(position: DimLike, name: str) -> DimLike | None:
     """Return how much a position grows with an index; None where it is not linear."""
     if not isinstance(position, Dim) or name not in symbols_in(position):
         return 0
@@ -120,20 +119,20 @@ def lone_indices(place: Place, loops: Sequence[For] = ()) -> dict[str, int]:
     return found
 
 
-def extremes(position: DimLike, loops: Sequence[For]) -> Optional[tuple[DimLike, DimLike]]:
+def extremes(position: DimLike, loops: Sequence[For]) -> tuple[DimLike, DimLike] | None:
     """Return bounds of a position inside of loops: its least and greatest value, if it is linear.
 
     Both are dimensions without these loops' indices; None where they cannot be told.
     """
-    low: Optional[DimLike] = position
-    high: Optional[DimLike] = position
+    low: DimLike | None = position
+    high: DimLike | None = position
     for loop in reversed(loops):
         low = None if low is None else _end(low, loop, False)
         high = None if high is None else _end(high, loop, True)
     return None if low is None or high is None else (low, high)
 
 
-def _end(value: DimLike, loop: For, largest: bool) -> Optional[DimLike]:
+def _end(value: DimLike, loop: For, largest: bool) -> DimLike | None:
     """Return a dimension's least or largest value in a loop; None where it cannot be told."""
     step = step_of(value, loop.index)
     if step is None:
@@ -147,14 +146,14 @@ def _end(value: DimLike, loop: For, largest: bool) -> Optional[DimLike]:
     return substitute(value, {loop.index: loop.stop - 1 if rises is largest else loop.start})
 
 
-def _rough_end(value: DimLike, loop: For, largest: bool) -> Optional[DimLike]:
+def _rough_end(value: DimLike, loop: For, largest: bool) -> DimLike | None:
     """Return a bound of a sum in which an index also stands in quotients and remainders."""
     assert isinstance(value, Dim)
     total: DimLike = 0
     for mono, c in value.terms.items():
         part: DimLike = Dim({mono: 1}) if mono else 1
         up = (c > 0) is largest
-        end: Optional[DimLike]
+        end: DimLike | None
         if step_of(part, loop.index) is not None:
             end = _end(part, loop, up)
         elif len(mono) == 1 and mono[0][1] == 1:
@@ -167,7 +166,7 @@ def _rough_end(value: DimLike, loop: For, largest: bool) -> Optional[DimLike]:
     return total
 
 
-def _quotient_end(atom: Atom, loop: For, largest: bool) -> Optional[DimLike]:
+def _quotient_end(atom: Atom, loop: For, largest: bool) -> DimLike | None:
     """Return a bound of a quotient or a remainder by a positive number."""
     left, right = atom.operands
     if type(right) is not int or right < 1 or atom.operator not in ("//", "%"):
@@ -178,7 +177,7 @@ def _quotient_end(atom: Atom, loop: For, largest: bool) -> Optional[DimLike]:
     return None if end is None else end // right
 
 
-def highest(loop: For, around: Sequence[For]) -> Optional[DimLike]:
+def highest(loop: For, around: Sequence[For]) -> DimLike | None:
     """Return the number of places that a loop's index needs, whatever the loops around it do."""
     found = extremes(loop.stop, around)
     return None if found is None else found[1]

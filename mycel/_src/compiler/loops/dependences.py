@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
@@ -29,7 +28,7 @@ from mycel._src.compiler.loops.programs import Array, For, If, Instance, Set, St
 __all__ = ["Clash", "carried", "numbered", "plain", "reversal"]
 
 # What leads to a statement: numbers of statements in their bodies, and loops.
-Path = tuple[Union[int, For], ...]
+Path = tuple[int | For, ...]
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Event:
     path: Path
     conditions: tuple[Formula, ...]
     accesses: tuple[Access, ...]
-    instance: Optional[Instance]
-    where: Optional[Where]
+    instance: Instance | None
+    where: Where | None
 
     @property
     def loops(self) -> list[For]:
@@ -68,8 +67,8 @@ class Clash:
     array: str
     first: str
     second: str
-    first_where: Optional[Where]
-    second_where: Optional[Where]
+    first_where: Where | None
+    second_where: Where | None
     directions: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
@@ -177,7 +176,7 @@ class _Order:
 
 # Pairs of indices that are the same, then one that is less in the first than in the second, or
 # greater, in a loop that runs downwards.
-Following = tuple[list[tuple[DimLike, DimLike]], Optional[tuple[tuple[DimLike, DimLike], bool]]]
+Following = tuple[list[tuple[DimLike, DimLike]], tuple[tuple[DimLike, DimLike], bool] | None]
 
 
 def _following(one: Path, other: Path, mine: Sequence[DimLike], theirs: Sequence[DimLike]) -> Iterator[Following]:
@@ -242,7 +241,7 @@ def reversal(
     shared: Sequence[For],
     arrays: dict[str, Array],
     reassociate: bool,
-) -> Optional[Clash]:
+) -> Clash | None:
     """Return two accesses that are in another order after a schedule than before; None if none are.
 
     `before` are the statements as `numbered` gave them, `after` what a schedule made of them.
@@ -282,7 +281,7 @@ def reversal(
     return None
 
 
-def carried(loop: For, shared: Sequence[For], arrays: dict[str, Array], reassociate: bool) -> Optional[Clash]:
+def carried(loop: For, shared: Sequence[For], arrays: dict[str, Array], reassociate: bool) -> Clash | None:
     """Return two accesses of one element in different iterations of a loop; None if there are none.
 
     `shared` are the loops around it, `arrays` has arrays by name, and `reassociate` says whether
@@ -340,7 +339,7 @@ def _told(access: Access) -> str:
     return f"{verb} {called(access.array)}[{place}]"
 
 
-def _readable(term: Union[DimLike, Formula]) -> str:
+def _readable(term: DimLike | Formula) -> str:
     if isinstance(term, Dim):
         names: dict[str, DimLike] = {n: index_of(called(n)) for n in symbols_in(term)}
         return repr(substitute(term, names))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import DimLike
@@ -35,7 +34,7 @@ def finished(program: Program) -> Program:
     return replace(program, body=_unrolled(_versions(plain(program.body))))
 
 
-def _full_length(loop: For) -> Optional[tuple[int, list[DimLike]]]:
+def _full_length(loop: For) -> tuple[int, list[DimLike]] | None:
     """Return the length that a loop has at most, and what is not negative where it has it.
 
     None where it has no such length, or has it in any case.

@@ -16,7 +16,7 @@ indices becomes a dimension.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from mycel._src.compiler.ir.dim_values import substitute
 from mycel._src.compiler.ir.dims import Dim, DimLike
@@ -145,7 +145,7 @@ def cast(formula: Formula, dtype: DType) -> Formula:
     return Formula("op", dtype, (formula,), "cast")
 
 
-def _whole(x: Formula) -> Optional[DimLike]:
+def _whole(x: Formula) -> DimLike | None:
     """Return the dimension that a formula of type int64 is; None if it is none."""
     return x.data if x.dtype is D.int64 and x.kind in ("index", "const") else None
 
@@ -174,7 +174,7 @@ def operation(name: str, dtype: DType, *args: Formula) -> Formula:
     return Formula("op", dtype, args, name) if found is None else found
 
 
-def _simpler(name: str, args: tuple[Formula, ...]) -> Optional[Formula]:
+def _simpler(name: str, args: tuple[Formula, ...]) -> Formula | None:
     """Return what an operation with a neutral element, or of a known condition, comes to."""
     if name == "add":
         return args[1] if is_constant(args[0], 0) else args[0] if is_constant(args[1], 0) else None
@@ -203,7 +203,7 @@ def _simpler(name: str, args: tuple[Formula, ...]) -> Optional[Formula]:
     return None
 
 
-def _product(x: Formula, y: Formula) -> Optional[Formula]:
+def _product(x: Formula, y: Formula) -> Formula | None:
     """Return a product with 1, -1 or a reciprocal in its simplest form; None for others."""
     for one, other in ((x, y), (y, x)):
         if is_constant(one, 1):
@@ -234,8 +234,8 @@ def reads_of(*formulas: Formula) -> list[Formula]:
 def replaced(
     formula: Formula,
     position: Callable[[DimLike], DimLike],
-    element: Optional[Callable[[Formula], Formula]] = None,
-    known: Optional[dict[Formula, Formula]] = None,
+    element: Callable[[Formula], Formula] | None = None,
+    known: dict[Formula, Formula] | None = None,
 ) -> Formula:
     """Return a formula with every dimension replaced by `position` and every read by `element`.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero
@@ -153,7 +152,7 @@ def both(conditions: Sequence[Formula]) -> Formula:
     return made
 
 
-def perfect(s: Statement) -> Optional[Perfect]:
+def perfect(s: Statement) -> Perfect | None:
     """Return a statement as loops around one `Set`; None if it is something else.
 
     The array written is not read, and no array is private, so that the iterations have no order.
@@ -197,7 +196,7 @@ def _gathered(s: Statement, arrays: dict[str, Array]) -> list[Statement]:
     return [s if made is None else made.statement()]
 
 
-def _solved(nest: Perfect, shape: Sequence[DimLike]) -> Optional[Perfect]:
+def _solved(nest: Perfect, shape: Sequence[DimLike]) -> Perfect | None:
     """Return a nest whose places are its first indices; None where it is so, or cannot be."""
     place = nest.write.place
     if any(isinstance(t, Formula) for t in place):
@@ -251,7 +250,7 @@ Solved = tuple[list[For], list[For], dict[str, DimLike], list[Formula]]
 
 def _axis(
     axis: int, position: DimLike, size: DimLike, mine: Sequence[str], steps: dict[str, int], loops: dict[str, For]
-) -> Optional[Solved]:
+) -> Solved | None:
     """Return how the indices of one axis follow from the element's position on it.
 
     `position` has the indices `mine`, which grow it by `steps` and have `loops`. The result has the
@@ -280,7 +279,7 @@ def _axis(
 
 def _by_remainder(
     axis: int, position: DimLike, size: DimLike, long: str, short: str, step: int, loops: dict[str, For]
-) -> Optional[Solved]:
+) -> Solved | None:
     """Return how the indices of ``step * long + short + rest`` follow from the position."""
     rest = substitute(position, {long: 0, short: 0})
     if type(rest) is not int or not is_zero(loops[short].start):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike
 
@@ -140,7 +139,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int], factor: int = 1) -> L
     return {name: c for name, c in made.items() if c}
 
 
-def _without_equations(zero: Iterable[Linear], positive: Iterable[Linear]) -> Optional[list[Linear]]:
+def _without_equations(zero: Iterable[Linear], positive: Iterable[Linear]) -> list[Linear] | None:
     """Return inequalities that say the same as a system; None where the equations cannot hold."""
     equations = [{n: c for n, c in e.items() if c} for e in zero]
     rest = [dict(p) for p in positive]
@@ -193,7 +192,7 @@ def _put(target: Linear, name: str, value: Linear) -> Linear:
 Form = tuple[tuple[str, int], ...]
 
 
-def _tightened(forms: Iterable[Linear]) -> Optional[dict[Form, int]]:
+def _tightened(forms: Iterable[Linear]) -> dict[Form, int] | None:
     """Return inequalities by their coefficients, with the least constant of each.
 
     Coefficients have no common divisor. None where one of them never holds.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike
@@ -42,7 +41,7 @@ class Element:
     place: F.Place
     loops: tuple[For, ...]
     conditions: tuple[Formula, ...]
-    where: Optional[Where]
+    where: Where | None
 
 
 def conjuncts(condition: Formula) -> list[Formula]:
@@ -81,7 +80,7 @@ def elements(
 
 
 def _in_formula(
-    f: Formula, loops: tuple[For, ...], held: tuple[Formula, ...], where: Optional[Where]
+    f: Formula, loops: tuple[For, ...], held: tuple[Formula, ...], where: Where | None
 ) -> Iterator[Element]:
     if f.kind == "op" and f.data == "select":
         yield from _in_formula(f.args[0], loops, held, where)
@@ -116,7 +115,7 @@ def known(condition: Formula) -> list[DimLike]:
     }[condition.data]
 
 
-def _dimension(f: Formula) -> Optional[DimLike]:
+def _dimension(f: Formula) -> DimLike | None:
     if f.kind in ("index", "const") and f.dtype is D.int64:
         return f.data  # type: ignore[no-any-return]
     return None
@@ -175,7 +174,7 @@ def is_inside(element: Element, array: Array) -> list[bool]:
     ]
 
 
-def outside(program: Program) -> Optional[tuple[Element, int, int, int]]:
+def outside(program: Program) -> tuple[Element, int, int, int] | None:
     """Return a place that lies outside of its array, with its axis, the index and the size.
 
     The sizes of the program must be known; None where no place certainly does.
@@ -215,7 +214,7 @@ def is_parallel(loop: For) -> bool:
     return meeting(loop) is None
 
 
-def meeting(loop: For) -> Optional[str]:
+def meeting(loop: For) -> str | None:
     """Return an array at which a loop's iterations may meet; None where there is none.
 
     Each array that the loop writes, but for private ones, must be touched at an axis by the loop's
@@ -227,7 +226,7 @@ def meeting(loop: For) -> Optional[str]:
     for name in dict.fromkeys(targets):
         if name in own:
             continue
-        axes: Optional[dict[int, F.Term]] = None
+        axes: dict[int, F.Term] | None = None
         for s in found:
             touched = s.read.data if s.read is not None else getattr(s.statement, "array", None)
             if touched != name:

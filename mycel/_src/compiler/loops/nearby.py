@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, maximum, product
@@ -64,13 +63,13 @@ class _Region:
         return tuple([place[k] - self.low[k] for k in self.order])  # type: ignore[operator]
 
 
-def _region(array: Array, spot: Spot, order: Optional[Sequence[int]], only: Optional[F.Place] = None) -> _Region:
+def _region(array: Array, spot: Spot, order: Sequence[int] | None, only: F.Place | None = None) -> _Region:
     """Return the region that an iteration of a loop touches, at the place `only` if given."""
     loop, facts = spot.loop, System()
     for x in (*spot.around, loop):
         facts.add_positive(index_of(x.index) - x.start)
         facts.add_positive(x.stop - 1 - index_of(x.index))
-    low: list[Optional[DimLike]] = [None] * len(array.shape)
+    low: list[DimLike | None] = [None] * len(array.shape)
     high = list(low)
     for s in sites(loop.body):
         touched = s.read.data if s.read is not None else s.statement.array if isinstance(s.statement, Set) else ""
@@ -95,19 +94,19 @@ def _region(array: Array, spot: Spot, order: Optional[Sequence[int]], only: Opti
     return _Region(array, tuple(lows), tuple(highs), axes)
 
 
-def _smaller(one: Optional[DimLike], other: DimLike, facts: System) -> DimLike:
+def _smaller(one: DimLike | None, other: DimLike, facts: System) -> DimLike:
     if one is None or facts.says(one - other):
         return other
     return one if facts.says(other - one) else least(one, other)
 
 
-def _greater(one: Optional[DimLike], other: DimLike, facts: System) -> DimLike:
+def _greater(one: DimLike | None, other: DimLike, facts: System) -> DimLike:
     if one is None or facts.says(other - one):
         return other
     return one if facts.says(one - other) else maximum(one, other)
 
 
-def _using(loop: For, region: _Region, copy: Array, only: Optional[F.Place] = None) -> tuple[Statement, ...]:
+def _using(loop: For, region: _Region, copy: Array, only: F.Place | None = None) -> tuple[Statement, ...]:
     """Return the body of a loop that uses a copy in place of an array, at a place or everywhere."""
 
     def element(f: Formula) -> Formula:
@@ -125,8 +124,8 @@ def cached(
     program: Program,
     name: str,
     index: str,
-    order: Optional[Sequence[int]],
-    number: Optional[int],
+    order: Sequence[int] | None,
+    number: int | None,
     fresh: Callable[[str], str],
 ) -> Program:
     """Return a program in which each iteration of a loop has a copy of what it touches of an array.
@@ -144,7 +143,7 @@ def cached(
     if not writes and name not in reads_in(spot.loop.body):
         raise CannotBe(f"the loop does not use {name}")
     array = program.arrays[name]
-    only: Optional[F.Place] = None
+    only: F.Place | None = None
     if number is not None:
         reads = [s.read for s in sites(spot.loop.body) if s.read is not None and s.read.data == name]
         places = list(dict.fromkeys([r.place for r in reads]))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.dim_values import substitute
 from mycel._src.compiler.ir.dims import Dim, DimLike, symbol
@@ -73,7 +72,7 @@ class Array:
     name: str
     dtype: DType
     shape: tuple[DimLike, ...]
-    fill: Optional[float] = None
+    fill: float | None = None
 
 
 # A statement before a schedule, by its number, and the iteration in which it ran.
@@ -88,8 +87,8 @@ class Set:
     place: Place
     value: Formula
     mode: str = "set"
-    where: Optional[Where] = field(default=None, compare=False)
-    instance: Optional[Instance] = field(default=None, compare=False)
+    where: Where | None = field(default=None, compare=False)
+    instance: Instance | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,8 @@ class If:
     condition: Formula
     body: tuple[Statement, ...]
     other: tuple[Statement, ...] = ()
-    where: Optional[Where] = field(default=None, compare=False)
-    instance: Optional[Instance] = field(default=None, compare=False)
+    where: Where | None = field(default=None, compare=False)
+    instance: Instance | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,11 @@ class For:
     kind: str = "serial"
     backward: bool = False
     private: tuple[Array, ...] = ()
-    where: Optional[Where] = field(default=None, compare=False)
+    where: Where | None = field(default=None, compare=False)
     mark: str = ""
 
 
-Statement = Union[For, If, Set]
+Statement = For | If | Set
 
 
 @dataclass(frozen=True)
@@ -152,9 +151,9 @@ class Program:
     outputs: tuple[Array, ...]
     locals: tuple[Array, ...]
     body: tuple[Statement, ...]
-    derivative: Optional[Program] = None
+    derivative: Program | None = None
     agreements: tuple[Agreement, ...] = ()
-    plan: Optional[Program] = None
+    plan: Program | None = None
     reassociate: bool = False
     words: tuple[str, ...] = field(default=(), compare=False)
 
@@ -261,8 +260,8 @@ def written(body: Sequence[Statement]) -> set[str]:
 def mapped(
     body: Sequence[Statement],
     position: Callable[[DimLike], DimLike],
-    element: Optional[Callable[[Formula], Formula]] = None,
-    target: Optional[Callable[[Set], Set]] = None,
+    element: Callable[[Formula], Formula] | None = None,
+    target: Callable[[Set], Set] | None = None,
 ) -> tuple[Statement, ...]:
     """Return statements with every dimension and every read replaced, as `replaced` does.
 
@@ -277,7 +276,7 @@ def mapped(
     def term(t: Term) -> Term:
         return formula(t) if isinstance(t, Formula) else position(t)
 
-    def instance(found: Optional[Instance]) -> Optional[Instance]:
+    def instance(found: Instance | None) -> Instance | None:
         return None if found is None else (found[0], tuple([position(d) for d in found[1]]))
 
     made: list[Statement] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, maximum
@@ -60,7 +59,7 @@ class Spot:
     around: tuple[For, ...]
 
 
-def find(body: Sequence[Statement], index: str, around: tuple[For, ...] = ()) -> Optional[Spot]:
+def find(body: Sequence[Statement], index: str, around: tuple[For, ...] = ()) -> Spot | None:
     """Return where the loop of an index is; None if there is none."""
     for s in body:
         if isinstance(s, If):
@@ -155,7 +154,7 @@ def reordered(loops: Sequence[For], around: Sequence[For], order: Sequence[str])
     else:
         bounds = {loop.index: (loop.start, loop.stop) for loop in loops}
     body, private = loops[-1].body, loops[-1].private
-    made: Optional[For] = None
+    made: For | None = None
     for name in reversed(order):
         start, stop = bounds[name]
         inner = body if made is None else (made,)
@@ -378,7 +377,7 @@ def _extent(spot: Spot) -> DimLike:
     return found
 
 
-def ceiling(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
+def ceiling(value: DimLike, around: Sequence[For]) -> DimLike | None:
     """Return what a dimension does not exceed, whatever the loops `around` do, if that is known."""
     index = index_of("below")
     open_ends = []
@@ -398,7 +397,7 @@ def ceiling(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
     return _greatest(value, around)
 
 
-def _greatest(value: DimLike, around: Sequence[For]) -> Optional[DimLike]:
+def _greatest(value: DimLike, around: Sequence[For]) -> DimLike | None:
     """Return what a dimension does not exceed, by elimination of the indices of loops."""
     below = demands(value - index_of("below"))
     try:

@@ -10,7 +10,7 @@ what was assigned.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node
@@ -30,7 +30,7 @@ def _infer(value: TensorType, parameter: TensorType) -> TensorType:
     return value
 
 
-def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]]) -> Any:
+def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[int | None]) -> Any:
     batched = [
         S.broadcast_to(v, (size, *v.shape)) if axis is None else S.move_axis(v, axis, 0)
         for v, axis in zip(values, axes)

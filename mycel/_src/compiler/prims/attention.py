@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ __all__ = ["OPERANDS", "attention", "attention_grad", "computed_in"]
 # The largest end of a band.
 FURTHEST = 1 << 62
 OPERANDS = ("bias", "drop", "kept", "state")
-Band = Optional[tuple[Optional[DimLike], Optional[DimLike]]]
+Band = tuple[DimLike | None, DimLike | None] | None
 Nodes = Sequence[Node]
 
 
@@ -225,7 +225,7 @@ class _Scores:
         return E.select(self.kept, E.mul(x, 1.0 / self.keep), constant(0.0, x.dtype))
 
 
-def _outside(band: tuple[Optional[DimLike], Optional[DimLike]], s: Node) -> list[Node]:
+def _outside(band: tuple[DimLike | None, DimLike | None], s: Node) -> list[Node]:
     shape = tuple(s.shape[-2:])
     ahead = E.sub(S.iota(shape=shape, axis=1, dtype=int64), S.iota(shape=shape, axis=0, dtype=int64))
     low, high = band
@@ -273,7 +273,7 @@ def _grad_expand(ct: Node, q: Node, k: Node, v: Node, *rest: Node, **params: Any
 # Rules.
 
 
-def _vjp(cts: Any, outs: Any, q: Node, k: Node, v: Node, *masks: Node, **params: Any) -> Sequence[Optional[Node]]:
+def _vjp(cts: Any, outs: Any, q: Node, k: Node, v: Node, *masks: Node, **params: Any) -> Sequence[Node | None]:
     ct, *others = cts
     if any(c is not None for c in others):
         fresh = [E.identity(i) for i in (q, k, v, *masks)]
@@ -281,7 +281,7 @@ def _vjp(cts: Any, outs: Any, q: Node, k: Node, v: Node, *masks: Node, **params:
     out, peak, total = outs
     wide_ct, wide_out, wide_q, wide_k, wide_v = _widened(ct, out, q, k, v)
     delta = reduce_sum(E.mul(wide_ct, wide_out), axes=(q.type.rank - 1,), keepdims=True)
-    made: list[Optional[Node]] = list(attention_grad.outputs(ct, q, k, v, peak, total, delta, *masks, **params))
+    made: list[Node | None] = list(attention_grad.outputs(ct, q, k, v, peak, total, delta, *masks, **params))
     for word, mask in zip(params["operands"], masks):
         if word != "bias":
             made.append(None)

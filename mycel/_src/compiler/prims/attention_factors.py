@@ -112,7 +112,7 @@ def _scores(operands: Sequence[Node], first: int) -> Any:
     return (*operands[first].shape[:-1], operands[first + 1].shape[-2])
 
 
-def _outside(band: Any, shape: Any, offsets: Starts) -> Optional[Node]:
+def _outside(band: Any, shape: Any, offsets: Starts) -> Node | None:
     """Return where the scores of a part, which begins at `offsets`, are outside of the band."""
     query, key = (
         position if start is None else E.add(position, E.cast(start, dtype=int64))

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-NodeOrNodes = Union[Node, tuple[Node, ...]]
+NodeOrNodes = Node | tuple[Node, ...]
 Number = Callable[[DimLike], int]
 
 
@@ -97,7 +97,7 @@ class Sample:
     params: Mapping[str, Any] = field(default_factory=dict)
     domain: tuple[float, float] = (-2.0, 2.0)
     integers: tuple[int, int] = (-5, 6)
-    dtypes: Optional[tuple[str, ...]] = None
+    dtypes: tuple[str, ...] | None = None
     differentiable: bool = True
 
 
@@ -158,10 +158,10 @@ class Primitive:
 
     name: str
     infer: Callable[..., Any]
-    reference: Optional[Callable[..., Any]] = None
-    vjp: Optional[Callable[..., Any]] = None
-    batch: Optional[Callable[..., Any]] = None
-    expand: Optional[Callable[..., Any]] = None
+    reference: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    expand: Callable[..., Any] | None = None
     samples: tuple[Sample, ...] = ()
     dtypes: tuple[str, ...] = ()
     elementwise: bool = False
@@ -172,13 +172,13 @@ class Primitive:
     holomorphic: bool = False
     cost: Cost = Cost.HEAVY
     rounding: Rounding = Rounding.OWN
-    traps: Optional[Callable[[Node], bool]] = None
-    work: Optional[Callable[[Node, Number], int]] = None
+    traps: Callable[[Node], bool] | None = None
+    work: Callable[[Node, Number], int] | None = None
     advice: str = ""
     opens: bool = False
-    fixed: Optional[Callable[[Node], tuple[DimLike, ...]]] = None
-    factors: Optional[Callable[[Node], Sequence[Factor]]] = None
-    part: Optional[Callable[..., NodeOrNodes]] = None
+    fixed: Callable[[Node], tuple[DimLike, ...]] | None = None
+    factors: Callable[[Node], Sequence[Factor]] | None = None
+    part: Callable[..., NodeOrNodes] | None = None
     doc: str = ""
     kept_of_pair: tuple[int, int, int] = (7, 7, 7)
 
@@ -242,8 +242,8 @@ class Services:
     `concrete` and `specialize` those of `transforms.specialize`.
     """
 
-    differentiate: Callable[..., list[Optional[Node]]]
-    push_forward: Callable[..., tuple[list[Node], list[Optional[Node]]]]
+    differentiate: Callable[..., list[Node | None]]
+    push_forward: Callable[..., tuple[list[Node], list[Node | None]]]
     evaluate: Callable[..., tuple[Any, ...]]
     concrete: Callable[[Any, Mapping[str, int]], Any]
     specialize: Callable[..., Any]
@@ -294,7 +294,7 @@ CONSTANT: Primitive = register(
 )
 
 
-def constant(value: Any, dtype: Optional[DType] = None) -> Node:
+def constant(value: Any, dtype: DType | None = None) -> Node:
     """Return a literal node from a scalar or array."""
     if isinstance(value, Dim):
         from mycel._src.compiler.prims.shape import size_node
@@ -407,7 +407,7 @@ def need_kind(name: str, kinds: str, *types: TensorType) -> None:
 
 
 def batch_elementwise(
-    primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any
+    primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[int | None], params: Any
 ) -> Any:
     """Apply the batch rule of element-wise primitives; return the result and its batch axis, 0.
 

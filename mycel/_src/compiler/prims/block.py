@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, same
 from mycel._src.compiler.ir.graph import Node
@@ -69,12 +69,12 @@ def _dynamic_update_reference(x: Any, update: Any, *starts: Any) -> Any:
     return result
 
 
-def _dynamic_slice_vjp(ct: Node, out: Node, x: Node, *starts: Node, sizes: Shape) -> tuple[Optional[Node], ...]:
+def _dynamic_slice_vjp(ct: Node, out: Node, x: Node, *starts: Node, sizes: Shape) -> tuple[Node | None, ...]:
     none = (None,) * len(starts)
     return dynamic_update_slice(S.full(x.shape, 0, ct.dtype), ct, *starts), *none
 
 
-def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Node) -> tuple[Optional[Node], ...]:
+def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Node) -> tuple[Node | None, ...]:
     none = (None,) * len(starts)
     zeros = S.full(update.shape, 0, ct.dtype)
     return dynamic_update_slice(ct, zeros, *starts), dynamic_slice(ct, *starts, sizes=tuple(update.shape)), *none
@@ -84,7 +84,7 @@ def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
     return E.maximum(E.minimum(start, constant(limit - size, start.dtype)), 0)
 
 
-def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
+def _take_front(size: DimLike | None, x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
     """Return `take` along an axis, and whether the result has a batch in front.
 
     `x` has a batch in front where `batched`, `index` where its rank is 2. Each index is inside the
@@ -98,7 +98,7 @@ def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, ax
     return S.move_axis(y, place, 0), True
 
 
-def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
+def _slice_by_take(size: DimLike | None, x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
     """Return `dynamic_slice` as one `take` for each axis.
 
     `x`, where `batched`, and each start may have a batch in front.
@@ -112,7 +112,7 @@ def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequ
 
 
 def _update_by_take(
-    size: Optional[DimLike], x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
+    size: DimLike | None, x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
 ) -> Node:
     """Return `dynamic_update_slice` by `take`.
 
@@ -121,7 +121,7 @@ def _update_by_take(
     """
     sizes = update.shape[1:] if batched else update.shape
     rank = len(shape)
-    inside: Optional[Node] = None
+    inside: Node | None = None
     for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
         place = S.iota(shape=(d,), axis=0, dtype=start.dtype)
         index = E.sub(place, S.reshape(_clamped(start, d, n), (*start.shape, 1)))

@@ -11,7 +11,7 @@ The reference, which engines on the host use, carries them out with the transpor
 from __future__ import annotations
 
 import zlib
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def _resized(x: TensorType, axis: int, size: DimLike) -> TensorType:
     return tensor_type((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
 
 
-def _moved(value: Node, axis: Optional[int]) -> Node:
+def _moved(value: Node, axis: int | None) -> Node:
     assert axis is not None
     return S.move_axis(value, axis, 0)
 
@@ -141,7 +141,7 @@ def _reduce_scatter_infer(x: TensorType, *, mesh: Mesh, axes: Axes, axis: int, o
 
 def _reduce_scatter_vjp(
     ct: Node, out: Node, x: Node, *, mesh: Mesh, axes: Axes, axis: int, op: str
-) -> tuple[Optional[Node]]:
+) -> tuple[Node | None]:
     if op != "sum":
         raise NotImplementedError(f"reduce_scatter: {op!r} has no derivative; the sum has")
     return (all_gather(ct, mesh=mesh, axes=axes, axis=axis),)

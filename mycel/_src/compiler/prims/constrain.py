@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.division import Division
@@ -43,7 +43,7 @@ class Operator:
 
     name: str
     kind: str
-    where: Optional[Where] = dataclasses.field(default=None, compare=False)
+    where: Where | None = dataclasses.field(default=None, compare=False)
     strategy: bool = False
     stage: int = -1
     micro: int = -1
@@ -61,7 +61,7 @@ class Mark:
     operator: Operator
     role: str
     index: int = 0
-    division: Optional[Division] = None
+    division: Division | None = None
     gradient: bool = False
 
     @property
@@ -84,7 +84,7 @@ def _vjp(ct: Node, out: Node, x: Node, *, mark: Mark) -> tuple[Node]:
     return (constrain(ct, mark=dataclasses.replace(mark, gradient=not mark.gradient)),)
 
 
-def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]], *, mark: Mark) -> Any:
+def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[int | None], *, mark: Mark) -> Any:
     axis = axes[0]
     if axis is not None and mark.division is not None:
         mark = dataclasses.replace(mark, division=mark.division.with_axis(axis))

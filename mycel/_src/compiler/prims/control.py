@@ -14,7 +14,7 @@ recompute the values that they need; that of `while_loop` is in `loop_gradient`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def run_graph(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
     return SERVICES.evaluate(graph, arrays)
 
 
-def inner_gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
+def inner_gradient(graph: Graph, given: Sequence[Node | None]) -> list[Node | None]:
     """Return the cotangents of a graph's inputs, given those of its outputs."""
     pairs = [(o, c) for o, c in zip(graph.outputs, given) if c is not None]
     return SERVICES.differentiate([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
@@ -63,7 +63,7 @@ def _cond_infer(pred: TensorType, *operands: Type, true: Graph, false: Graph) ->
     return true.output_types
 
 
-def _cond_vjp(ct: Sequence[Optional[Node]], out: Any, pred: Node, *operands: Node, true: Graph, false: Graph) -> Any:
+def _cond_vjp(ct: Sequence[Node | None], out: Any, pred: Node, *operands: Node, true: Graph, false: Graph) -> Any:
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
     present = [s for s in seeds if s is not None]
     both = [inner_gradient(g, seeds) for g in (true, false)]
@@ -79,7 +79,7 @@ def _cond_vjp(ct: Sequence[Optional[Node]], out: Any, pred: Node, *operands: Nod
         branches.append(Graph((*graph.inputs, *present), results, f"grad_{graph.name}"))
     given = [c for c in ct if c is not None]
     whole = cond.node(pred, *operands, *given, true=branches[0], false=branches[1])
-    result: list[Optional[Node]] = [None] * (1 + len(operands))
+    result: list[Node | None] = [None] * (1 + len(operands))
     for position, i in enumerate(wanted):
         result[i + 1] = get_item(whole, position)
     return tuple(result)
@@ -214,7 +214,7 @@ def _call_infer(*operands: Type, graph: Graph) -> tuple[Type, ...]:
     return results_of_call(graph, operands)
 
 
-def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph) -> Any:
+def _call_vjp(ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph) -> Any:
     graph = graph_for_call(graph, [o.type for o in operands])
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
     grads = inner_gradient(graph, seeds)
@@ -224,7 +224,7 @@ def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Gr
     inputs = (*graph.inputs, *[s for s in seeds if s is not None])
     backward = Graph(inputs, [g for g in grads if g is not None], f"grad_{graph.name}")
     whole = call.node(*operands, *[c for c in ct if c is not None], graph=backward)
-    result: list[Optional[Node]] = [None] * len(operands)
+    result: list[Node | None] = [None] * len(operands)
     for position, i in enumerate(wanted):
         result[i] = get_item(whole, position)
     return tuple(result)

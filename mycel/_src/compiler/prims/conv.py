@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product as positions_of
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def window_output(
     window: Shape,
     strides: tuple[int, ...],
     padding: Padding,
-    dilation: Optional[tuple[int, ...]] = None,
+    dilation: tuple[int, ...] | None = None,
 ) -> Shape:
     """Return how many positions a window takes along each spatial axis.
 
@@ -393,7 +393,7 @@ def _grad_input_expand(
     corners = _corners(kernel, out, strides, dilation)
     columns = S.reshape(columns, (n, c, len(corners), *out))
     interior = (0, 0, *(s - 1 for s in strides))
-    total: Optional[Node] = None
+    total: Node | None = None
     for i, (a, b) in enumerate(corners):
         part = S.reshape(S.slice_axis(columns, 2, i, i + 1), (n, c, *out))
         low = (0, 0, *(start - lo for start, (lo, _) in zip(a, padding)))

@@ -9,7 +9,7 @@ spatial axis is no factor: windows of neighbouring parts overlap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
 from mycel._src.compiler.prims.factors import Factor, Place, named
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["conv_factors", "conv_grad_input_factors", "conv_grad_weight_factors", "window_factors"]
 
 Shape = tuple[DimLike, ...]
-Row = tuple[DimLike, Optional[Place], Optional[Place], Optional[Place]]
+Row = tuple[DimLike, Place | None, Place | None, Place | None]
 
 
 def conv_factors(node: Node) -> tuple[Factor, ...]:
@@ -65,7 +65,7 @@ def _still(window: Shape, strides: Sequence[int], padding: Any) -> list[bool]:
     ]
 
 
-def _arranged(rows: list[Row], order: tuple[int, int, int], shape: Optional[str]) -> tuple[Factor, ...]:
+def _arranged(rows: list[Row], order: tuple[int, int, int], shape: str | None) -> tuple[Factor, ...]:
     """Return factors whose two operands and result are those of the rows in an `order`.
 
     `shape` is the parameter that has the shape of the result.
@@ -85,7 +85,7 @@ def _arranged(rows: list[Row], order: tuple[int, int, int], shape: Optional[str]
 def window_factors(node: Node) -> tuple[Factor, ...]:
     """Return the factors of windows: images, channels, and axes on which nothing moves."""
     p = node.params
-    labels: list[Optional[int]] = [0, 1]
+    labels: list[int | None] = [0, 1]
     labels += [2 + k if still else None for k, still in enumerate(_still(p["window"], p["strides"], p["padding"]))]
     shared = [a for a in labels if a is not None]
     sizes = {a: (("input_shape", a),) for a in shared} if "input_shape" in p else None

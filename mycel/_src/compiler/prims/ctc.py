@@ -22,7 +22,7 @@ times the sum of exp(alpha + beta - total) over the states of class c.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -217,7 +217,7 @@ class _Track:
         found = I.take_along(log_probs, S.broadcast_to(self.classes, shape), axis=2)
         return E.maximum(found, constant(NEVER, self.dtype))
 
-    def or_never(self, condition: Optional[Node], x: Node) -> Node:
+    def or_never(self, condition: Node | None, x: Node) -> Node:
         return x if condition is None else E.select(condition, x, S.full(self.shape, NEVER, self.dtype))
 
 
@@ -324,7 +324,7 @@ def _grad_expand(
 
 def _vjp(
     cts: Any, outs: Any, log_probs: Node, targets: Node, inputs: Node, lengths: Node, **params: Any
-) -> Sequence[Optional[Node]]:
+) -> Sequence[Node | None]:
     ct, of_alpha = cts
     operands = (targets, inputs, lengths)
     if of_alpha is not None:

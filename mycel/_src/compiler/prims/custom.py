@@ -19,7 +19,7 @@ Both primitives give a tuple.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import Type, tensor_type
@@ -59,20 +59,20 @@ def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
     return types[:count]
 
 
-def cotangents_of(values: Sequence[Node], ct: Sequence[Optional[Node]]) -> list[Node]:
+def cotangents_of(values: Sequence[Node], ct: Sequence[Node | None]) -> list[Node]:
     """Return the cotangents of the values of differentiable type; zeros where one is missing."""
     return [zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
 
 
 def _vjp(
-    ct: Sequence[Optional[Node]], out: Any, *inputs: Node, count: int, backward: Optional[Graph], wanted: Any, rule: Any
-) -> list[Optional[Node]]:
+    ct: Sequence[Node | None], out: Any, *inputs: Node, count: int, backward: Graph | None, wanted: Any, rule: Any
+) -> list[Node | None]:
     if rule is not None and rule.removed:
         return [None] * count + list(ct) + [None] * (len(inputs) - 2 * count)
     if backward is None:
         raise Unsupported(f"a derivative that the program gives itself is needed as a graph: {rule.refusal}")
     given = cotangents_of(inputs[:count], ct)
-    result: list[Optional[Node]] = [None] * len(inputs)
+    result: list[Node | None] = [None] * len(inputs)
     if backward.outputs:
         whole = C.call.node(*inputs[count:], *out, *given, graph=backward)
         for place, i in enumerate(wanted):
@@ -140,13 +140,13 @@ def _kept_infer(*types: Type, graph: Graph, **params: Any) -> tuple[Type, ...]:
     return C.results_of_call(graph, types)
 
 
-def _kept_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, count: int, link: Any) -> Any:
+def _kept_vjp(ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph, count: int, link: Any) -> Any:
     if any(c is not None for c in ct[count:]):
         assert C.call.vjp is not None
         return C.call.vjp(ct, out, *operands, graph=graph)
     present = tuple([c is not None for c in ct[:count]])
     backward, wanted = link.backward(present)
-    result: list[Optional[Node]] = [None] * len(operands)
+    result: list[Node | None] = [None] * len(operands)
     if backward is not None:
         whole = C.call.node(
             *operands, *[out[i] for i in link.places], *[c for c in ct[:count] if c is not None], graph=backward

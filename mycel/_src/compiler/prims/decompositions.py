@@ -11,7 +11,7 @@ out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -273,7 +273,7 @@ def _lu_reference(a: Any) -> Any:
     return _stacked(one, a)
 
 
-def _lu_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
+def _lu_vjp(ct: Any, out: Any, a: Node) -> tuple[Node | None]:
     if ct[0] is None:
         return (None,)
     if a.shape[-1] != a.shape[-2]:
@@ -338,7 +338,7 @@ def _qr_infer(a: TensorType, *, full: bool) -> tuple[TensorType, TensorType]:
     return tensor_type((*a.shape[:-2], rows, inner), a.dtype), tensor_type((*a.shape[:-2], inner, columns), a.dtype)
 
 
-def _qr_vjp(ct: Any, out: Any, a: Node, *, full: bool) -> tuple[Optional[Node]]:
+def _qr_vjp(ct: Any, out: Any, a: Node, *, full: bool) -> tuple[Node | None]:
     q, r = out
     rows, columns = a.shape[-2:]
     if ct[0] is None and ct[1] is None:
@@ -413,7 +413,7 @@ def _householder_reference(a: Any) -> Any:
     return np.swapaxes(turned, -1, -2), tau
 
 
-def _householder_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
+def _householder_vjp(ct: Any, out: Any, a: Node) -> tuple[Node | None]:
     raise NotImplementedError("geqrf has no derivative; qr has one")
 
 

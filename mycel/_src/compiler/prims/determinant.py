@@ -16,7 +16,7 @@ polynomial is exact.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def _slope_reference(a: Array, *along: Array) -> Array:
     return found.reshape(a.shape)
 
 
-def _slope_vjp(ct: Node, out: Node, a: Node, *along: Node) -> tuple[Optional[Node], ...]:
+def _slope_vjp(ct: Node, out: Node, a: Node, *along: Node) -> tuple[Node | None, ...]:
     rest = [det_slope(a, *along[:i], *along[i + 1 :], ct) for i in range(len(along))]
     return det_slope(a, *along, ct), *rest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -278,7 +278,7 @@ def in_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
+def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Node | None, Node | None]:
     if x.dtype.is_complex:
         dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
         zero = eq(x, 0.0)
@@ -434,7 +434,7 @@ def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
     return tensor_type(broadcast_shapes(condition.shape, x.shape, y.shape, name="select"), same_dtype("select", x, y))
 
 
-def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Optional[Node], ...]:
+def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Node | None, ...]:
     return (
         None,
         unbroadcast(SELECT(condition, ct, zero_like(ct)), x),
@@ -502,7 +502,7 @@ def to_odd(x: Any) -> Any:
     return ((bits & ~cut) | (((bits & cut) != 0).astype(np.uint64) << np.uint64(29))).view(np.float64)
 
 
-def _cast_vjp(ct: Node, out: Node, x: Node, *, dtype: DType) -> tuple[Optional[Node]]:
+def _cast_vjp(ct: Node, out: Node, x: Node, *, dtype: DType) -> tuple[Node | None]:
     if not (x.dtype.is_differentiable and dtype.is_differentiable):
         return (None,)  # a float of 8 bits
     return (cast(ct, dtype=x.dtype),)

@@ -8,7 +8,7 @@ broadcast is a sum, each rule passes its cotangents through `unbroadcast`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ __all__ = ["FLOATS", "INTEGERS", "NUMBERS", "Facts", "binary", "kind_of", "unary
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = FLOATS + INTEGERS
-Rule = Optional[Callable[..., Any]]
+Rule = Callable[..., Any] | None
 
 
 class Facts(NamedTuple):
@@ -43,7 +43,7 @@ class Facts(NamedTuple):
     cost: Cost = Cost.PASS
     rounding: Rounding = Rounding.ONCE
     linear: bool = False
-    traps: Optional[Callable[[Node], bool]] = None
+    traps: Callable[[Node], bool] | None = None
     advice: str = ""
 
 
@@ -86,7 +86,7 @@ def _define(
     reference: Callable[..., Any],
     vjp: Rule,
     kinds: str,
-    result: Optional[DType],
+    result: DType | None,
     doc: str,
     domain: tuple[float, float],
     expand: Rule,
@@ -137,7 +137,7 @@ def unary(
     reference: Any,
     derivative: Rule,
     kinds: str = "f",
-    result: Optional[DType] = None,
+    result: DType | None = None,
     doc: str = "",
     domain: tuple[float, float] = (-2.0, 2.0),
     expand: Rule = None,
@@ -164,7 +164,7 @@ def binary(
     reference: Any,
     derivative: Rule,
     kinds: str,
-    result: Optional[DType] = None,
+    result: DType | None = None,
     doc: str = "",
     domain: tuple[float, float] = (-2.0, 2.0),
     integers: tuple[int, int] = (-5, 6),
@@ -179,7 +179,7 @@ def binary(
     and ints in ``range(*integers)``; `facts` are further fields of the record.
     """
 
-    def vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
+    def vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Node | None, Node | None]:
         if derivative is None:
             return None, None
         dx, dy = derivative(ct, out, x, y)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, same
 
@@ -47,9 +47,9 @@ __all__ = [
     "starts_by_axis",
 ]
 
-Label = Optional[Hashable]
+Label = Hashable | None
 Sizes = tuple[tuple[str, int], ...]
-Filling = Union[float, str, None]
+Filling = float | str | None
 ANYTHING = "anything"
 # How booleans are combined.
 _BOOLEAN = {"sum": "any", "max": "any", "min": "all", "prod": "all"}
@@ -79,8 +79,8 @@ class Factor:
     """
 
     size: DimLike
-    operands: tuple[Optional[Place], ...]
-    results: tuple[Optional[Place], ...]
+    operands: tuple[Place | None, ...]
+    results: tuple[Place | None, ...]
     combine: str = ""
     sizes: Sizes = ()
     padding: tuple[Filling, ...] = ()
@@ -102,9 +102,9 @@ def named(
     node: Node,
     operands: Sequence[Sequence[Label]],
     results: Sequence[Sequence[Label]],
-    combine: Optional[Mapping[Any, str]] = None,
-    sizes: Optional[Mapping[Any, Sizes]] = None,
-    padding: Optional[Mapping[Any, tuple[Filling, ...]]] = None,
+    combine: Mapping[Any, str] | None = None,
+    sizes: Mapping[Any, Sizes] | None = None,
+    padding: Mapping[Any, tuple[Filling, ...]] | None = None,
     even: Sequence[Label] = (),
 ) -> tuple[Factor, ...]:
     """Return a factor of `node` for each label, in the order of the axes of results and operands.
@@ -146,7 +146,7 @@ def named(
     return tuple(made)
 
 
-def _place(axes: Sequence[Label], shape: Sequence[DimLike], label: Label, size: DimLike) -> Optional[Place]:
+def _place(axes: Sequence[Label], shape: Sequence[DimLike], label: Label, size: DimLike) -> Place | None:
     for axis, (own, d) in enumerate(zip(axes, shape)):
         if own == label:
             return Place(axis) if same(d, size) or d != 1 else None
@@ -181,7 +181,7 @@ def other_axes_factors(node: Node, axes: Sequence[int]) -> tuple[Factor, ...]:
     return named(node, [labels], outs)
 
 
-def starts_by_axis(node: Node, starts: Sequence[Optional[Node]], operand: Optional[int] = None) -> dict[int, Node]:
+def starts_by_axis(node: Node, starts: Sequence[Node | None], operand: int | None = None) -> dict[int, Node]:
     """Return where a part of a node begins, by the axes of its first result, or of an operand.
 
     `starts` has the position for each factor of the node, None where it is not divided; `operand`

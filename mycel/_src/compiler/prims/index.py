@@ -21,7 +21,7 @@ writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def _same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
 
 
-def _front(value: Node, axis: Optional[int], size: DimLike) -> Node:
+def _front(value: Node, axis: int | None, size: DimLike) -> Node:
     """Return the value with its batch axis in front; repeat the value where it has none."""
     return S.broadcast_to(value, (size, *value.shape)) if axis is None else S.move_axis(value, axis, 0)
 
@@ -118,7 +118,7 @@ def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str, boun
     return write_at(x, tuple(w[valid] for w in where), updates[valid], mode)
 
 
-def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, **p: Any) -> tuple[Optional[Node], None]:
+def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, **p: Any) -> tuple[Node | None, None]:
     return scatter_nd(S.full(x.shape, 0, ct.dtype), indices, ct, mode="add", **p), None
 
 
@@ -140,7 +140,7 @@ def _scatter_nd_vjp(
     return dx, None, du
 
 
-def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node:
+def _with_batch_index(indices: Node, axis: int | None, size: DimLike) -> Node:
     """Return indices (B, ..., 1 + k) whose first number is that of the example."""
     indices = _front(indices, axis, size)
     column = S.iota(shape=(*indices.shape[:-1], 1), axis=0, dtype=indices.dtype)
@@ -213,13 +213,13 @@ def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int, bounds: 
     return np.moveaxis(total, 0, axis)
 
 
-def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
+def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Node | None, None]:
     return take_add(ct, indices, axis=axis, size=x.shape[axis], **p), None
 
 
 def _take_add_vjp(
     c: Node, out: Node, ct: Node, indices: Node, *, axis: int, size: DimLike, **p: Any
-) -> tuple[Optional[Node], None]:
+) -> tuple[Node | None, None]:
     return take(c, indices, axis=axis, **p), None
 
 
@@ -346,7 +346,7 @@ def _along_position(indices: Node, axis: int) -> Node:
     return S.concat([S.reshape(c, (*indices.shape, 1)) for c in columns], indices.type.rank)
 
 
-def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
+def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Node | None, None]:
     return put_along(S.full(x.shape, 0, ct.dtype), indices, ct, axis=axis, mode="add", **p), None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple
     return np.where(valid, front, 0), valid
 
 
-def place_checked(traps: Any) -> Optional[Where]:
+def place_checked(traps: Any) -> Where | None:
     """Return the place, with the name of the operation, for a node that checks indices, as `traps`
     of its primitive says; None for any other node.
 
@@ -67,7 +67,7 @@ def place_checked(traps: Any) -> Optional[Where]:
         return None
     where = current_where()
     if where is None:
-        frame: Optional[FrameType] = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None and not str(frame.f_globals.get("__name__")).startswith(_OPERATIONS):
             frame = frame.f_back
         if frame is None:

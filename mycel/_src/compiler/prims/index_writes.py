@@ -11,7 +11,7 @@ With a = the value at a place, u = an update that is written there, the cotangen
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def write_vjp(
     writes: Shape,
     gather: Callable[[Node], Node],
     scatter: Callable[[Node, Node, str], Node],
-) -> tuple[Optional[Node], Optional[Node]]:
+) -> tuple[Node | None, Node | None]:
     """Return the cotangents of `x`, which is written to, and of `updates`.
 
     `ct` is the cotangent of the result `out`. `slots` is the shape of the places that an index can

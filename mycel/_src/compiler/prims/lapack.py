@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 class _Threads(NamedTuple):
     """The functions that tell and set how many threads an OpenBLAS has, and the second's place."""
 
-    place: Optional[int]
+    place: int | None
     told: Callable[[], int]
     set_to: Callable[[int], None]
 
@@ -84,7 +84,7 @@ def _linked(module: ModuleType) -> Iterator[ctypes.CDLL]:
 
 _lock = locks.lock()
 _inside = 0
-_before: dict[Optional[int], tuple[_Threads, int]] = {}
+_before: dict[int | None, tuple[_Threads, int]] = {}
 
 
 @contextlib.contextmanager
@@ -112,7 +112,7 @@ def alone() -> Iterator[None]:
                 _before.clear()
 
 
-def _routine(a: Matrix, name: str, package: str = "lapack") -> Optional[Callable[..., Any]]:
+def _routine(a: Matrix, name: str, package: str = "lapack") -> Callable[..., Any] | None:
     """Return the routine for the type of `a`; None for what is left to NumPy."""
     if a.dtype not in _PREFIX or min(a.shape[-2:]) < LEAST:
         return None
@@ -122,7 +122,7 @@ def _routine(a: Matrix, name: str, package: str = "lapack") -> Optional[Callable
     return found
 
 
-def _each(a: Matrix, compute: Callable[..., Any], *others: Matrix) -> Optional[list[Any]]:
+def _each(a: Matrix, compute: Callable[..., Any], *others: Matrix) -> list[Any] | None:
     """Return the results for each matrix of a stack; None if one failed."""
     results = []
     for matrices in zip(*(np.ascontiguousarray(x).reshape(-1, *x.shape[-2:]) for x in (a, *others))):
@@ -138,7 +138,7 @@ def _stack(a: Matrix, results: list[Matrix]) -> Matrix:
     return found
 
 
-def cholesky(a: Matrix) -> Optional[Matrix]:
+def cholesky(a: Matrix) -> Matrix | None:
     """Return the lower factors of positive matrices."""
     factor = _routine(a, "potrf")
     if factor is None:
@@ -156,7 +156,7 @@ def cholesky(a: Matrix) -> Optional[Matrix]:
     return None if not results else _stack(a, results)
 
 
-def solve_triangle(a: Matrix, b: Matrix, lower: bool, transposed: bool, unit: bool) -> Optional[Matrix]:
+def solve_triangle(a: Matrix, b: Matrix, lower: bool, transposed: bool, unit: bool) -> Matrix | None:
     """Return the solutions x of op(a) x = b for triangular matrices; NaN where one is singular.
 
     `lower` says which triangle of `a` is read, op transposes where `transposed`, and with `unit`
@@ -177,13 +177,13 @@ def solve_triangle(a: Matrix, b: Matrix, lower: bool, transposed: bool, unit: bo
     return None if not results else _stack(b, results)
 
 
-def eigh(a: Matrix, lower: bool) -> Optional[tuple[Matrix, Matrix]]:
+def eigh(a: Matrix, lower: bool) -> tuple[Matrix, Matrix] | None:
     """Return the eigenvalues and the eigenvectors, as columns, of symmetric matrices."""
     decompose = _routine(a, "syevd")
     if decompose is None:
         return None
 
-    def one(m: Matrix) -> Optional[tuple[Matrix, Matrix]]:
+    def one(m: Matrix) -> tuple[Matrix, Matrix] | None:
         values, vectors, failed = decompose(m.T, lower=not lower)
         return None if failed else (values, vectors)
 
@@ -195,13 +195,13 @@ def eigh(a: Matrix, lower: bool) -> Optional[tuple[Matrix, Matrix]]:
     return np.stack(values).reshape(a.shape[:-1]), _stack(a, vectors)
 
 
-def singular_values(a: Matrix) -> Optional[Matrix]:
+def singular_values(a: Matrix) -> Matrix | None:
     """Return the singular values of matrices, falling."""
     decompose = _routine(a, "gesdd")
     if decompose is None:
         return None
 
-    def one(m: Matrix) -> Optional[Matrix]:
+    def one(m: Matrix) -> Matrix | None:
         _, values, _, failed = decompose(m.T, compute_uv=0)
         return None if failed else values
 

@@ -32,7 +32,7 @@ not grow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -51,14 +51,14 @@ Nodes = Sequence[Node]
 
 
 def loop_vjp(
-    ct: Sequence[Optional[Node]],
+    ct: Sequence[Node | None],
     out: Any,
     *operands: Node,
     test: Graph,
     body: Graph,
     carried: int,
-    active: Optional[Sequence[bool]] = None,
-) -> tuple[Optional[Node], ...]:
+    active: Sequence[bool] | None = None,
+) -> tuple[Node | None, ...]:
     """Return the cotangents of a loop's operands.
 
     `ct` are the cotangents of its outputs; `out`, the outputs themselves, is not used. `operands`
@@ -73,7 +73,7 @@ def loop_vjp(
         for i, (v, c) in enumerate(zip(values, ct))
         if v.dtype.is_inexact or i in whole
     ]
-    result: list[Optional[Node]] = [None] * len(operands)
+    result: list[Node | None] = [None] * len(operands)
     if not cts:
         return tuple(result)
     places, found = _gradient(test, body, carried, operands, cts, whole)
@@ -121,7 +121,7 @@ def _gradient(
     return places, [get_item(made, i) for i in range(len(places))]
 
 
-def _or_zeros(change: Optional[Node], like: Node) -> Node:
+def _or_zeros(change: Node | None, like: Node) -> Node:
     return S.zeros_like(like) if change is None else change
 
 
@@ -239,7 +239,7 @@ def _integers_with_tangents(inputs: Nodes, params: Any) -> frozenset[int]:
     return frozenset([p for pair in found for p in pair])
 
 
-def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -> tuple[Optional[Node], ...]:
+def _vjp(ct: Sequence[Node | None], out: Any, *inputs: Node, **params: Any) -> tuple[Node | None, ...]:
     from mycel._src.compiler.prims.control import while_loop
 
     values, fixed, cts = _parts(inputs, params)
@@ -261,7 +261,7 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -
     return (*result, *[get_item(ended, carried + i) for i in range(moved)])
 
 
-def push_while_grad(node: Node, tangents: Sequence[Optional[Node]]) -> tuple[list[Node], list[Optional[Node]]]:
+def push_while_grad(node: Node, tangents: Sequence[Node | None]) -> tuple[list[Node], list[Node | None]]:
     """Return the outputs of `while_grad` and their tangents, computed by one loop."""
     params = node.params
     values, fixed, cts = _parts(node.inputs, params)

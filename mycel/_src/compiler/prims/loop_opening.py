@@ -9,7 +9,7 @@ speed where it has what they do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero, product, same
@@ -33,7 +33,7 @@ __all__ = ["opened"]
 _REDUCES = {"add": R.reduce_sum, "mul": R.reduce_prod, "max": R.reduce_max, "min": R.reduce_min}
 
 
-def opened(program: Program, inputs: Sequence[Node]) -> Optional[tuple[Node, ...]]:
+def opened(program: Program, inputs: Sequence[Node]) -> tuple[Node, ...] | None:
     """Return the outputs of a program as other primitives; None where it has another form.
 
     Its sizes are those of `inputs`.
@@ -197,7 +197,7 @@ class _Opener:
 
     # Products.
 
-    def multiplied(self, f: Formula, rows: list[For], inner: list[For]) -> Optional[Node]:
+    def multiplied(self, f: Formula, rows: list[For], inner: list[For]) -> Node | None:
         """Return a sum of products of two arrays as a product of matrices or a convolution.
 
         `rows` are the loops of the result's axes, `inner` those of the sum.
@@ -212,7 +212,7 @@ class _Opener:
                 return found
         return self.contraction(f, rows)
 
-    def convolution(self, image: Formula, window: Formula, rank: int) -> Optional[Node]:
+    def convolution(self, image: Formula, window: Formula, rank: int) -> Node | None:
         """Return a sum of products along windows of `image`; None where there are no windows."""
         axes = self.windows(image, rank)
         if not any(isinstance(a, _Window) for a in axes) or len(axes) != len(self.arrays[image.data].shape):
@@ -260,13 +260,13 @@ class _Opener:
         found = S.reshape(found, tuple([sizes[k] for k in order]))
         return S.transpose(found, tuple([order.index(k) for k in range(rank)]))
 
-    def windows(self, image: Formula, rank: int) -> list[Union[int, _Window]]:
+    def windows(self, image: Formula, rank: int) -> list[int | _Window]:
         """Return the loop along each axis of a read, or its window; else nothing."""
         names = [loop.index for loop in self.loops]
         array = self.arrays[image.data]
         if not all(is_inside(Element(image.data, image.place, tuple(self.nest.loops), (), None), array)):
             return []
-        found: list[Union[int, _Window]] = []
+        found: list[int | _Window] = []
         for t, size in zip(image.place, array.shape):
             mine = [names.index(n) for n in names if isinstance(t, Dim) and n in symbols_in(t)]
             if isinstance(t, Formula) or not mine:
@@ -282,7 +282,7 @@ class _Opener:
             found.append(_Window(at[0], tap[0], steps[0], steps[1], first))  # type: ignore[arg-type]
         return found
 
-    def contraction(self, f: Formula, rows: list[For]) -> Optional[Node]:
+    def contraction(self, f: Formula, rows: list[For]) -> Node | None:
         """Return a sum of products of elements of two arrays as a product of matrices."""
         (x, left), (y, right) = (self.element(a) for a in f.args)
         out = set(range(len(rows)))

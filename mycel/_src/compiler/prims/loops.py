@@ -9,7 +9,7 @@ the user's own; examples are batched by a loop around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import substitute
 from mycel._src.compiler.ir.dims import DimLike
@@ -83,7 +83,7 @@ def _found_right(program: Program, types: tuple[TensorType, ...]) -> bool:
     return True
 
 
-def _told(program: Program, text: str, where: Optional[Where]) -> str:
+def _told(program: Program, text: str, where: Where | None) -> str:
     line = "" if where is None else f"\n  in {where[0]}:{where[1]}"
     return f"{program.name}: {text}{line}"
 
@@ -99,7 +99,7 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
-def partials(f: Formula) -> list[Optional[Formula]]:
+def partials(f: Formula) -> list[Formula | None]:
     """Return the derivative of an element-wise operation by each operand; None where there is none.
 
     They are those of the primitive's own rule, on tensors of no axes.
@@ -108,7 +108,7 @@ def partials(f: Formula) -> list[Optional[Formula]]:
     one = input_node(tensor_type((), f.dtype), "ct")
     out = input_node(tensor_type((), f.dtype), "out")
     if f.data == "cast":
-        found: Sequence[Optional[Node]] = (REGISTRY["cast"](one, dtype=f.args[0].dtype),)
+        found: Sequence[Node | None] = (REGISTRY["cast"](one, dtype=f.args[0].dtype),)
         if not (f.dtype.kind == f.args[0].dtype.kind == "f"):
             return [None]
     else:
@@ -133,11 +133,11 @@ def _as_formula(node: Node, known: dict[Node, Formula]) -> Formula:
     return found
 
 
-def _vjp(ct: Any, out: Any, *inputs: Node, program: Program) -> list[Optional[Node]]:
+def _vjp(ct: Any, out: Any, *inputs: Node, program: Program) -> list[Node | None]:
     outs, cts = ((out,), (ct,)) if len(program.outputs) == 1 else (out, ct)
     given = [zeros_like(o) if c is None else c for o, c in zip(outs, cts) if o.dtype.is_differentiable]
     smooth = [k for k, i in enumerate(inputs) if i.dtype.is_differentiable]
-    result: list[Optional[Node]] = [None] * len(inputs)
+    result: list[Node | None] = [None] * len(inputs)
     if not smooth or not given:
         return result
     if program.derivative is None:
@@ -156,7 +156,7 @@ def _vjp(ct: Any, out: Any, *inputs: Node, program: Program) -> list[Optional[No
     return result
 
 
-def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]], *, program: Program) -> Any:
+def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[int | None], *, program: Program) -> Any:
     moved = [v if a is None else S.move_axis(v, a, 0) for v, a in zip(values, axes)]
     made = loops.node(*moved, program=batched(program, tuple([a is not None for a in axes])))
     if isinstance(made.type, tuple):

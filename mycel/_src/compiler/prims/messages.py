@@ -17,7 +17,7 @@ from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,13 +66,13 @@ def _reference(*arrays: Any, mesh: Mesh, sent: Sent, received: tuple[Arrival, ..
 
 
 def _vjp(
-    cts: Sequence[Optional[Node]],
+    cts: Sequence[Node | None],
     out: Any,
     *operands: Node,
     mesh: Mesh,
     sent: Sent,
     received: tuple[Arrival, ...],
-) -> list[Optional[Node]]:
+) -> list[Node | None]:
     back = []
     for ct, (_, _, shape, dtype) in zip(cts, received):
         back.append(S.broadcast_to(constant(0, dtype), shape=shape) if ct is None else ct)
@@ -84,7 +84,7 @@ def _vjp(
 def _batch(
     size: DimLike,
     values: Sequence[Node],
-    axes: Sequence[Optional[int]],
+    axes: Sequence[int | None],
     *,
     mesh: Mesh,
     sent: Sent,
@@ -126,7 +126,7 @@ def _awaiting_infer(x: TensorType, *tokens: TensorType) -> TensorType:
     return x
 
 
-def _awaiting_batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]]) -> Any:
+def _awaiting_batch(size: DimLike, values: Sequence[Node], axes: Sequence[int | None]) -> Any:
     x, *tokens = values
     one = [t if a is None else S.reshape(S.slice_axis(t, 0, 0, 1), ()) for t, a in zip(tokens, axes[1:])]
     return awaiting(x, *one), axes[0]

@@ -15,7 +15,7 @@ pass over memory, and as exact as two.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -48,9 +48,9 @@ def _moments_reference(x: Any, *, axes: Axes) -> tuple[Any, Any]:
         return np.asarray(wide.mean(axes)).astype(x.dtype), np.asarray(wide.var(axes)).astype(x.dtype)
 
 
-def _moments_vjp(ct: Any, out: Any, x: Node, *, axes: Axes) -> tuple[Optional[Node]]:
+def _moments_vjp(ct: Any, out: Any, x: Node, *, axes: Axes) -> tuple[Node | None]:
     number = S.constant_like(count(x, axes), x)
-    result: Optional[Node] = None
+    result: Node | None = None
     if ct[0] is not None:
         result = S.broadcast_to(restore(E.div(ct[0], number), x, axes), x.shape)
     if ct[1] is not None:

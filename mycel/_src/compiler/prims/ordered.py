@@ -13,7 +13,7 @@ zero, so dx_i = 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
-def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
+def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Node | None]:
     if ct[0] is None:
         return (None,)
     return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add", bounds="drop"),)
@@ -106,7 +106,7 @@ def _top_reference(x: Any, *, k: Any, axis: int, largest: bool) -> tuple[Array, 
     return values[first], order[first]
 
 
-def _top_vjp(ct: Any, out: Any, x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Optional[Node]]:
+def _top_vjp(ct: Any, out: Any, x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Node | None]:
     return _sort_vjp(ct, out, x, axis=axis, descending=largest)
 
 
@@ -137,11 +137,11 @@ def _along(function: Callable[[Any, int], Any]) -> Callable[..., Any]:
     return run
 
 
-def _cumsum_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+def _cumsum_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Node | None]:
     return (cumsum(ct, axis=axis, reverse=not reverse),)
 
 
-def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Node | None]:
     zero = E.eq(x, 0)
     zeros = cumsum(E.cast(zero, dtype=S.position_type(x.shape[axis])), axis=axis, reverse=reverse)
     first = E.logical_and(zero, E.eq(zeros, 1))
@@ -151,7 +151,7 @@ def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
     return (E.select(E.eq(zeros, 0), before, E.select(first, at_first, 0)),)
 
 
-def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Node | None]:
     kind = S.position_type(x.shape[axis])
     position = S.iota(shape=tuple(x.shape), axis=axis, dtype=kind)
     reached = E.eq(x, out)

@@ -21,7 +21,7 @@ computation in floats, which is never run for its value.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def _need_steps(name: str, dtype: DType, allowed: tuple[DType, ...]) -> None:
         raise TypeError(f"{name}: steps are {', '.join(d.name for d in allowed)}, not {dtype.name}")
 
 
-def _need_range(name: str, low: int, high: int, dtype: Optional[DType] = None) -> None:
+def _need_range(name: str, low: int, high: int, dtype: DType | None = None) -> None:
     if not low < high:
         raise ValueError(f"{name}: low must be below high, not {low} and {high}")
     if dtype is not None:

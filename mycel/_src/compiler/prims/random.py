@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 Shape = tuple[DimLike, ...]
-Bound = Union[float, Node]
+Bound = float | Node
 
 MULTIPLIER = 0xD256D193
 WEYL = 0x9E3779B9
@@ -116,9 +116,9 @@ def _bits(state: Node, place: Node, shape: Shape, dtype: DType) -> Node:
     return S.reshape(bits if dtype is uint64 else E.cast(bits, dtype=dtype), (*lead, *shape))
 
 
-def _first_of_part(state: Node, whole: Shape, starts: Sequence[Optional[Node]]) -> Optional[Node]:
+def _first_of_part(state: Node, whole: Shape, starts: Sequence[Node | None]) -> Node | None:
     """Return the place of a part's first element, None for 0."""
-    first: Optional[Node] = None
+    first: Node | None = None
     for axis, start in enumerate(starts):
         if start is not None:
             moved = E.mul(E.cast(start, dtype=uint64), S.constant_like(product(whole[axis + 1 :]), state))
@@ -126,7 +126,7 @@ def _first_of_part(state: Node, whole: Shape, starts: Sequence[Optional[Node]]) 
     return first
 
 
-def state_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]]) -> Optional[Node]:
+def state_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Node | None]) -> Node | None:
     """Return the state that draws just one part of a draw of shape `whole` from `state`.
 
     The part has the shape `shape` and begins at `starts`, which has an integer scalar for each
@@ -139,7 +139,7 @@ def state_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Opti
     return state if first is None else _further(state, first)
 
 
-def bits_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]], dtype: DType) -> Node:
+def bits_of_part(state: Node, whole: Shape, shape: Shape, starts: Sequence[Node | None], dtype: DType) -> Node:
     """Return that part of the bits of shape `whole` that begins at `starts`, bit for bit.
 
     `state` is that of the whole, `shape` the shape of the part; `starts` has an integer scalar for
@@ -207,7 +207,7 @@ random_bits: Primitive = register(
 )
 
 
-def advance(state: Node, n: Union[DimLike, Node]) -> Node:
+def advance(state: Node, n: DimLike | Node) -> Node:
     """Return the state after drawing `n` elements."""
     count = n if isinstance(n, Node) else constant(n, uint64)
     step = S.reshape(E.cast(count, dtype=uint64) if count.dtype is not uint64 else count, (1,))
@@ -313,7 +313,7 @@ def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
 
 
 def bernoulli_of_part(
-    state: Node, whole: Shape, shape: Shape, starts: Sequence[Optional[Node]], probability: float
+    state: Node, whole: Shape, shape: Shape, starts: Sequence[Node | None], probability: float
 ) -> Node:
     """Return that part of `bernoulli(state, whole, probability)` that begins at `starts`.
 

@@ -14,7 +14,7 @@ Guestrin, "Training deep nets with sublinear memory cost", 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
@@ -36,7 +36,7 @@ def _after_infer(x: TensorType, token: TensorType) -> TensorType:
     return x
 
 
-def _after_batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]]) -> Any:
+def _after_batch(size: DimLike, values: Sequence[Node], axes: Sequence[int | None]) -> Any:
     x, token = values
     if axes[1] is not None:
         token = S.reshape(S.slice_axis(token, 0, 0, 1), ())
@@ -107,9 +107,9 @@ def _backward(graph: Graph, present: tuple[bool, ...]) -> tuple[Graph, list[int]
 
 
 def _vjp(
-    ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, fresh: tuple[int, ...]
-) -> list[Optional[Node]]:
-    result: list[Optional[Node]] = [None] * len(operands)
+    ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph, fresh: tuple[int, ...]
+) -> list[Node | None]:
+    result: list[Node | None] = [None] * len(operands)
     given = [c for c in ct if c is not None]
     backward, wanted = _backward(graph, tuple([c is not None for c in ct]))
     if not wanted:

@@ -30,7 +30,7 @@ products over all times. In a GRU there are four such parts, those of m, r, z an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -461,7 +461,7 @@ def _grad_expand(*operands: Node, mode: str, reverse: bool, masked: bool, given:
 # Derivatives.
 
 
-def _vjp(ct: Any, out: Any, *inputs: Node, mode: str, reverse: bool, masked: bool) -> Sequence[Optional[Node]]:
+def _vjp(ct: Any, out: Any, *inputs: Node, mode: str, reverse: bool, masked: bool) -> Sequence[Node | None]:
     params: dict[str, Any] = {"mode": mode, "reverse": reverse, "masked": masked}
     if any(ct[k] is not None for k in KEPT[mode]):
         # Derivatives of derivatives: what is kept is differentiated like any other result.

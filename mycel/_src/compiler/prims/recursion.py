@@ -15,7 +15,7 @@ values of the function that it needs, through `bind`, which puts the whole `recu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -98,20 +98,20 @@ def _reference(*operands: Any, graph: Graph, label: str) -> tuple[Any, ...]:
     return SERVICES.evaluate(bind(graph, label, graph), operands)
 
 
-def _seeds(ct: Sequence[Optional[Node]], types: Sequence[Any], like: Any) -> list[Node]:
+def _seeds(ct: Sequence[Node | None], types: Sequence[Any], like: Any) -> list[Node]:
     """Return a cotangent for each differentiable output."""
     return [zeros_like(like(i)) if (given := ct[i]) is None else given for i in differentiable(types)]
 
 
-def _spread(whole: Node, operands: Sequence[Node]) -> tuple[Optional[Node], ...]:
+def _spread(whole: Node, operands: Sequence[Node]) -> tuple[Node | None, ...]:
     """Return the outputs of a derivative, each as the cotangent of its operand."""
-    result: list[Optional[Node]] = [None] * len(operands)
+    result: list[Node | None] = [None] * len(operands)
     for place, i in enumerate(differentiable([o.type for o in operands])):
         result[i] = get_item(whole, place)
     return tuple(result)
 
 
-def _vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, label: str) -> Any:
+def _vjp(ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph, label: str) -> Any:
     active = differentiable(graph.input_types)
     if not active:
         return (None,) * len(operands)
@@ -148,8 +148,8 @@ def _recur_reference(*operands: Any, label: str, types: Any) -> Any:
 
 
 def _recur_vjp(
-    ct: Sequence[Optional[Node]], out: Any, *operands: Node, label: str, types: tuple[Type, ...]
-) -> tuple[Optional[Node], ...]:
+    ct: Sequence[Node | None], out: Any, *operands: Node, label: str, types: tuple[Type, ...]
+) -> tuple[Node | None, ...]:
     kinds = tuple([operands[i].type for i in differentiable([o.type for o in operands])])
     if not kinds:
         return (None,) * len(operands)

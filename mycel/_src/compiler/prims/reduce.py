@@ -10,7 +10,7 @@ Sums of integers keep their type and are modular.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -131,13 +131,13 @@ def _define(
     return register(primitive)
 
 
-def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
+def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Node | None]:
     hit = E.cast(E.eq(x, restore(out, x, axes)), dtype=x.dtype)
     count = reduce_sum(hit, axes=axes, keepdims=True)
     return (E.mul(restore(ct, x, axes), E.div(hit, count)),)
 
 
-def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
+def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Node | None]:
     # The product of the others is out / x except where x holds zeros: with one zero only that
     # element has a derivative, the product of the rest; with more there is none. Terms that are 0
     # by a factor of such an element stay, for the next derivative: `none` is their sum.

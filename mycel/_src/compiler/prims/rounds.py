@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims import elementwise as E
@@ -22,7 +21,7 @@ _TURNED = {E.lt: E.gt, E.gt: E.lt, E.le: E.ge, E.ge: E.le}
 _HOLDS = {E.lt: operator.lt, E.gt: operator.gt, E.le: operator.le, E.ge: operator.ge}
 
 
-def known_rounds(node: Node) -> Optional[int]:
+def known_rounds(node: Node) -> int | None:
     """Return how often the body of a loop, or of its gradient, runs; None where data decide.
 
     >>> from mycel._src.foundation.dtype import int64
@@ -49,7 +48,7 @@ def known_rounds(node: Node) -> Optional[int]:
     return None if later is None else later + 1
 
 
-def _counted(end: Node, graph: Graph, carried: Sequence[Node], node: Node, after: bool) -> Optional[int]:
+def _counted(end: Node, graph: Graph, carried: Sequence[Node], node: Node, after: bool) -> int | None:
     """Return for how many values of a counter, one a round of the loop `node`, a comparison holds.
 
     `end` is the comparison, in `graph`, where `carried` are the carried values: as they begin the
@@ -71,11 +70,11 @@ def _counted(end: Node, graph: Graph, carried: Sequence[Node], node: Node, after
     return None
 
 
-def _position(value: Node, among: Sequence[Node]) -> Optional[int]:
+def _position(value: Node, among: Sequence[Node]) -> int | None:
     return next((k for k, n in enumerate(among) if n is value), None)
 
 
-def _truth(value: Node) -> Optional[bool]:
+def _truth(value: Node) -> bool | None:
     """Return a boolean that is known, also a comparison of known numbers."""
     if value.is_constant:
         return bool(value.value) if not value.type.rank else None
@@ -85,14 +84,14 @@ def _truth(value: Node) -> Optional[bool]:
     return None if one is None or two is None else _HOLDS[value.prim](one, two)
 
 
-def _value(node: Node) -> Optional[int]:
+def _value(node: Node) -> int | None:
     """Return the whole number that a node is, None where it is not known."""
     if not node.is_constant or node.type.rank or node.dtype.kind not in "iu":
         return None
     return int(node.value)
 
 
-def _step(body: Graph, at: int) -> Optional[int]:
+def _step(body: Graph, at: int) -> int | None:
     """Return what a round adds to a carried number."""
     new, old = body.outputs[at], body.inputs[at]
     if new.prim not in (E.add, E.sub):
@@ -103,7 +102,7 @@ def _step(body: Graph, at: int) -> Optional[int]:
     return _value(one) if two is old and new.prim is E.add else None
 
 
-def _count(start: int, step: int, last: int, compare: object) -> Optional[int]:
+def _count(start: int, step: int, last: int, compare: object) -> int | None:
     """Return how many of start, start + step, ... compare with `last` before one does not."""
     way = 1 if compare in (E.lt, E.le) else -1
     distance = (last - start) * way + (compare in (E.le, E.ge))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _slopes_infer(ct: TensorType, image: TensorType, *places: TensorType, linear
 # The definition in NumPy.
 
 
-def _corners(sizes: Sequence[int], places: Sequence[Any], linear: bool, along: Optional[int] = None) -> Iterator[Any]:
+def _corners(sizes: Sequence[int], places: Sequence[Any], linear: bool, along: int | None = None) -> Iterator[Any]:
     """Yield the flat positions of the elements around positions, which of them are inside of the
     image, and their weights.
 
@@ -149,16 +149,16 @@ def _slopes_reference(ct: Any, image: Any, *places: Any, linear: bool) -> Any:
 # The definition in primitives.
 
 
-def _around(sizes: Shape, places: Sequence[Node], linear: bool, along: Optional[int] = None) -> Iterator[Any]:
+def _around(sizes: Shape, places: Sequence[Node], linear: bool, along: int | None = None) -> Iterator[Any]:
     """Yield what `_corners` does as nodes (N, 1, P)."""
     n, points = places[0].shape
     dtype = places[0].dtype
     zero, one = constant(0.0, dtype), constant(1.0, dtype)
     lows = [E.floor(at) if linear else at for at in places]
     for corner in itertools.product((0, 1) if linear else (0,), repeat=len(sizes)):
-        flat: Optional[Node] = None
-        weight: Optional[Node] = None
-        inside: Optional[Node] = None
+        flat: Node | None = None
+        weight: Node | None = None
+        inside: Node | None = None
         for axis, (k, low, at, size) in enumerate(zip(corner, lows, places, sizes)):
             place = E.add(low, one) if k else low
             last = E.cast(constant(size - 1, int32), dtype=dtype)
@@ -226,13 +226,13 @@ def _slopes_expand(ct: Node, image: Node, *places: Node, linear: bool) -> tuple[
 # Rules.
 
 
-def _vjp(ct: Node, out: Node, image: Node, *places: Node, linear: bool) -> Sequence[Optional[Node]]:
+def _vjp(ct: Node, out: Node, image: Node, *places: Node, linear: bool) -> Sequence[Node | None]:
     back = sample_add(ct, *places, linear=linear, sizes=tuple(image.shape[2:]))
     slopes = sample_slopes.outputs(ct, image, *places, linear=linear) if linear else (None,) * len(places)
     return [back, *slopes]
 
 
-def _add_vjp(g: Node, out: Node, ct: Node, *places: Node, linear: bool, sizes: Shape) -> Sequence[Optional[Node]]:
+def _add_vjp(g: Node, out: Node, ct: Node, *places: Node, linear: bool, sizes: Shape) -> Sequence[Node | None]:
     slopes = sample_slopes.outputs(ct, g, *places, linear=linear) if linear else (None,) * len(places)
     return [sample(g, *places, linear=linear), *slopes]
 

@@ -6,7 +6,7 @@ counted from the front.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -218,7 +218,7 @@ SLICE: Primitive = register(
 )
 
 
-def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]] = None) -> Node:
+def slice_(x: Node, starts: Shape, stops: Shape, steps: tuple[int, ...] | None = None) -> Node:
     """Return the part of `x` between `starts` and `stops` on every axis.
 
     `steps` are positive, one for each axis; None is 1 on all.
@@ -265,7 +265,7 @@ def _pad_reference(x: Any, value: Any, *, low: Any, high: Any, interior: Any) ->
 
 def _pad_vjp(
     ct: Node, out: Node, x: Node, value: Node, *, low: Any, high: Any, interior: Any
-) -> tuple[Node, Optional[Node]]:
+) -> tuple[Node, Node | None]:
     if any(isinstance(d, int) and d == 0 for d in x.shape):
         dx = broadcast_to(constant(0, x.dtype), x.shape)
     else:
@@ -317,7 +317,7 @@ PAD: Primitive = register(
 )
 
 
-def pad(x: Node, value: Any, low: Shape, high: Shape, interior: Optional[tuple[int, ...]] = None) -> Node:
+def pad(x: Node, value: Any, low: Shape, high: Shape, interior: tuple[int, ...] | None = None) -> Node:
     """Return `x` with `value` around it and between its elements.
 
     `low` and `high` are the numbers of copies before and after each axis, where negative ones crop;
@@ -480,7 +480,7 @@ SIZE: Primitive = register(
 )
 
 
-def size_node(dim: Dim, dtype: Optional[DType]) -> Node:
+def size_node(dim: Dim, dtype: DType | None) -> Node:
     """Return a symbolic dimension as a scalar tensor."""
     return SIZE(dim=dim, dtype=dtype or int64)
 

@@ -12,7 +12,7 @@ by multiples of a number, as a third of an axis is cut off, that number is a fac
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, InconclusiveDimension, is_one, is_zero, same
 from mycel._src.compiler.prims.factors import Factor, Place, named, other_axes_factors
@@ -85,7 +85,7 @@ def _divides(small: DimLike, large: DimLike) -> bool:
     return not same(small, large) and _quotient(large, small) is not None
 
 
-def _quotient(size: DimLike, divisor: DimLike) -> Optional[DimLike]:
+def _quotient(size: DimLike, divisor: DimLike) -> DimLike | None:
     """Return an exact quotient, None where there is none for certain."""
     if is_one(divisor):
         return size
@@ -114,7 +114,7 @@ class _Side:
         self.taken: list[list[DimLike]] = [[1, 1] for _ in self.axes]
         self.low, self.high = 0, len(self.axes) - 1
 
-    def end(self, back: bool) -> Optional[int]:
+    def end(self, back: bool) -> int | None:
         """Return the entry at an end that is not used up, None where there is none."""
         while self.low <= self.high:
             k = self.high if back else self.low

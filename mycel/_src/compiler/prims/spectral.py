@@ -7,7 +7,7 @@ their terms are left out.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def _eigh_reference(a: Any, *, lower: bool) -> Any:
         return tuple(np.linalg.eigh(a, "L" if lower else "U"))
 
 
-def _eigh_vjp(ct: Any, out: Any, a: Node, *, lower: bool) -> tuple[Optional[Node]]:
+def _eigh_vjp(ct: Any, out: Any, a: Node, *, lower: bool) -> tuple[Node | None]:
     w, v = out
     if ct[0] is None and ct[1] is None:
         return (None,)
@@ -102,7 +102,7 @@ def _eig_reference(a: Any) -> Any:
     return w.astype(kind), v.astype(kind)
 
 
-def _eig_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
+def _eig_vjp(ct: Any, out: Any, a: Node) -> tuple[Node | None]:
     w, v = out
     if ct[0] is None and ct[1] is None:
         return (None,)
@@ -155,7 +155,7 @@ def _svd_reference(a: Any, *, full: bool, vectors: bool) -> Any:
         return tuple(np.linalg.svd(a, full_matrices=full))
 
 
-def _svd_vjp(ct: Any, out: Any, a: Node, *, full: bool, vectors: bool) -> tuple[Optional[Node]]:
+def _svd_vjp(ct: Any, out: Any, a: Node, *, full: bool, vectors: bool) -> tuple[Node | None]:
     if not vectors:
         u, _, vh = svd.outputs(a, full=False, vectors=True)
         return (matmul(E.mul(u, _as(_columns(ct), a)), vh),)
@@ -174,7 +174,7 @@ def _svd_vjp(ct: Any, out: Any, a: Node, *, full: bool, vectors: bool) -> tuple[
     inner = _diagonal_of(_as(ct[1], a)) if ct[1] is not None else S.zeros_like(matmul(adjoint(u), u))
     squares, scale = E.mul(s, s), _as(s, a)
     safe = E.select(E.eq(scale, 0), 1, scale)
-    rest: Optional[Node] = None
+    rest: Node | None = None
     if ct[0] is not None:
         turn = matmul(adjoint(u), ct[0])
         inner = E.add(inner, E.mul(_over_differences(E.sub(turn, adjoint(turn)), squares), _columns(scale)))

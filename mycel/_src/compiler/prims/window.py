@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def window_spread(ct: Node, *, input_shape: Shape, window: Any, strides: Any, pa
     return window_sum(wide, window=window, strides=(1,) * rank, padding=((0, 0),) * rank)
 
 
-def _sum_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Optional[Node]]:
+def _sum_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Node | None]:
     return (window_spread(ct, input_shape=x.shape, **p),)
 
 
@@ -168,7 +168,7 @@ def _argmax_expand(x: Node, *, window: Any, strides: Any, padding: Padding) -> N
     return found
 
 
-def _max_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Optional[Node]]:
+def _max_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Node | None]:
     return (window_scatter(ct, window_argmax(x, **p), input_shape=x.shape, **p),)
 
 
@@ -235,11 +235,11 @@ def _gather_expand(x: Node, index: Node, *, window: Any, strides: Any, padding: 
 
 def _scatter_vjp(
     c: Node, out: Node, ct: Node, index: Node, *, input_shape: Shape, **p: Any
-) -> tuple[Optional[Node], None]:
+) -> tuple[Node | None, None]:
     return window_gather(c, index, **p), None
 
 
-def _gather_vjp(ct: Node, out: Node, x: Node, index: Node, **p: Any) -> tuple[Optional[Node], None]:
+def _gather_vjp(ct: Node, out: Node, x: Node, index: Node, **p: Any) -> tuple[Node | None, None]:
     return window_scatter(ct, index, input_shape=x.shape, **p), None
 
 
@@ -247,7 +247,7 @@ def _gather_vjp(ct: Node, out: Node, x: Node, index: Node, **p: Any) -> tuple[Op
 
 
 def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
-    def rule(size: DimLike, values: Sequence[Node], axes: Any, *, input_shape: Optional[Shape] = None, **p: Any) -> Any:
+    def rule(size: DimLike, values: Sequence[Node], axes: Any, *, input_shape: Shape | None = None, **p: Any) -> Any:
         folded = [_fold_images(*_batched(v, a, size)) for v, a in zip(values, axes)]
         if input_shape is not None:
             p["input_shape"] = (size * input_shape[0], *input_shape[1:])
@@ -256,7 +256,7 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return rule
 
 
-def _batched(value: Node, axis: Optional[int], size: DimLike) -> tuple[Node, int]:
+def _batched(value: Node, axis: int | None, size: DimLike) -> tuple[Node, int]:
     return (S.broadcast_to(value, (size, *value.shape)), 0) if axis is None else (value, axis)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, product, same
 from mycel._src.compiler.ir.graph import Graph, Node, at, substitute
@@ -82,7 +82,7 @@ def with_attention(graph: Graph) -> Graph:
     return rewrite(graph, start)
 
 
-def attention_of(node: Node, is_own: IsOwn) -> Optional[Found]:
+def attention_of(node: Node, is_own: IsOwn) -> Found | None:
     """Return the attention that a product of matrices computes, or None if it is none.
 
     `is_own(node)` says whether a node on the way, such as the weights, is needed for nothing else.
@@ -146,8 +146,8 @@ class _Match:
         self.factors: list[tuple[Primitive, Node]] = []
         self.biases: list[Node] = []
         self.terms: list[tuple[Node, bool]] = []
-        self.fill: Optional[float] = None
-        self.kept: Optional[Node] = None
+        self.fill: float | None = None
+        self.kept: Node | None = None
         self.keep = 1.0
 
     def leaf(self, node: Node) -> Node:
@@ -356,15 +356,15 @@ def _leads_to_product(node: Node) -> bool:
     return False
 
 
-def _sum(nodes: list[Node]) -> Optional[Node]:
-    total: Optional[Node] = None
+def _sum(nodes: list[Node]) -> Node | None:
+    total: Node | None = None
     for n in nodes:
         total = n if total is None else E.add(total, n)
     return total
 
 
-def _any(nodes: list[Node]) -> Optional[Node]:
-    total: Optional[Node] = None
+def _any(nodes: list[Node]) -> Node | None:
+    total: Node | None = None
     for n in nodes:
         total = n if total is None else E.logical_or(total, n)
     return total
@@ -373,7 +373,7 @@ def _any(nodes: list[Node]) -> Optional[Node]:
 # Masks that are drawn.
 
 
-def _drawn(kept: Node, scores: Shape) -> Optional[tuple[Node, float]]:
+def _drawn(kept: Node, scores: Shape) -> tuple[Node, float] | None:
     """Return the state that draws a mask for scores, element by element, and the probability.
 
     Returns None for other masks.
@@ -392,7 +392,7 @@ def _drawn(kept: Node, scores: Shape) -> Optional[tuple[Node, float]]:
     return bits.inputs[0], float(keep)
 
 
-def _bits_of(unit: Node) -> Optional[Node]:
+def _bits_of(unit: Node) -> Node | None:
     """Return the random bits of which `prims.random` makes float32 numbers from 0 to 1."""
     if unit.prim is not E.mul or uniform(unit.inputs[1]) != 2.0**-24:
         return None
@@ -442,10 +442,10 @@ def _with_band(node: Node) -> Node:
         return node.prim.node(*inputs, **{**p, "operands": tuple(operands), "band": (low, high)})
 
 
-def _ends_of(terms: list[tuple[Node, bool]]) -> tuple[Optional[DimLike], Optional[DimLike], Optional[Node]]:
+def _ends_of(terms: list[tuple[Node, bool]]) -> tuple[DimLike | None, DimLike | None, Node | None]:
     """Return the band that terms leave, and the other terms as one mask."""
-    low: Optional[DimLike] = None
-    high: Optional[DimLike] = None
+    low: DimLike | None = None
+    high: DimLike | None = None
     others = []
     for term, value in terms:
         band = _band(term, value)
@@ -477,7 +477,7 @@ def _terms(node: Node, value: bool) -> list[tuple[Node, bool]]:
 _ORDERS: Mapping[Primitive, tuple[int, bool]] = {E.gt: (1, True), E.ge: (1, False), E.lt: (-1, True), E.le: (-1, False)}
 
 
-def _band(node: Node, value: bool) -> Optional[tuple[Optional[DimLike], Optional[DimLike]]]:
+def _band(node: Node, value: bool) -> tuple[DimLike | None, DimLike | None] | None:
     """Return the ends of the band outside of which a comparison of positions has a value.
 
     Returns None for other conditions.
@@ -503,7 +503,7 @@ def _band(node: Node, value: bool) -> Optional[tuple[Optional[DimLike], Optional
     return edge if strict else edge + 1, None
 
 
-def _position(node: Node, rank: int) -> Optional[tuple[int, int, DimLike]]:
+def _position(node: Node, rank: int) -> tuple[int, int, DimLike] | None:
     """Return (a, b, c) where a node of truth is a * key + b * query + c; None where it is not.
 
     The last of `rank` axes is that of keys, the one before that of queries.

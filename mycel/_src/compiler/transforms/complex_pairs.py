@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from mycel._src.foundation.errors import Unsupported
 __all__ = ["complex_pairs"]
 
 
-Value = Union[Node, Pair]
+Value = Node | Pair
 
 
 def complex_pairs(graph: Graph) -> Graph:

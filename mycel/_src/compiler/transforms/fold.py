@@ -16,7 +16,7 @@ left to the engine. A primitive's `rounding` says which case it is.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def _is_uniform(array: Array) -> bool:
     return bool((raw[:64] == raw[0]).all()) and bool((raw == raw[0]).all())
 
 
-def known_value(node: Node) -> Optional[Array]:
+def known_value(node: Node) -> Array | None:
     """Return the array of a literal, or of one broadcast to at most `LIMIT` elements; else None."""
     if node.prim is CONSTANT:
         return node.value
@@ -121,7 +121,7 @@ def _is_small(type: Any) -> bool:
     return isinstance(type, TensorType) and type.is_static and type.size <= LIMIT
 
 
-def _arguments(node: Node) -> Optional[list[Array]]:
+def _arguments(node: Node) -> list[Array] | None:
     """Return the arrays of a node's operands; None where the node is not to be computed."""
     prim = node.prim
     assert prim is not None

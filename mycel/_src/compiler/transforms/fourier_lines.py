@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def joined(re: Node, im: Node) -> Node:
     return S.concat([S.reshape(v, (*v.shape, 1)) for v in (re, im)], axis=re.type.rank)
 
 
-def _source(part: Node, k: int) -> Optional[Node]:
+def _source(part: Node, k: int) -> Node | None:
     """Return the array of which `split` made a node as part `k`."""
     if part.prim is not S.RESHAPE or part.inputs[0].prim is not S.SLICE:
         return None
@@ -90,7 +90,7 @@ def _is_smooth(size: int) -> bool:
 
 
 @functools.cache
-def _sides(size: int) -> Optional[tuple[int, int]]:
+def _sides(size: int) -> tuple[int, int] | None:
     """Return the rows and columns of a table, as near to each other as may be."""
     for a in range(math.isqrt(size), LEAST_SIDE - 1, -1):
         if size % a == 0 and size // a <= LONGEST and _is_smooth(a) and _is_smooth(size // a):
@@ -111,7 +111,7 @@ def _constant(array: Any, kind: DType) -> Node:
     return constant(np.ascontiguousarray(array, kind.numpy), kind)
 
 
-def _times(a: Sequence[Optional[Node]], re: Any, im: Any, kind: DType) -> Parts:
+def _times(a: Sequence[Node | None], re: Any, im: Any, kind: DType) -> Parts:
     """Return the product of parts, of which the second may be zero (None), and constant numbers."""
     x, y = a
     c, s = _constant(re, kind), _constant(im, kind)
@@ -125,7 +125,7 @@ def _scaled(a: Parts, factor: float) -> Parts:
     return a if factor == 1.0 else Parts(E.mul(a.re, factor), E.mul(a.im, factor))
 
 
-def _step(re: Node, im: Optional[Node], axis: int, kind: str, inverse: bool, factor: float, turn: int = 0) -> Node:
+def _step(re: Node, im: Node | None, axis: int, kind: str, inverse: bool, factor: float, turn: int = 0) -> Node:
     """Return the node of one step; for the parameters see `fourier_parts`."""
     inputs = (re,) if im is None else (re, im)
     found: Node = fourier_parts(*inputs, axis=axis, kind=kind, inverse=inverse, factor=factor, turn=turn)
@@ -147,7 +147,7 @@ def _way(size: int, dtype: DType) -> str:
     return "convolution" if _larger(2 * size) <= LARGEST else ""
 
 
-def _one(re: Node, im: Optional[Node], axis: int, inverse: bool, factor: float) -> Optional[Parts]:
+def _one(re: Node, im: Node | None, axis: int, inverse: bool, factor: float) -> Parts | None:
     """Return the transform along one axis."""
     size = re.shape[axis]
     if type(size) is not int or size < 1:
@@ -163,7 +163,7 @@ def _one(re: Node, im: Optional[Node], axis: int, inverse: bool, factor: float) 
     if axis != last:
         re, im = S.move_axis(re, axis, last), None if im is None else S.move_axis(im, axis, last)
     if way == "products":
-        found: Optional[Parts] = _scaled(Parts(*fourier_products.transform(re, im, inverse, size)), factor)
+        found: Parts | None = _scaled(Parts(*fourier_products.transform(re, im, inverse, size)), factor)
     elif way == "table":
         found = _table(re, im, inverse, factor)
     else:
@@ -173,7 +173,7 @@ def _one(re: Node, im: Optional[Node], axis: int, inverse: bool, factor: float) 
     return Parts(*(S.move_axis(part, last, axis) for part in found))
 
 
-def _table(re: Node, im: Optional[Node], inverse: bool, factor: float) -> Parts:
+def _table(re: Node, im: Node | None, inverse: bool, factor: float) -> Parts:
     """Return the transform along the last axis by rows and columns of a table."""
     *lead, size = re.shape
     assert isinstance(size, int)
@@ -201,7 +201,7 @@ def _chirp(size: int, inverse: bool, factor: float) -> tuple[Any, Any, int]:
     return turns, fft.fft(other) * (factor / long), long
 
 
-def _convolution(re: Node, im: Optional[Node], inverse: bool, factor: float) -> Optional[Parts]:
+def _convolution(re: Node, im: Node | None, inverse: bool, factor: float) -> Parts | None:
     """Return the transform along the last axis by Bluestein's convolution."""
     size: Any = re.shape[-1]
     kind, last = re.dtype, re.type.rank - 1
@@ -217,13 +217,13 @@ def _convolution(re: Node, im: Optional[Node], inverse: bool, factor: float) -> 
     return _times([S.slice_axis(part, last, 0, size) for part in back], turns.real, turns.imag, kind)
 
 
-def whole(re: Node, im: Node, axes: Sequence[int], inverse: bool, factor: float) -> Optional[Parts]:
+def whole(re: Node, im: Node, axes: Sequence[int], inverse: bool, factor: float) -> Parts | None:
     """Return the parts of the transform over `axes` of numbers with the parts `re` and `im`.
 
     It is the other direction with `inverse`, and multiplied by `factor`.
     """
     value = uniform(im)
-    given: Optional[Node] = None if value is not None and value == 0 else im
+    given: Node | None = None if value is not None and value == 0 else im
     for number, axis in enumerate(axes):
         found = _one(re, given, axis, inverse, factor if number == len(axes) - 1 else 1.0)
         if found is None:
@@ -235,14 +235,14 @@ def whole(re: Node, im: Node, axes: Sequence[int], inverse: bool, factor: float)
 # Real numbers.
 
 
-def half(x: Node, axes: Sequence[int], factor: float) -> Optional[Parts]:
+def half(x: Node, axes: Sequence[int], factor: float) -> Parts | None:
     """Return the transform of real numbers, of the last axis the first half of its terms."""
     *others, last = axes
     found = _half(x, last, 1.0 if others else factor)
     return found and (whole(*found, others, False, factor) if others else found)
 
 
-def _half(x: Node, axis: int, factor: float) -> Optional[Parts]:
+def _half(x: Node, axis: int, factor: float) -> Parts | None:
     size = x.shape[axis]
     if type(size) is not int or size < 1:
         return None
@@ -282,7 +282,7 @@ def _parted(a: Sequence[Node], b: Sequence[Node], axis: int, size: int, sign: in
     return Parts(E.add(even[0], odd.re), E.add(even[1], odd.im))
 
 
-def from_half(re: Node, im: Node, axes: Sequence[int], size: DimLike, factor: float) -> Optional[Node]:
+def from_half(re: Node, im: Node, axes: Sequence[int], size: DimLike, factor: float) -> Node | None:
     """Return the `size` real numbers along the last of `axes` that have this half of a transform.
 
     `re` and `im` are its parts, and the result is multiplied by `factor`.
@@ -290,7 +290,7 @@ def from_half(re: Node, im: Node, axes: Sequence[int], size: DimLike, factor: fl
     *others, last = axes
     if type(size) is not int:
         return None
-    parts: Optional[Parts] = whole(re, im, others, True, 1.0) if others else Parts(re, im)
+    parts: Parts | None = whole(re, im, others, True, 1.0) if others else Parts(re, im)
     if parts is None:
         return None
     count = size // 2

@@ -17,7 +17,7 @@ rounding errors grow as slowly. `fourier_lines` asks for it where `is_product`.
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ Parts = tuple[Node, Node]
 
 
 @functools.cache
-def _factors(size: int) -> Optional[tuple[int, int]]:
+def _factors(size: int) -> tuple[int, int] | None:
     """Return a and b of the smallest sum; (1, size) for what is one product."""
     if size <= DIRECT:
         return 1, size
@@ -56,7 +56,7 @@ def _constant(array: Any) -> Node:
     return constant(np.ascontiguousarray(array, np.float32), float32)
 
 
-def _sum(*terms: Optional[Node]) -> Node:
+def _sum(*terms: Node | None) -> Node:
     first, *rest = [t for t in terms if t is not None]
     for term in rest:
         first = E.add(first, term)
@@ -87,7 +87,7 @@ def is_product(size: int) -> bool:
     return _factors(size) is not None
 
 
-def transform(re: Node, im: Optional[Node], inverse: bool, kept: int) -> Parts:
+def transform(re: Node, im: Node | None, inverse: bool, kept: int) -> Parts:
     """Return the first `kept` terms along the last axis.
 
     `re` and `im` are the parts of the numbers; real numbers have the first alone. It is the other

@@ -11,7 +11,7 @@ compiled like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, toposort
 from mycel._src.compiler.prims import elementwise as E
@@ -34,16 +34,16 @@ def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
+Own = Callable[[Node, Any], Sequence[Node | None] | None]
 
 
 def vjp(
     outputs: Sequence[Node],
-    cotangents: Sequence[Optional[Node]],
+    cotangents: Sequence[Node | None],
     wrt: Sequence[Node],
-    own: Optional[Own] = None,
+    own: Own | None = None,
     promoted: bool = False,
-) -> list[Optional[Node]]:
+) -> list[Node | None]:
     """Return the cotangents of the nodes `wrt`, given those of `outputs`.
 
     A cotangent is None where the outputs do not depend differentiably on the node. `own(node,
@@ -58,9 +58,9 @@ def vjp(
         if node not in active and any(i in active for i in node.inputs):
             active.add(node)
     ct: dict[Node, Node] = {}
-    parts: dict[Node, list[Optional[Node]]] = {}
+    parts: dict[Node, list[Node | None]] = {}
 
-    def accumulate(node: Node, value: Optional[Node]) -> None:
+    def accumulate(node: Node, value: Node | None) -> None:
         if value is None or node not in active:
             return
         if value.type is not node.type and not _is_promoted(value, node):
@@ -123,7 +123,7 @@ def sum_of(x: Node, y: Node) -> Node:
     return (E.logical_or if x.dtype is bool_ else E.add)(x, y)
 
 
-def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Optional[Node]]:
+def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Node | None]:
     prim = node.prim
     assert prim is not None
     if prim is while_loop:
@@ -140,7 +140,7 @@ def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Option
         conjugates = prim.holomorphic and any(i.dtype.is_complex for i in node.inputs)
         if conjugates:
             given = tuple(map(_conjugate, given)) if isinstance(given, tuple) else _conjugate(given)
-        result: Sequence[Optional[Node]] = prim.vjp(given, out, *node.inputs, **node.params)
+        result: Sequence[Node | None] = prim.vjp(given, out, *node.inputs, **node.params)
         return list(map(_conjugate, result)) if conjugates else result
     if prim.expand is None:
         raise NotImplementedError(f"{prim.name} has no derivative")
@@ -149,7 +149,7 @@ def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Option
     return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
 
 
-def _rule_of_promoted(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+def _rule_of_promoted(node: Node, ct: Node) -> Sequence[Node | None]:
     """Return the cotangents of an operation of integers whose own cotangent is a float.
 
     They are computed with floats. Those of a movement stay floats.
@@ -161,7 +161,7 @@ def _rule_of_promoted(node: Node, ct: Node) -> Sequence[Optional[Node]]:
     return [g if g is None or node.prim.view else _exactly(g, i) for g, i in zip(found, node.inputs)]
 
 
-def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Node | None]:
     """Return the cotangents of what moves booleans, computed with integers, which can be summed."""
     assert node.prim is not None and node.prim.vjp is not None
     inputs = [E.cast(i, dtype=int32) if i.dtype is bool_ else i for i in node.inputs]
@@ -169,7 +169,7 @@ def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Optional[Node]]:
     return [None if g is None else E.cast(g, dtype=i.dtype) for g, i in zip(found, node.inputs)]
 
 
-def _conjugate(ct: Optional[Node]) -> Optional[Node]:
+def _conjugate(ct: Node | None) -> Node | None:
     return None if ct is None else conjugate(ct)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, input_node
 from mycel._src.compiler.prims import elementwise as E
@@ -28,7 +28,7 @@ def basis(like: Node) -> Node:
     return S.reshape(E.cast(E.eq(row, column), dtype=like.dtype), (size, *like.shape))
 
 
-def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Optional[Node]]:
+def _along_basis(results: Sequence[Node | None], direction: Node) -> list[Node | None]:
     """Return `results` for every unit vector in place of `direction`, along a new first axis.
 
     `results` are linear in `direction`.
@@ -36,7 +36,7 @@ def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Opt
     size: Any = math.prod(direction.shape)
     present = [r for r in results if r is not None]
     found = iter(batch(present, {direction: (basis(direction), 0)}, size))
-    whole: list[Optional[Node]] = []
+    whole: list[Node | None] = []
     for r in results:
         if r is None:
             whole.append(None)
@@ -47,7 +47,7 @@ def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Opt
     return whole
 
 
-def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[Optional[Node]]:
+def rows(output: Node, wrt: Sequence[Node], own: Own | None = None) -> list[Node | None]:
     """Return the Jacobians of an output by each of `wrt`, computed row by row.
 
     A Jacobian is None where the output does not depend on the node. `own` replaces rules as in
@@ -58,7 +58,7 @@ def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[O
     return [None if f is None else S.reshape(f, (*output.shape, *w.shape)) for f, w in zip(found, wrt)]
 
 
-def columns(outputs: Sequence[Node], by: Node) -> list[Optional[Node]]:
+def columns(outputs: Sequence[Node], by: Node) -> list[Node | None]:
     """Return the Jacobians of each output by one node, computed column by column.
 
     A Jacobian is None where the output does not depend on the node.

@@ -13,7 +13,7 @@ iteration, so that nothing is recorded on a tape. A missing tangent (None) is ze
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel._src.compiler.prims import control as C
@@ -29,13 +29,13 @@ from mycel._src.foundation.remembered import MANY, RememberedOf
 
 __all__ = ["jvp", "tangent_graph"]
 
-Tangents = Sequence[Optional[Node]]
-Rule = Callable[[Node, Tangents], Optional[Tangents]]
+Tangents = Sequence[Node | None]
+Rule = Callable[[Node, Tangents], Tangents | None]
 
 
 def jvp(
-    outputs: Sequence[Node], wrt: Sequence[Node], tangents: Tangents, own: Optional[Rule] = None
-) -> tuple[list[Node], list[Optional[Node]]]:
+    outputs: Sequence[Node], wrt: Sequence[Node], tangents: Tangents, own: Rule | None = None
+) -> tuple[list[Node], list[Node | None]]:
     """Return the outputs, and their tangents when the nodes `wrt` have the given `tangents`.
 
     The outputs are new nodes where one piece of control flow computes values and tangents together.
@@ -44,8 +44,8 @@ def jvp(
     """
     given = dict(zip(wrt, tangents))
     image: dict[Node, Node] = {}
-    moved: dict[Node, Optional[Node]] = {}
-    items: dict[Node, tuple[Optional[Sequence[Node]], Tangents]] = {}
+    moved: dict[Node, Node | None] = {}
+    items: dict[Node, tuple[Sequence[Node] | None, Tangents]] = {}
     for node in toposort(outputs, stop=given):
         if node in given:
             image[node], moved[node] = node, given[node]
@@ -71,7 +71,7 @@ def jvp(
     return [image[o] for o in outputs], [moved[o] for o in outputs]
 
 
-def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]] = None) -> tuple[Graph, list[int]]:
+def tangent_graph(graph: Graph, active: Sequence[int], keep: Sequence[int] | None = None) -> tuple[Graph, list[int]]:
     """Return a graph of the outputs of `graph` and their tangents, and a list of positions.
 
     Its inputs are those of `graph` and the tangents of the inputs at `active`. The list says which
@@ -88,7 +88,7 @@ def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[i
 _graphs = RememberedOf[dict[Any, tuple[Graph, list[int]]]]("tangents of graphs", MANY)
 
 
-def _tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]]) -> tuple[Graph, list[int]]:
+def _tangent_graph(graph: Graph, active: Sequence[int], keep: Sequence[int] | None) -> tuple[Graph, list[int]]:
     changes = [input_node(graph.inputs[i].type, "tangent") for i in active]
     values, moved = jvp(graph.outputs, [graph.inputs[i] for i in active], changes)
     kept = [i for i, t in enumerate(moved) if t is not None] if keep is None else list(keep)
@@ -96,7 +96,7 @@ def _tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[
     return Graph((*graph.inputs, *changes), (*values, *results), f"jvp_{graph.name}"), kept
 
 
-def _or_zeros(value: Optional[Node], like: Node) -> Node:
+def _or_zeros(value: Node | None, like: Node) -> Node:
     return zeros_like(like) if value is None else value
 
 
@@ -107,7 +107,7 @@ def _again(node: Node, image: dict[Node, Node]) -> Node:
     return Node(node.prim, inputs, node.params, node.type, node.where)
 
 
-def _push(node: Node, tangents: Tangents, own: Optional[Rule]) -> tuple[Sequence[Node], Tangents]:
+def _push(node: Node, tangents: Tangents, own: Rule | None) -> tuple[Sequence[Node], Tangents]:
     """Return the values of a node and their tangents."""
     prim = node.prim
     assert prim is not None
@@ -177,7 +177,7 @@ def _push_call(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
 
 
 def _split(whole: Node, count: int, kept: Sequence[int]) -> tuple[Sequence[Node], Tangents]:
-    moved: list[Optional[Node]] = [None] * count
+    moved: list[Node | None] = [None] * count
     for place, i in enumerate(kept):
         moved[i] = get_item(whole, count + place)
     return _items(whole, 0, count), moved

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, toposort
 from mycel._src.compiler.ir.printer import graphs_in
@@ -22,7 +21,7 @@ __all__ = ["CALLS", "by_definition", "calls_itself", "opened", "without_calls"]
 
 # Primitives that stand for the graph that they hold.
 CALLS = (call, recompute, custom, kept_call)
-Opening = Callable[[Node, tuple[Node, ...]], Optional[tuple[Node, ...]]]
+Opening = Callable[[Node, tuple[Node, ...]], tuple[Node, ...] | None]
 
 
 def opened(graph: Graph, opening: Opening) -> Graph:
@@ -67,7 +66,7 @@ def opened(graph: Graph, opening: Opening) -> Graph:
     return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
 
 
-def by_definition(node: Node, inputs: tuple[Node, ...], opening: Opening) -> Optional[tuple[Node, ...]]:
+def by_definition(node: Node, inputs: tuple[Node, ...], opening: Opening) -> tuple[Node, ...] | None:
     """Return the outputs of a node by its definition, itself opened; None where it has none.
 
     `inputs` are the operands in place of those of `node`, `opening` is as for `opened`.
@@ -87,7 +86,7 @@ def without_calls(graph: Graph) -> Graph:
     return opened(graph, _calls) if any(n.prim in CALLS for n in all_nodes(graph)) else graph
 
 
-def _calls(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+def _calls(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...] | None:
     return by_definition(node, inputs, _calls) if node.prim in CALLS and not calls_itself(node) else None
 
 

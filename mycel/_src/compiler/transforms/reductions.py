@@ -16,7 +16,6 @@ stage and stays.
 from __future__ import annotations
 
 from math import prod
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, at
@@ -73,9 +72,9 @@ def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
     return rewrite(graph, start)
 
 
-def _later_users(graph: Graph) -> dict[Node, set[Optional[Primitive]]]:
+def _later_users(graph: Graph) -> dict[Node, set[Primitive | None]]:
     """Return the primitives that use each reduction; None is among them for an output."""
-    users: dict[Node, set[Optional[Primitive]]] = {}
+    users: dict[Node, set[Primitive | None]] = {}
     for node in graph.nodes:
         for i in node.inputs:
             if i.prim in _SPLIT:
@@ -100,7 +99,7 @@ def _is_long(node: Node) -> bool:
     return node.dtype.itemsize > 2 or node.dtype.is_integer or node.prim in (R.reduce_max, R.reduce_min)
 
 
-def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
+def _in_stages(node: Node, parts: int, single: set[Node]) -> Node | None:
     """Return a reduction in two stages; None where the sizes do not divide into parts."""
     (x,) = node.inputs
     prim = node.prim
@@ -144,7 +143,7 @@ def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
     return moved(x)
 
 
-def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Optional[int]]:
+def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], int | None]:
     """Return the sizes of the outermost axes that are parts as a whole, and a number of parts.
 
     The next axis is cut into that number of parts; None leaves it whole.
@@ -163,7 +162,7 @@ def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Option
     return [], None
 
 
-def _divisor(d: int, total: int, parts: int, least: int) -> Optional[int]:
+def _divisor(d: int, total: int, parts: int, least: int) -> int | None:
     """Return the divisor g of d for which ``total * g`` is nearest to `parts`.
 
     It is neither 1 nor d, and the larger of two that are equally near; None where there is none.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
@@ -34,12 +33,12 @@ class Region:
     nodes: tuple[Node, ...]
 
     @property
-    def in_strategy(self) -> tuple[Optional[Division], ...]:
+    def in_strategy(self) -> tuple[Division | None, ...]:
         """How each input is divided; None where the user did not say."""
         return tuple([n.params["mark"].division for n in self.inputs])
 
     @property
-    def out_strategy(self) -> tuple[Optional[Division], ...]:
+    def out_strategy(self) -> tuple[Division | None, ...]:
         """How each result is divided; None where the user did not say."""
         return tuple([n.params["mark"].division for n in self.results])
 
@@ -110,8 +109,8 @@ def without_marks(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
     return made, {node: image.get(node, node) for node in graph.nodes}
 
 
-def _mark_of(node: Node) -> Optional[Mark]:
-    mark: Optional[Mark] = node.params["mark"] if node.prim is constrain else None
+def _mark_of(node: Node) -> Mark | None:
+    mark: Mark | None = node.params["mark"] if node.prim is constrain else None
     return mark
 
 

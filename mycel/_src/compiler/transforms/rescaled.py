@@ -12,7 +12,7 @@ is an image with one place and its columns as channels.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def _product(old: Node, new: Node) -> Node:
         return _layer(requantize(new, *numbers, **once), int32) or new
 
 
-def _layer(node: Node, dtype: DType = int8) -> Optional[Node]:
+def _layer(node: Node, dtype: DType = int8) -> Node | None:
     """Return the layer that a rescaled sum is, with a result of `dtype`; None where it is none."""
     total, bias = node.inputs[0], np.zeros((), np.int32)
     if total.prim is E.add:
@@ -107,7 +107,7 @@ def _layer(node: Node, dtype: DType = int8) -> Optional[Node]:
     return S.reshape(made, (*x.shape[:-1], count))
 
 
-def _pool(node: Node) -> Optional[Node]:
+def _pool(node: Node) -> Node | None:
     """Return the sum over windows that a rescaled sum is; None where it is none."""
     total, *numbers = node.inputs
     arrays = [array_of(n) for n in numbers]
@@ -145,7 +145,7 @@ def _pool(node: Node) -> Optional[Node]:
     return made if total.params["keepdims"] else S.reshape(made, x.shape[:2])
 
 
-def _sum(node: Node) -> Optional[Node]:
+def _sum(node: Node) -> Node | None:
     """Return the sum of two values of bytes that a rescaled sum is; None where it is none."""
     total, p = node.inputs[0], node.params
     numbers = [_scalar(n) for n in node.inputs[1:]]
@@ -161,7 +161,7 @@ def _sum(node: Node) -> Optional[Node]:
     return rescaled_sum(a, b, left=left, right=right, last=tuple(numbers), room=room, result_zero=p["zero"], **last)
 
 
-def _part(node: Node, rounding: str) -> Optional[tuple[Node, tuple[int, ...], int]]:
+def _part(node: Node, rounding: str) -> tuple[Node, tuple[int, ...], int] | None:
     """Return the bytes, the numbers and the room of an operand of such a sum; None for others."""
     p = node.params
     if node.prim is not requantize or p["rounding"] != rounding or (p["low"], p["high"], p["zero"]) != (*_WORD, 0):
@@ -171,7 +171,7 @@ def _part(node: Node, rounding: str) -> Optional[tuple[Node, tuple[int, ...], in
     if moved.prim is not E.shift_left or None in numbers:
         return None
     x, room = moved.inputs[0], _scalar(moved.inputs[1])
-    zero: Optional[int] = 0
+    zero: int | None = 0
     if x.prim is E.sub:
         x, zero = x.inputs[0], _scalar(x.inputs[1])
     if room is None or zero is None or not -128 <= zero <= 127 or x.prim is not E.cast or x.inputs[0].dtype is not int8:
@@ -179,7 +179,7 @@ def _part(node: Node, rounding: str) -> Optional[tuple[Node, tuple[int, ...], in
     return x.inputs[0], (zero, *[n for n in numbers if n is not None]), room
 
 
-def _scalar(node: Node) -> Optional[int]:
+def _scalar(node: Node) -> int | None:
     array = array_of(node)
     return None if array is None or array.size != 1 else int(array.reshape(-1)[0])
 

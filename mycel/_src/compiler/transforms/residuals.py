@@ -10,7 +10,6 @@ functions. In place of a broadcast value its source is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, toposort
@@ -30,13 +29,13 @@ class Link:
     symbolic sizes, `decisions` holds the guards under which the derivatives are valid.
     """
 
-    def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
+    def __init__(self, graph: Graph, active: Sequence[int], decisions: Decisions | None = None) -> None:
         self.active, self.decisions = tuple(active), decisions
-        self.symbolic: Optional[bool] = None
-        self._operands: Optional[frozenset[int]] = None
+        self.symbolic: bool | None = None
+        self._operands: frozenset[int] | None = None
         self.count = len(graph.outputs)
         self._inputs, self._outputs = graph.inputs, graph.outputs
-        self._backward: dict[tuple[bool, ...], tuple[Optional[Graph], tuple[int, ...]]] = {}
+        self._backward: dict[tuple[bool, ...], tuple[Graph | None, tuple[int, ...]]] = {}
         smooth = [o.dtype.is_differentiable for o in graph.outputs]
         self._seeds = [input_node(o.type, "cotangent") if s else None for o, s in zip(graph.outputs, smooth)]
         self.kept = _worth_keeping(graph, [g for g in self._gradients(tuple(smooth)) if g is not None])
@@ -44,11 +43,11 @@ class Link:
         self.graph = Graph(graph.inputs, (*graph.outputs, *own), graph.name)
         self.places = tuple([self.graph.outputs.index(n) for n in self.kept])
 
-    def _gradients(self, present: tuple[bool, ...]) -> list[Optional[Node]]:
+    def _gradients(self, present: tuple[bool, ...]) -> list[Node | None]:
         pairs = [(o, s) for o, s, p in zip(self._outputs, self._seeds, present) if p and s is not None]
         return vjp([o for o, _ in pairs], [s for _, s in pairs], [self._inputs[i] for i in self.active], promoted=True)
 
-    def backward(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
+    def backward(self, present: tuple[bool, ...]) -> tuple[Graph | None, tuple[int, ...]]:
         """Return the derivative, and the positions of the inputs that it has cotangents for.
 
         It is a graph of the inputs, the kept values and the cotangents of the outputs that
@@ -70,7 +69,7 @@ class Link:
             self._operands = frozenset([i for i, n in places if n in used])
         return self._operands
 
-    def _build(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
+    def _build(self, present: tuple[bool, ...]) -> tuple[Graph | None, tuple[int, ...]]:
         grads = self._gradients(present)
         wanted = tuple([i for i, g in zip(self.active, grads) if g is not None])
         if not wanted:
@@ -141,7 +140,7 @@ def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
 _links = RememberedOf[dict[tuple[int, ...], list[Link]]]("calls that keep residuals", MANY)
 
 
-def link(graph: Graph, active: Sequence[int], sizes: Optional[Mapping[str, int]] = None) -> Link:
+def link(graph: Graph, active: Sequence[int], sizes: Mapping[str, int] | None = None) -> Link:
     """Return the `Link` of a graph that is differentiated by its inputs `active`.
 
     `sizes` are those of its symbols. The link is remembered as long as the graph lives.

@@ -8,7 +8,6 @@ limit may be a size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, maximum
 from mycel._src.compiler.ir.graph import Graph, Node
@@ -22,7 +21,7 @@ __all__ = ["most_rounds"]
 _BELOW = {E.lt: (0, 1, 0), E.le: (0, 1, 1), E.gt: (1, 0, 0), E.ge: (1, 0, 1)}
 
 
-def most_rounds(node: Node) -> Optional[DimLike]:
+def most_rounds(node: Node) -> DimLike | None:
     """Return a number of rounds that a loop, or the loop of a gradient, does not go beyond.
 
     `node` is a `while_loop` or a `while_grad`. Returns None where its form does not tell.
@@ -45,7 +44,7 @@ def most_rounds(node: Node) -> Optional[DimLike]:
     return min(known) if known else found[0] if found else None
 
 
-def _place(graph: Graph, node: Node, carried: int) -> Optional[int]:
+def _place(graph: Graph, node: Node, carried: int) -> int | None:
     """Return which carried value a node of a loop's graph is; None for others."""
     return next((k for k, i in enumerate(graph.inputs[:carried]) if i is node), None)
 
@@ -74,9 +73,7 @@ def _is_false(node: Node) -> bool:
     return node.prim is CONSTANT and not node.value.any()
 
 
-def _counted(
-    loop: Node, body: Graph, place: Optional[int], graph: Graph, condition: Node, before: int
-) -> Optional[DimLike]:
+def _counted(loop: Node, body: Graph, place: int | None, graph: Graph, condition: Node, before: int) -> DimLike | None:
     """Return the most rounds of a `loop` by one `condition` in the test's or the body's `graph`.
 
     `place` is that of a carried value which the condition is, and so tells nothing itself; `before`
@@ -127,7 +124,7 @@ def _uncast(node: Node) -> Node:
     return node
 
 
-def _number(node: Node) -> Optional[DimLike]:
+def _number(node: Node) -> DimLike | None:
     """Return the whole number that a node is; None for others."""
     while node.prim is BROADCAST_TO or node.prim is E.cast:
         node = node.inputs[0]

@@ -17,7 +17,7 @@ that change the rounding do not apply to 16-bit floats.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.ir.graph import Node
@@ -26,7 +26,7 @@ from mycel._src.compiler.prims.base import CONSTANT, Primitive, broadcast_shapes
 
 __all__ = ["RULES", "Context", "Rule", "is_close_under_rounding", "rule", "runs_of", "uniform"]
 
-Rule = Callable[[Node, "Context"], Optional[Node]]
+Rule = Callable[[Node, "Context"], Node | None]
 
 RULES: dict[Primitive, list[Rule]] = {}
 STEPS = 32
@@ -82,7 +82,7 @@ class Context:
             node = result
         return node
 
-    def step(self, node: Node) -> Optional[Node]:
+    def step(self, node: Node) -> Node | None:
         prim = node.prim
         if prim is None:
             return None
@@ -93,7 +93,7 @@ class Context:
         return broadcast_late(node, self) if prim.elementwise else None
 
 
-def broadcast_late(node: Node, context: Context) -> Optional[Node]:
+def broadcast_late(node: Node, context: Context) -> Node | None:
     """Return element-wise work moved before the broadcast of its operands.
 
     Where another operand broadcasts the result anyway, the broadcast is dropped.
@@ -135,7 +135,7 @@ def is_close_under_rounding(node: Node) -> bool:
     return node.dtype.is_integer or node.dtype.name in ("float32", "float64")
 
 
-def runs_of(old: tuple[DimLike, ...], new: tuple[DimLike, ...]) -> Optional[list[tuple[list[int], list[int]]]]:
+def runs_of(old: tuple[DimLike, ...], new: tuple[DimLike, ...]) -> list[tuple[list[int], list[int]]] | None:
     """Return the axes of two shapes in the shortest runs that have the same number of elements.
 
     Axes of size 1 are left out; None where sizes cannot be compared.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def _is(value: Any, number: float) -> bool:
     return value is not None and bool(value == number)
 
 
-def _constant_operand(node: Node) -> tuple[Optional[Node], Any]:
+def _constant_operand(node: Node) -> tuple[Node | None, Any]:
     """Return the other operand and the value of a uniform one; None if neither is uniform."""
     x, y = node.inputs
     value = uniform(y)
@@ -40,7 +40,7 @@ def _negated(value: Any, dtype: DType) -> Node:
 
 
 @rule(E.add)
-def _add(node: Node, context: Context) -> Optional[Node]:
+def _add(node: Node, context: Context) -> Node | None:
     x, y = node.inputs
     rest, value = _constant_operand(node)
     if rest is not None and _is(value, 0):
@@ -53,7 +53,7 @@ def _add(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.sub)
-def _sub(node: Node, context: Context) -> Optional[Node]:
+def _sub(node: Node, context: Context) -> Node | None:
     x, y = node.inputs
     if _is(uniform(y), 0):
         return context.broadcast(x, node.shape)
@@ -67,7 +67,7 @@ def _sub(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.mul)
-def _mul(node: Node, context: Context) -> Optional[Node]:
+def _mul(node: Node, context: Context) -> Node | None:
     if node.dtype.is_complex:
         return None
     x, y = node.inputs
@@ -87,7 +87,7 @@ def _mul(node: Node, context: Context) -> Optional[Node]:
     return _joined(node, context)
 
 
-def _joined(node: Node, context: Context) -> Optional[Node]:
+def _joined(node: Node, context: Context) -> Node | None:
     """Return ``(x * a) * b`` as ``x * (a * b)``, and sums of integers likewise."""
     if not is_close_under_rounding(node):
         return None
@@ -120,7 +120,7 @@ def _is_ordinary(value: Any, dtype: DType) -> bool:
 
 
 @rule(E.div)
-def _div(node: Node, context: Context) -> Optional[Node]:
+def _div(node: Node, context: Context) -> Node | None:
     if node.dtype.is_complex:
         return None
     x, y = node.inputs
@@ -141,7 +141,7 @@ def _div(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.pow_)
-def _pow(node: Node, context: Context) -> Optional[Node]:
+def _pow(node: Node, context: Context) -> Node | None:
     x, y = node.inputs
     value = uniform(y)
     if value is None:
@@ -222,7 +222,7 @@ def _is_above_minus_infinity(x: Node, depth: int) -> bool:
 
 
 @rule(E.neg)
-def _neg(node: Node, context: Context) -> Optional[Node]:
+def _neg(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.prim is E.neg:
         return x.inputs[0]
@@ -236,7 +236,7 @@ def _neg(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.abs_)
-def _abs(node: Node, context: Context) -> Optional[Node]:
+def _abs(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.prim is E.abs_:
         return x
@@ -248,7 +248,7 @@ _OPPOSITE_ORDER = {E.lt: E.ge, E.ge: E.lt, E.gt: E.le, E.le: E.gt}
 
 
 @rule(E.logical_not)
-def _logical_not(node: Node, context: Context) -> Optional[Node]:
+def _logical_not(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.prim is E.logical_not:
         return x.inputs[0]
@@ -261,12 +261,12 @@ def _logical_not(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.maximum, E.minimum, E.logical_and, E.logical_or, E.bitwise_and, E.bitwise_or)
-def _idempotent(node: Node, context: Context) -> Optional[Node]:
+def _idempotent(node: Node, context: Context) -> Node | None:
     return node.inputs[0] if node.inputs[0] is node.inputs[1] else None
 
 
 @rule(E.logical_and, E.logical_or)
-def _logical(node: Node, context: Context) -> Optional[Node]:
+def _logical(node: Node, context: Context) -> Node | None:
     rest, value = _constant_operand(node)
     if rest is None:
         return None
@@ -275,7 +275,7 @@ def _logical(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.SELECT)
-def _select(node: Node, context: Context) -> Optional[Node]:
+def _select(node: Node, context: Context) -> Node | None:
     condition, x, y = node.inputs
     value = uniform(condition)
     if value is not None:
@@ -286,7 +286,7 @@ def _select(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.cast)
-def _cast(node: Node, context: Context) -> Optional[Node]:
+def _cast(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     target = node.dtype
     if x.dtype is target:
@@ -343,5 +343,5 @@ def _exponent(dtype: DType) -> int:
 
 
 @rule(E.identity, E.stop_gradient, assigned)
-def _copy(node: Node, context: Context) -> Optional[Node]:
+def _copy(node: Node, context: Context) -> Node | None:
     return node.inputs[0]

@@ -6,7 +6,7 @@ broadcast.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, InconclusiveDimension, product, same
 from mycel._src.compiler.ir.graph import Node
@@ -22,7 +22,7 @@ __all__: list[str] = []
 THROUGH = 16
 
 
-def _scalar(node: Node) -> Optional[Node]:
+def _scalar(node: Node) -> Node | None:
     """Return the scalar that a tensor repeats everywhere; None for other tensors."""
     if node.prim is S.BROADCAST_TO and node.inputs[0].shape == ():
         return node.inputs[0]
@@ -34,13 +34,13 @@ def _are_ints(*groups: Any) -> bool:
 
 
 @rule(S.RESHAPE, S.TRANSPOSE, S.SLICE, S.reverse)
-def _uniform(node: Node, context: Context) -> Optional[Node]:
+def _uniform(node: Node, context: Context) -> Node | None:
     scalar = _scalar(node.inputs[0])
     return None if scalar is None else context.broadcast(scalar, node.shape)
 
 
 @rule(S.RESHAPE)
-def _reshape(node: Node, context: Context) -> Optional[Node]:
+def _reshape(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.shape == node.shape:
         return x
@@ -48,7 +48,7 @@ def _reshape(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(S.RESHAPE)
-def _joined_axes(node: Node, context: Context) -> Optional[Node]:
+def _joined_axes(node: Node, context: Context) -> Node | None:
     """Join axes before element-wise work rather than after it, where all operands allow that.
 
     Joining the axes of a value in memory costs nothing; where only parts of them are read, or in
@@ -95,7 +95,7 @@ def _reads_parts(x: Node, joined: set[int], inner: set[int], context: Context, d
 
 
 @rule(S.TRANSPOSE)
-def _transpose(node: Node, context: Context) -> Optional[Node]:
+def _transpose(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     order = node.params["permutation"]
     if order == tuple(range(len(order))):
@@ -115,14 +115,14 @@ def swapped(x: Node, context: Context) -> Node:
     return context.make(S.TRANSPOSE, x, permutation=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:
+def _through(x: Node, order: tuple[int, ...], context: Context) -> Node | None:
     """Move a transpose below element-wise work if that undoes all transposes at its leaves.
 
     Only a few nodes are tried.
     """
     left = THROUGH
 
-    def moved(node: Node) -> Optional[Node]:
+    def moved(node: Node) -> Node | None:
         nonlocal left
         if node.shape == ():
             return node
@@ -144,7 +144,7 @@ def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node
 
 
 @rule(matmul)
-def _rows_of_all(node: Node, context: Context) -> Optional[Node]:
+def _rows_of_all(node: Node, context: Context) -> Node | None:
     """Multiply a row, or a column, of each example by one matrix in a single product.
 
     Separate products would each read the matrix again.
@@ -160,7 +160,7 @@ def _rows_of_all(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(S.BROADCAST_TO)
-def _broadcast(node: Node, context: Context) -> Optional[Node]:
+def _broadcast(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.shape == node.shape:
         return x
@@ -177,7 +177,7 @@ def _broadcast(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(S.SLICE)
-def _slice(node: Node, context: Context) -> Optional[Node]:
+def _slice(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
     if stops == x.shape and all(s == 1 for s in steps) and all(type(a) is int and a == 0 for a in starts):
@@ -198,7 +198,7 @@ def _slice(node: Node, context: Context) -> Optional[Node]:
     return None
 
 
-def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
+def _slice_of_pad(node: Node, x: Node) -> Node | None:
     """Return a slice of a padded tensor as a slice of the tensor, if it has no padding in it."""
     source, low = x.inputs[0], x.params["low"]
     starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
@@ -211,7 +211,7 @@ def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
     return S.SLICE.node(source, starts=first, stops=last, steps=steps)
 
 
-def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
+def _slice_of_concat(node: Node, x: Node, context: Context) -> Node | None:
     """Return a slice of joined tensors as a slice of one of them, if it lies in one."""
     axis = x.params["axis"]
     start, stop = node.params["starts"][axis], node.params["stops"][axis]
@@ -229,7 +229,7 @@ def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
 
 
 @rule(I.take, I.take_add)
-def _all_in_order(node: Node, context: Context) -> Optional[Node]:
+def _all_in_order(node: Node, context: Context) -> Node | None:
     """Remove reading all rows in their order, as windows do that are as long as the axis, and its
     transpose.
     """
@@ -242,7 +242,7 @@ def _all_in_order(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(S.PAD)
-def _pad(node: Node, context: Context) -> Optional[Node]:
+def _pad(node: Node, context: Context) -> Node | None:
     x, value = node.inputs
     low, high, interior = node.params["low"], node.params["high"], node.params["interior"]
     if any(interior) or not _are_ints(low, high):
@@ -261,7 +261,7 @@ def _pad(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(E.add)
-def _neighbours(node: Node, context: Context) -> Optional[Node]:
+def _neighbours(node: Node, context: Context) -> Node | None:
     """Join tensors that are added up at places beside each other, among zeros.
 
     So the cotangents of the times of a sequence are written once, and not added up as a whole.
@@ -284,7 +284,7 @@ def _neighbours(node: Node, context: Context) -> Optional[Node]:
     return S.PAD.node(joined, x.inputs[1], **{**x.params, "high": y.params["high"]})
 
 
-def _padded_axis(x: Node) -> Optional[int]:
+def _padded_axis(x: Node) -> int | None:
     """Return the one axis along which a node pads by zeros; None for any other node."""
     if x.prim is not S.PAD or uniform(x.inputs[1]) != 0 or any(x.params["interior"]):
         return None
@@ -296,7 +296,7 @@ def _padded_axis(x: Node) -> Optional[int]:
 
 
 @rule(S.CONCAT)
-def _concat(node: Node, context: Context) -> Optional[Node]:
+def _concat(node: Node, context: Context) -> Node | None:
     axis = node.params["axis"]
     if len(node.inputs) == 1:
         return node.inputs[0]
@@ -305,7 +305,7 @@ def _concat(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(S.reverse)
-def _reverse(node: Node, context: Context) -> Optional[Node]:
+def _reverse(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     axes = node.params["axes"]
     turned = tuple([a for a in axes if not _is_one(x.shape[a])])

@@ -8,7 +8,7 @@ elements, and a run that is reduced as a whole in one shape is so in the other.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def _reduced(prim: Any, x: Node, axes: tuple[int, ...], context: Context) -> Nod
 
 
 @rule(*REDUCTIONS)
-def _normal_form(node: Node, context: Context) -> Optional[Node]:
+def _normal_form(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     axes = node.params["axes"]
     joined = tuple([a for a in sorted(axes) if x.shape[a] != 1])
@@ -53,7 +53,7 @@ def _normal_form(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(*REDUCTIONS)
-def _twice(node: Node, context: Context) -> Optional[Node]:
+def _twice(node: Node, context: Context) -> Node | None:
     """Return a reduction of a reduction of the same kind as one."""
     (x,) = node.inputs
     if x.prim is not node.prim or x.params["keepdims"] or not context.is_single(x) or not _is_exact(node):
@@ -66,7 +66,7 @@ def _twice(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(*REDUCTIONS)
-def _of_reshape(node: Node, context: Context) -> Optional[Node]:
+def _of_reshape(node: Node, context: Context) -> Node | None:
     (x,) = node.inputs
     if x.prim is not S.RESHAPE:
         return None
@@ -86,7 +86,7 @@ def _of_reshape(node: Node, context: Context) -> Optional[Node]:
     return context.reshape(_reduced(node.prim, source, tuple(sorted(whole)), context), node.shape)
 
 
-def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
+def _neighbours_joined(node: Node, x: Node, context: Context) -> Node | None:
     """Return a reduction of neighbouring axes as the reduction of one axis of a reshape."""
     axes = node.params["axes"]
     shape: list[DimLike] = []
@@ -105,7 +105,7 @@ def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
 
 
 @rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)
-def _of_broadcast(node: Node, context: Context) -> Optional[Node]:
+def _of_broadcast(node: Node, context: Context) -> Node | None:
     """Return a reduction without the repeated axes.
 
     For a sum it is a multiple, for an extreme the value itself.
@@ -149,7 +149,7 @@ def _largest_count(dtype: DType) -> int:
 
 
 @rule(R.reduce_sum)
-def _of_multiple(node: Node, context: Context) -> Optional[Node]:
+def _of_multiple(node: Node, context: Context) -> Node | None:
     """Take constant factors and signs out of a sum."""
     (x,) = node.inputs
     if not is_close_under_rounding(node):
@@ -170,7 +170,7 @@ def _of_multiple(node: Node, context: Context) -> Optional[Node]:
 
 
 @rule(R.reduce_sum)
-def _of_row_factors(node: Node, context: Context) -> Optional[Node]:
+def _of_row_factors(node: Node, context: Context) -> Node | None:
     """Take factors that are the same along the summed axes out of a sum.
 
     Sums of one value with several such factors then become one.
@@ -228,7 +228,7 @@ def _is_same_along(factor: Node, rank: int, axes: tuple[int, ...]) -> bool:
     return any(d != 1 for d in factor.shape) and all(a < missing or factor.shape[a - missing] == 1 for a in axes)
 
 
-def _factor(x: Node) -> Optional[tuple[Node, ...]]:
+def _factor(x: Node) -> tuple[Node, ...] | None:
     """Return the scalar that the rest of a product is multiplied, or of a quotient divided, by.
 
     The tuple is empty for a change of sign; None where there is no such scalar.

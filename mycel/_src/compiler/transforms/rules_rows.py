@@ -8,8 +8,6 @@ more, nothing else of it is touched. Only wide floats are added in another order
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
@@ -19,7 +17,7 @@ from mycel._src.compiler.transforms.rules import Context, rule, uniform
 __all__: list[str] = []
 
 
-def _rows(node: Node, context: Context) -> Optional[tuple[Node, Node]]:
+def _rows(node: Node, context: Context) -> tuple[Node, Node] | None:
     """Return the transposed read in a product with scalars, and the rows that it adds, scaled; None
     for anything else, and for what has another user.
     """
@@ -39,14 +37,14 @@ def _rows(node: Node, context: Context) -> Optional[tuple[Node, Node]]:
     return None
 
 
-def _number(node: Node) -> Optional[Node]:
+def _number(node: Node) -> Node | None:
     """Return the scalar that a node is or repeats everywhere."""
     if not node.type.rank or uniform(node) is not None:
         return node if not node.type.rank else None
     return node.inputs[0] if node.prim is S.BROADCAST_TO and not node.inputs[0].type.rank else None
 
 
-def _written(x: Node, table: Node, negative: bool, context: Context) -> Optional[Node]:
+def _written(x: Node, table: Node, negative: bool, context: Context) -> Node | None:
     if x.shape != table.shape or table.dtype.kind != "f" or table.dtype.itemsize < 4:
         return None
     found = _rows(table, context)
@@ -60,12 +58,12 @@ def _written(x: Node, table: Node, negative: bool, context: Context) -> Optional
 
 
 @rule(E.sub)
-def _minus_rows(node: Node, context: Context) -> Optional[Node]:
+def _minus_rows(node: Node, context: Context) -> Node | None:
     x, y = node.inputs
     return _written(x, y, True, context)
 
 
 @rule(E.add)
-def _plus_rows(node: Node, context: Context) -> Optional[Node]:
+def _plus_rows(node: Node, context: Context) -> Node | None:
     x, y = node.inputs
     return _written(x, y, False, context) or _written(y, x, False, context)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ __all__ = ["Region", "peak_bytes", "price", "regions", "striped"]
 
 AXIS = 2
 Rows = tuple[int, int]
-Needs = list[Optional[Rows]]
+Needs = list[Rows | None]
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class Region:
     """
 
     nodes: list[Node]
-    total: Optional[Node] = None
+    total: Node | None = None
 
     @property
     def last(self) -> Node:
@@ -93,7 +93,7 @@ def regions(graph: Graph) -> list[Region]:
     return found
 
 
-def _region(last: Node, users: dict[Node, list[Node]], results: set[Node], order: dict[Node, int]) -> Optional[Region]:
+def _region(last: Node, users: dict[Node, list[Node]], results: set[Node], order: dict[Node, int]) -> Region | None:
     """Return the region of a last value; None where nothing in it reads windows."""
     inside = {last}
     pending = [last]

@@ -24,7 +24,7 @@ at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, toposort
@@ -46,8 +46,8 @@ from mycel._src.foundation.errors import VmapError
 
 __all__ = ["RULES", "batch", "batch_graph"]
 
-Value = tuple[Node, Optional[int]]
-Values = Union[Value, list[Value]]
+Value = tuple[Node, int | None]
+Values = Value | list[Value]
 Flags = tuple[Any, ...]
 
 _LIGHT = 40
@@ -62,7 +62,7 @@ def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size
     return _Batch(size).run(outputs, dict(mapped))
 
 
-def batch_graph(graph: Graph, axes: Sequence[Optional[int]], size: DimLike) -> tuple[Graph, tuple[Optional[int], ...]]:
+def batch_graph(graph: Graph, axes: Sequence[int | None], size: DimLike) -> tuple[Graph, tuple[int | None, ...]]:
     """Return the graph for a batch of `size` examples, and the batch axes of its outputs.
 
     Input i has its batch at `axes[i]`; None is no batch.
@@ -200,7 +200,7 @@ class _Batch:
         rank = (a if a[1] is None else b)[0].type.rank - (a[1] is not None and b[1] is not None)
         return E.SELECT(self._aligned(chosen, rank), x, y), 0
 
-    def _masked(self, chosen: Node, value: Value, example: Optional[Node]) -> Value:
+    def _masked(self, chosen: Node, value: Value, example: Node | None) -> Value:
         """Return an operand whose derivative is zero except for the chosen examples.
 
         The other examples take the value of `example`, if one is given.
@@ -217,7 +217,7 @@ class _Batch:
         other = I.take(own, example, axis=0, bounds="drop")
         return self._select(chosen, (own, 0), (E.stop_gradient(other) if smooth else other, None))
 
-    def _one_of(self, chosen: Node) -> Optional[Node]:
+    def _one_of(self, chosen: Node) -> Node | None:
         """Return the number of a chosen example."""
         if isinstance(self.size, int) and self.size == 0:
             return None
@@ -442,7 +442,7 @@ def _parts(whole: Node, flags: Sequence[bool]) -> list[Value]:
     return [(get_item(whole, i), 0 if f else None) for i, f in enumerate(flags)]
 
 
-def _passed(graph: Graph) -> list[Optional[int]]:
+def _passed(graph: Graph) -> list[int | None]:
     """Return, for each output, the number of the input that it is; None where it is computed."""
     place = {n: i for i, n in enumerate(graph.inputs)}
     return [place.get(o) for o in graph.outputs]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Optional
 
 __all__ = ["activity", "statistics"]
 
@@ -18,7 +17,7 @@ def statistics() -> Iterator[list[str]]:
                 yield [entry, *file.read().rpartition(") ")[2].split()]
 
 
-def activity(process: int, counts: Callable[[list[str]], bool]) -> Optional[tuple[int, float]]:
+def activity(process: int, counts: Callable[[list[str]], bool]) -> tuple[int, float] | None:
     """Return how often a process's first thread was scheduled, and the seconds of a processor that
     all processes have used whose `statistics` the function `counts` takes.
 

@@ -20,7 +20,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport import watch
 from mycel._src.compiler.transport.base import Transport
@@ -38,10 +38,10 @@ class Started:
 
     def __init__(self, own: Channel, work: Callable[[], Any]) -> None:
         self._channel = own
-        self._work: Optional[Callable[[], Any]] = work
+        self._work: Callable[[], Any] | None = work
         self._done = False
         self._value: Any = None
-        self._error: Optional[BaseException] = None
+        self._error: BaseException | None = None
 
     def _run(self) -> None:
         work, self._work = self._work, None
@@ -86,8 +86,8 @@ class Channel:
         self._transport = weakref.ref(own)
         self.changed = locks.condition()
         self._waiting: deque[Started] = deque()
-        self._under_way: Optional[Started] = None
-        self._thread: Optional[threading.Thread] = None
+        self._under_way: Started | None = None
+        self._thread: threading.Thread | None = None
         _all.add(self)
 
     @property

@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport import watch
 from mycel._src.compiler.transport.activity import activity
@@ -35,7 +35,7 @@ _NAME = "mycel-board"
 _SHOWN = "MYCEL_SHOWN"  # the children of a rank are no ranks themselves
 _LOOK = 0.25
 _lock = locks.lock()
-_board: Optional[int] = None
+_board: int | None = None
 _is_here = False
 _seen: set[int] = set()  # the ranks that this one has found so far
 _twins: set[int] = set()  # the other processes with its number
@@ -141,7 +141,7 @@ class _Looking:
         self.gone: dict[int, float] = {}
         self.still: dict[int, tuple[float, int, float]] = {}
 
-    def missing(self) -> Optional[int]:
+    def missing(self) -> int | None:
         """Return a rank that has not come, None where all have; end all if one will not come."""
         found = _ranks(self.own.size, self.identity)
         _note(found, self.rank)
@@ -203,7 +203,7 @@ def _environment(process: int) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-def _of(process: int) -> Optional[World]:
+def _of(process: int) -> World | None:
     """Return which rank a process is by its environment, None if it is none."""
     variables = _environment(process)
     if not variables:

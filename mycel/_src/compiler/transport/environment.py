@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Optional
 
 from mycel._src.compiler.transport import early, watch
 from mycel._src.compiler.transport.base import Transport
@@ -23,12 +22,12 @@ _STANDSTILL = 8.0
 _SOON = timedelta(seconds=10)
 
 
-def seconds() -> Optional[float]:
+def seconds() -> float | None:
     """Return how long a rank waits for another one, from MYCEL_TIMEOUT; None is without end."""
     return _number("MYCEL_TIMEOUT")
 
 
-def _number(name: str) -> Optional[float]:
+def _number(name: str) -> float | None:
     text = os.environ.get(name, "").strip()
     if not text:
         return None
@@ -56,9 +55,7 @@ def _watched(way: Transport) -> Transport:
     return way
 
 
-def connect(
-    found: World, given: Optional[TCPStore] = None, name: str = "ranks"
-) -> tuple[Transport, Optional[TCPStore]]:
+def connect(found: World, given: TCPStore | None = None, name: str = "ranks") -> tuple[Transport, TCPStore | None]:
     """Return the transport of this rank of several, and the store that it keeps open, if any.
 
     The ranks meet at the `given` store, or one at the place that `found` says, under keys with the

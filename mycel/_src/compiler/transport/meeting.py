@@ -20,7 +20,7 @@ import socket
 import struct
 import time
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport import watch
 from mycel._src.compiler.transport.store import TCPStore
@@ -216,7 +216,7 @@ class _Guest:
     def __init__(self) -> None:
         self.said, self.until = b"", time.monotonic() + _PATIENCE
 
-    def heard(self, one: socket.socket, secret: bytes) -> Optional[int]:
+    def heard(self, one: socket.socket, secret: bytes) -> int | None:
         """Read on; return the rank that it is, -1 for a stranger, None if more has to come."""
         try:
             came = one.recv(_HELLO.size - len(self.said))

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Mpi(Transport):
         self._process = os.getpid()
         before = sys.excepthook
 
-        def hook(kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+        def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             before(kind, error, trace)
             sys.stderr.flush()
             self._mpi.COMM_WORLD.Abort(1)
@@ -130,7 +130,7 @@ class Mpi(Transport):
         parts = self._announced(kind, array, ranks)
         return np.concatenate(self._exchange(kind, [array] * len(ranks), ranks) if parts is None else parts, axis)
 
-    def _announced(self, kind: str, array: Array, ranks: Sequence[int]) -> Optional[list[Array]]:
+    def _announced(self, kind: str, array: Array, ranks: Sequence[int]) -> list[Array] | None:
         """Compare what all ranks do; return their arrays where these fit into the packet."""
         way, head = self._communicator(ranks), np.array(_head(array), np.int64).view(np.uint8)
         start, fits = _KIND + head.size, array.nbytes <= _TINY

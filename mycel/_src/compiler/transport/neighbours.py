@@ -16,7 +16,7 @@ import json
 import os
 import time
 from contextlib import suppress
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class _Neighbours:
             told = [f"rank {k} for rank {other} in {f['waits'][0]} at {f['where']}" for k, f, other in path]
             self.end(path[0][2], f"ranks wait for each other: {'; '.join(told)}")
 
-    def path(self, rank: int, facts: Facts, before: list[Step]) -> Optional[list[Step]]:
+    def path(self, rank: int, facts: Facts, before: list[Step]) -> list[Step] | None:
         """Return a circle of ranks, of which each waits for the next, from this rank to itself.
 
         Ends where ranks wait, in the end, for one that stands still or has left.
@@ -105,7 +105,7 @@ class _Neighbours:
         place = f"in {facts['waits'][0]} at {facts['where']}"
         self.end(target, f"rank {target} {what}, while rank {rank} waits for it {place}")
 
-    def told(self, rank: int) -> Optional[Facts]:
+    def told(self, rank: int) -> Facts | None:
         """Return what a rank of this machine has last told; None where nothing is to be read."""
         if rank not in self.others:
             return None
@@ -115,7 +115,7 @@ class _Neighbours:
             return None
         return found
 
-    def waits(self, facts: Facts) -> Optional[tuple[str, int]]:
+    def waits(self, facts: Facts) -> tuple[str, int] | None:
         """Return what a rank waits in, and for whom; None if it computes, or says nothing more."""
         return facts["waits"] if time.monotonic() - facts["now"] < _SILENT else None
 
@@ -139,7 +139,7 @@ class _Neighbours:
         early.stop(text, [self.others[rank][0]])
 
 
-def _activity(process: int) -> Optional[tuple[int, float]]:
+def _activity(process: int) -> tuple[int, float] | None:
     """Return how active a process is, with what it and its children have used."""
     return activity(process, lambda f: str(process) in (f[0], f[2]))
 

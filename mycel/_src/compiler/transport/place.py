@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Optional
 
 from mycel._src.compiler.transport.alone import Alone
 from mycel._src.compiler.transport.base import Transport
@@ -18,7 +17,7 @@ __all__ = ["put", "transport", "within"]
 
 
 class _Thread(threading.local):
-    own: Optional[Transport] = None
+    own: Transport | None = None
 
 
 _thread = _Thread()

@@ -30,7 +30,7 @@ import threading
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -63,9 +63,9 @@ class LostRank(RuntimeError):
         self.lost_rank = lost_rank
 
 
-Message = tuple[int, str, Optional[Array]]
+Message = tuple[int, str, Array | None]
 # What a mailbox has instead: that nothing more comes, or why a message could not be taken.
-Item = Union[Message, MemoryError, None]
+Item = Message | MemoryError | None
 
 
 class Sockets(Transport):
@@ -76,7 +76,7 @@ class Sockets(Transport):
     """
 
     def __init__(
-        self, rank: int, size: int, store: TCPStore, timeout: Optional[float] = None, name: str = "ranks"
+        self, rank: int, size: int, store: TCPStore, timeout: float | None = None, name: str = "ranks"
     ) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
         self._boxes: dict[tuple[int, int], queue.SimpleQueue[Item]] = {}
@@ -84,7 +84,7 @@ class Sockets(Transport):
         self._numbers: dict[tuple[int, ...], itertools.count[int]] = {}
         self._targets: dict[tuple[int, int], Array] = {}
         self._sending = {k: locks.lock() for k in range(size)}
-        self._windows: dict[tuple[int, ...], Optional[Windows]] = {}
+        self._windows: dict[tuple[int, ...], Windows | None] = {}
         self._open = True
         self._connections = meet(rank, size, store, name)
         unix = getattr(socket, "AF_UNIX", None)
@@ -118,7 +118,7 @@ class Sockets(Transport):
 
     def _array(
         self, connection: socket.socket, key: tuple[int, int], name: str, axes: int, size: int
-    ) -> Union[Array, MemoryError]:
+    ) -> Array | MemoryError:
         """Return the array of a message; the error where there is no memory for it, whose bytes are
         read nevertheless.
         """
@@ -229,7 +229,7 @@ class Sockets(Transport):
         return self.met("exchange", parts, ranks)
 
     def met(
-        self, kind: str, parts: Sequence[Array], ranks: Sequence[int], into: Optional[Sequence[Array]] = None
+        self, kind: str, parts: Sequence[Array], ranks: Sequence[int], into: Sequence[Array] | None = None
     ) -> list[Array]:
         """Send one of `parts` to each of `ranks`, and return what they sent.
 
@@ -290,7 +290,7 @@ class Sockets(Transport):
         whole: Array = result.reshape(array.shape)
         return whole
 
-    def _shared(self, kind: str, ranks: Sequence[int]) -> Optional[Windows]:
+    def _shared(self, kind: str, ranks: Sequence[int]) -> Windows | None:
         """Return the memory that some ranks of one machine share; None where they share none."""
         members = tuple(ranks)
         if members not in self._windows:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.foundation import arguments, locks
 from mycel._src.foundation.log import logger
@@ -41,7 +41,7 @@ class _Malformed(ValueError):
     """A request that no client of a store sends."""
 
 
-def _exactly(connection: socket.socket, count: int, until: Optional[float] = None) -> bytes:
+def _exactly(connection: socket.socket, count: int, until: float | None = None) -> bytes:
     """Return so many bytes, which come `until` some time at the latest; they are taken as they
     come, so that a length promised takes no memory.
     """
@@ -202,7 +202,7 @@ def _seconds(value: bytes) -> float:
     return min(max(found, 0.0), threading.TIMEOUT_MAX)
 
 
-def _whole(value: bytes) -> Optional[int]:
+def _whole(value: bytes) -> int | None:
     try:
         return int(value)
     except ValueError:
@@ -232,12 +232,12 @@ class TCPStore:
         self,
         host_name: str,
         port: int,
-        world_size: Optional[int] = None,
+        world_size: int | None = None,
         is_master: bool = False,
         timeout: timedelta = timedelta(seconds=300),
         wait_for_workers: bool = True,
         multi_tenant: bool = False,
-        master_listen_fd: Optional[int] = None,
+        master_listen_fd: int | None = None,
         use_libuv: bool = True,
     ) -> None:
         arguments.text("TCPStore", "host_name", host_name)
@@ -251,7 +251,7 @@ class TCPStore:
             raise ValueError(f"TCPStore: world_size must be positive, not {world_size}")
         self.host_name, self.world_size, self.is_master = host_name, world_size, bool(is_master)
         self.timeout = timeout
-        self._server: Optional[_Server] = None
+        self._server: _Server | None = None
         self._lock = locks.lock()
         limit = time.monotonic() + timeout.total_seconds()
         if is_master:
@@ -349,7 +349,7 @@ class TCPStore:
             raise RuntimeError(f"TCPStore.{function}: the value {reply!r} of {key.decode()!r} is not a whole number")
         return reply
 
-    def set(self, key: str, value: Union[str, bytes]) -> None:
+    def set(self, key: str, value: str | bytes) -> None:
         """Set the value of a key.
 
         Raises TypeError for other types.
@@ -384,7 +384,7 @@ class TCPStore:
         """Return whether all of several keys exist."""
         return self._ask("check", b"c", b"\0".join(_key("check", k) for k in keys)) == b"1" if keys else True
 
-    def wait(self, keys: list[str], timeout: Optional[timedelta] = None) -> None:
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait until all of several keys exist.
 
         Raises RuntimeError after `timeout`, by default that of the store.
@@ -414,7 +414,7 @@ class TCPStore:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class _World:
         self.size = size
         self.changed = locks.condition()
         self.mail: dict[tuple[int, int, int], deque[tuple[str, tuple[int, ...], Array]]] = {}
-        self.failed: Optional[str] = None
+        self.failed: str | None = None
 
 
 class Threads(Transport):

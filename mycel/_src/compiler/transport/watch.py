@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.foundation import locks
 from mycel._src.foundation.origins import is_installed, is_standard
@@ -67,13 +67,13 @@ class _State:
     for that thread.
     """
 
-    waits: Optional[Waits] = None
-    behind: Optional[Waits] = None
+    waits: Waits | None = None
+    behind: Waits | None = None
     joined: bool = False
     begun: bool = False
     why: str = ""
-    pipe: Optional[int] = None
-    look: Optional[Callable[[dict[str, Any]], None]] = None
+    pipe: int | None = None
+    look: Callable[[dict[str, Any]], None] | None = None
     got: int = 0
     over: bool = False
 
@@ -123,7 +123,7 @@ def joined() -> Iterator[None]:
             _state.joined = before
 
 
-def waits() -> Optional[Waits]:
+def waits() -> Waits | None:
     """Return what the main thread waits for, in person or through the thread of exchanges."""
     return _state.waits or (_state.behind if _state.joined else None)
 
@@ -143,7 +143,7 @@ def _is_own(frame: FrameType) -> bool:
     return name.startswith((_PACKAGE, "<frozen")) or is_standard(name)
 
 
-def place_of(frame: Optional[FrameType]) -> str:
+def place_of(frame: FrameType | None) -> str:
     """Return the line of the user's program in which a frame is: its file, number and function.
 
     Where only installed packages are there, it is theirs.
@@ -166,16 +166,16 @@ def _innermost(lines: list[tuple[FrameType, Any]]) -> str:
     return next((_told(f, n) for f, n in (*files, *users, *others, *lines)), "")
 
 
-def _told(frame: FrameType, line: Optional[int]) -> str:
+def _told(frame: FrameType, line: int | None) -> str:
     code = frame.f_code
     return f"{code.co_filename}:{line} (in {code.co_name})"
 
 
-def _place_of_error(trace: Optional[TracebackType]) -> str:
+def _place_of_error(trace: TracebackType | None) -> str:
     return _innermost(list(traceback.walk_tb(trace))[::-1])
 
 
-def failed(error: BaseException, trace: Optional[TracebackType] = None) -> None:
+def failed(error: BaseException, trace: TracebackType | None = None) -> None:
     """Say that this rank ends because of an error, which the launcher and the others are told."""
     if _state.why:
         return
@@ -219,7 +219,7 @@ def begin() -> None:
     _state.begun = True
     before = sys.excepthook
 
-    def hook(kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         failed(error, trace)
         before(kind, error, trace)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable
-from typing import Optional
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Windows:
         return result
 
 
-def opened(own: int, meet: Meet) -> Optional[Windows]:
+def opened(own: int, meet: Meet) -> Windows | None:
     """Return the windows of a group, which all its members open together; None where one of them
     cannot. `own` is this one's place, and `meet` that of `Windows.all_reduce`.
     """

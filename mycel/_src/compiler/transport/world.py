@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Optional
 
 __all__ = ["PORT", "SIZES", "World", "world"]
 
@@ -29,8 +28,8 @@ class World:
     """
 
     size: int
-    rank: Optional[int]
-    local: Optional[tuple[int, int]]
+    rank: int | None
+    local: tuple[int, int] | None
     host: str
     port: int
     served: bool
@@ -89,7 +88,7 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
     return World(size, rank, local, host or "127.0.0.1", port, served, role == "MS_SCHED", kind)
 
 
-def _first(variables: Mapping[str, str], names: tuple[str, ...]) -> Optional[int]:
+def _first(variables: Mapping[str, str], names: tuple[str, ...]) -> int | None:
     for name in names:
         text = variables.get(name, "").strip()
         if text:

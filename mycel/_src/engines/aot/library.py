@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -116,11 +116,11 @@ def library_of(
     writes: Mapping[int, int],
     target: str,
     name: str,
-    stripes: Optional[bool] = None,
+    stripes: bool | None = None,
     lends: bool = False,
     parallel: bool = False,
     sizes: Sequence[Size] = (),
-    staged: Optional[Staged] = None,
+    staged: Staged | None = None,
 ) -> Library:
     """Return the library of a graph.
 

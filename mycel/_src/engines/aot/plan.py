@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +64,8 @@ class Plan(Placed):
         self,
         template: Template,
         target: Target,
-        sizes: Optional[Mapping[str, int]] = None,
-        most: Optional[Callable[[DimLike], int]] = None,
+        sizes: Mapping[str, int] | None = None,
+        most: Callable[[DimLike], int] | None = None,
     ) -> None:
         """Place the steps of `template` for `target`.
 
@@ -98,7 +98,7 @@ class Form:
     decided: Decided
 
 
-def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, gain: Optional[float] = None) -> Plan:
+def plan_for(graph: Graph, aliases: Mapping[int, int], target: Target, gain: float | None = None) -> Plan:
     """Return the program of a graph for a target.
 
     `aliases` maps outputs to the inputs that they replace. The first operations on images are

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, Repetition, Sized, program_made
@@ -38,19 +38,19 @@ class NativeEngine(HostEngine):
 
         return prepared(graph)
 
-    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+    def compile(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Entry:
         program_made(self)
         from mycel._src.engines.native.program.compiling import compile_native
 
         return compile_native(graph, aliases).entry
 
-    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+    def sized(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Sized:
         program_made(self)
         from mycel._src.engines.native.program.instances import Instances
 
         return Instances(graph, aliases)
 
-    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
         from mycel._src.engines.native.program.repeat import repetition
 
         return repetition(entry, carried)
@@ -62,18 +62,18 @@ class NativeEngine(HostEngine):
 
         return host_steps(graph)
 
-    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+    def account(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
         from mycel._src.engines.native.report.account import account
 
         return account(graph, aliases)
 
-    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+    def footprint(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
         from mycel._src.engines.native.report.footprint import footprint
 
         return footprint(graph, aliases)
 
     def tracing(
-        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+        self, room: int | None = None, before_run: Callable[[], None] | None = None
     ) -> AbstractContextManager[Trace]:
         from mycel._src.engines.native.report.trace import tracing
 
@@ -120,7 +120,7 @@ class NativeEngine(HostEngine):
 
         return default_threads()
 
-    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+    def sharing(self, count: int) -> Callable[[], Any] | None:
         from mycel._src.engines.native.runtime.runtime import runtime
 
         return runtime().sharing(count)

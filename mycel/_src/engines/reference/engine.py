@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -39,17 +39,17 @@ class ReferenceEngine(HostEngine):
     def prepared(self, graph: Graph) -> Graph:
         return graph
 
-    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+    def compile(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Entry:
         program_made(self)
         from mycel._src.engines.reference.program import Program
 
         return Program(graph, aliases or {}).entry
 
-    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+    def sized(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Sized:
         program_made(self)
         return Specialized(self, graph, aliases)
 
-    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
         from mycel._src.engines.reference.program import repetition
 
         return repetition(entry, carried)
@@ -60,18 +60,18 @@ class ReferenceEngine(HostEngine):
         """Return an empty list, as all programs of this engine run in NumPy."""
         return []
 
-    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+    def account(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
         from mycel._src.engines.reference.reports import account
 
         return account(graph)
 
-    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+    def footprint(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
         from mycel._src.engines.reference.reports import footprint
 
         return footprint(graph, aliases)
 
     def tracing(
-        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+        self, room: int | None = None, before_run: Callable[[], None] | None = None
     ) -> AbstractContextManager[Trace]:
         from mycel._src.engines.reference.trace import tracing
 
@@ -100,7 +100,7 @@ class ReferenceEngine(HostEngine):
     def default_threads(self) -> int:
         return 1
 
-    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+    def sharing(self, count: int) -> Callable[[], Any] | None:
         return None
 
     def known_code(self) -> KnownCode:

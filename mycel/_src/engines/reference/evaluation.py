@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -50,9 +50,9 @@ class Watch:
 
 
 def evaluate(
-    graph_or_outputs: Union[Graph, Node, Sequence[Node]],
-    inputs: Union[Sequence[Any], Mapping[Node, Any]] = (),
-    watch: Optional[Watch] = None,
+    graph_or_outputs: Graph | Node | Sequence[Node],
+    inputs: Sequence[Any] | Mapping[Node, Any] = (),
+    watch: Watch | None = None,
 ) -> tuple[Any, ...]:
     """Run a graph, or the nodes given, with NumPy; return one array for each output.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Program:
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+def repetition(entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
     """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = getattr(entry, "__self__", None)
     return Repeated(found, carried) if isinstance(found, Program) else None

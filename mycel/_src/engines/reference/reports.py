@@ -9,7 +9,7 @@ cost of nested graphs, are not counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
@@ -53,7 +53,7 @@ def account(graph: Graph) -> Account:
     return Account(graph.name, steps)
 
 
-def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+def footprint(graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
     """Return the memory that the arrays of a graph of static types need.
 
     At the end, results are copied from the arrays into buffers of their own.

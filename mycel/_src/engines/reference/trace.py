@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class ReferenceProgram(TracedProgram):
 class ReferenceTrace(Trace):
     """A trace, and the time when it is taken; `room` limits each kind of records."""
 
-    def __init__(self, room: int, before_run: Optional[Callable[[], None]]) -> None:
+    def __init__(self, room: int, before_run: Callable[[], None] | None) -> None:
         self.room, self.before_run = room, before_run
         self._events: list[Event] = []
         self._runs: list[Run] = []
@@ -115,7 +115,7 @@ class ReferenceTrace(Trace):
 class Watching(Watch):
     """An observer that adds the failed operation to errors, and records one run in the trace."""
 
-    def __init__(self, program: ReferenceProgram, trace: Optional[ReferenceTrace]) -> None:
+    def __init__(self, program: ReferenceProgram, trace: ReferenceTrace | None) -> None:
         self.program, self.trace = program, trace
         self.begin = 0
         self.thread = threading.get_ident()
@@ -164,7 +164,7 @@ class Watching(Watch):
 
 
 @contextmanager
-def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[ReferenceTrace]:
+def tracing(room: int | None = None, before_run: Callable[[], None] | None = None) -> Iterator[ReferenceTrace]:
     """Take a trace of all threads while a block runs, as `Engine.tracing` says."""
     if active:
         raise RuntimeError("a trace is already being taken; end it first")

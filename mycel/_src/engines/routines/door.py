@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -562,11 +562,11 @@ def _flat(rows: Sequence[Sequence[int]]) -> list[int]:
 
 
 _ALL = (1 << 64) - 1
-_doors: list[Optional[Door]] = []
+_doors: list[Door | None] = []
 _making = locks.lock()
 
 
-def door() -> Optional[Door]:
+def door() -> Door | None:
     """Return the entry of this process, or None where objects lie in memory otherwise."""
     if not _doors:
         with _making:

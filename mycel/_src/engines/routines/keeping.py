@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -174,7 +174,7 @@ def _whole(array: Array) -> Array:
     return array
 
 
-def kept(function: Callable[..., Any], array: Array, numbers: Sequence[float] = ()) -> tuple[Any, Optional[Kept]]:
+def kept(function: Callable[..., Any], array: Array, numbers: Sequence[float] = ()) -> tuple[Any, Kept | None]:
     """Return what a function gives for an array, and a function that does the same again.
 
     * `function`: a function of an array and numbers. It does nothing with these but to give them to

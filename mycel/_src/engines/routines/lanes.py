@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.routines.elements import ELEMENTS
 
@@ -124,24 +124,24 @@ def _recoded(say: Say, bytes_at: str, table: str, channels: int, first: int, res
 # What a writer (`translate`) has written for the arguments of each word: a vector, or None.
 
 
-def _taken(writer: Any, given: list[ast.expr]) -> Optional[Named]:
+def _taken(writer: Any, given: list[ast.expr]) -> Named | None:
     address, name = writer.address(given[0], given[0], given[1])
     return _of_memory(writer.named, address, name, writer.value(given[2]), writer.value(given[3]))
 
 
-def _placed(writer: Any, given: list[ast.expr]) -> Optional[Named]:
+def _placed(writer: Any, given: list[ast.expr]) -> Named | None:
     address, name = writer.address(given[0], given[0], given[1])
     vector = writer.value(given[2])
     writer.lines.append(_to_memory(writer.named, address, name, vector.text, vector.kind))
     return None
 
 
-def _multiplied(writer: Any, given: list[ast.expr]) -> Optional[Named]:
+def _multiplied(writer: Any, given: list[ast.expr]) -> Named | None:
     one, other = (writer.value(node) for node in given)
     return _neighbours(writer.named, one.text, other.text, one.kind)
 
 
-def _looked_up(writer: Any, given: list[ast.expr]) -> Optional[Named]:
+def _looked_up(writer: Any, given: list[ast.expr]) -> Named | None:
     source, place, table, channels, first, result, into = given
     at, there = (writer.address(array, array, index)[0] for array, index in ((source, place), (result, into)))
     known = writer.value(table).text, writer.value(channels), writer.value(first)
@@ -150,7 +150,7 @@ def _looked_up(writer: Any, given: list[ast.expr]) -> Optional[Named]:
     return None
 
 
-WORDS: dict[str, Callable[[Any, list[ast.expr]], Optional[Named]]] = {
+WORDS: dict[str, Callable[[Any, list[ast.expr]], Named | None]] = {
     "taken": _taken,
     "placed": _placed,
     "neighbours": _multiplied,

@@ -20,7 +20,7 @@ import re
 import struct
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.routines import lanes
@@ -206,7 +206,7 @@ class _Writer:
 
     # Statements.
 
-    def body(self, statements: list[ast.stmt]) -> Optional[Any]:
+    def body(self, statements: list[ast.stmt]) -> Any | None:
         """Write statements; return what a `return` at their end gives."""
         for statement in statements:
             if isinstance(statement, ast.Return):

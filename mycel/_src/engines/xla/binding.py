@@ -12,7 +12,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport.place import transport
 from mycel._src.compiler.transport.world import world
@@ -27,7 +27,7 @@ _ready: list[Any] = []
 _lock = locks.reentrant()
 
 
-def version() -> Optional[str]:
+def version() -> str | None:
     """Return the version of jax that is installed, without importing it; None where there is
     none."""
     found = importlib.util.find_spec("jax")

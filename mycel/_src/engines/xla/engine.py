@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Stages, Together, program_made
@@ -82,17 +82,17 @@ class XlaEngine(HostEngine):
 
         return prepared(graph)
 
-    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+    def compile(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Entry:
         program_made(self)
         from mycel._src.engines.xla.program import Program
 
         return Program(graph, aliases or {}).entry
 
-    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+    def sized(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Sized:
         program_made(self)
         return Specialized(self, graph, aliases)
 
-    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
         from mycel._src.engines.xla.program import repetition
 
         return repetition(entry, carried)
@@ -120,7 +120,7 @@ class XlaEngine(HostEngine):
 
         return own()
 
-    def together(self, graph: Graph, mesh: Mesh, aliases: Optional[Mapping[int, int]] = None) -> Together:
+    def together(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int] | None = None) -> Together:
         from mycel._src.engines.xla.together import DeviceTogether
 
         program_made(self)
@@ -144,18 +144,18 @@ class XlaEngine(HostEngine):
 
         return host_steps(graph)
 
-    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+    def account(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
         from mycel._src.engines.xla.reports import account
 
         return account(graph, aliases)
 
-    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+    def footprint(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
         from mycel._src.engines.xla.reports import footprint
 
         return footprint(graph, aliases)
 
     def tracing(
-        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+        self, room: int | None = None, before_run: Callable[[], None] | None = None
     ) -> AbstractContextManager[Trace]:
         from mycel._src.engines.reference.trace import tracing
 
@@ -200,7 +200,7 @@ class XlaEngine(HostEngine):
     def default_threads(self) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+    def sharing(self, count: int) -> Callable[[], Any] | None:
         return None
 
     def known_code(self) -> KnownCode:

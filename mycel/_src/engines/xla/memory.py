@@ -15,7 +15,7 @@ import functools
 import sys
 import weakref
 from queue import SimpleQueue
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Held(buffers.Elsewhere):
         # In a list, which outlives the buffer.
         self._counted = [0]
         # The memory of the last array that was given out, as long as it is alive.
-        self.looks: Optional[weakref.ref[Any]] = None
+        self.looks: weakref.ref[Any] | None = None
         if found is not None:
             self.found = found
             # What jax's `nbytes` says, which takes as long as all else here.

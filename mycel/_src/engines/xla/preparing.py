@@ -8,7 +8,6 @@ control flow there is no between, so there it is refused, and so is recursion an
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.places import excerpt
@@ -60,7 +59,7 @@ def prepared(graph: Graph, exchanges: Collection[Primitive] = ()) -> Graph:
     return found
 
 
-def _opening(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+def _opening(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...] | None:
     return None if is_claimed(node) and not (node.prim and node.prim.opens) else by_definition(node, inputs, _opening)
 
 

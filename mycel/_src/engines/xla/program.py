@@ -11,7 +11,7 @@ is known when it ends (see `interpret`); then those inputs keep their values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Part:
         self.stops = may_stop(graph)
         self.sites: list[Site] = []
 
-        def function(donated: Sequence[Any], kept: Sequence[Any]) -> tuple[list[Any], Optional[Any]]:
+        def function(donated: Sequence[Any], kept: Sequence[Any]) -> tuple[list[Any], Any | None]:
             arrays: list[Any] = [None] * len(graph.inputs)
             for places, values in ((self.donated, donated), (self.kept, kept)):
                 for i, value in zip(places, values):
@@ -88,9 +88,9 @@ class Part:
         function.__name__ = "".join(c if c.isalnum() else "_" for c in graph.name) or "graph"
         self.function = jax.jit(function, donate_argnums=(0,), compiler_options=options())
 
-    def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Optional[Any]]:
+    def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Any | None]:
         """Return the results and the note of what stopped the function, if it may stop."""
-        found: tuple[list[Any], Optional[Any]] = self.function(
+        found: tuple[list[Any], Any | None] = self.function(
             [arrays[i] for i in self.donated], [arrays[i] for i in self.kept]
         )
         return found
@@ -185,7 +185,7 @@ class Program:
         return [values[o] for o in self.graph.outputs], None
 
 
-_Stage = tuple[Optional[Part], list[Node], list[Node], list[Node]]
+_Stage = tuple[Part | None, list[Node], list[Node], list[Node]]
 
 
 def _stages(graph: Graph) -> list[_Stage]:
@@ -208,7 +208,7 @@ def _stages(graph: Graph) -> list[_Stage]:
     return stages
 
 
-def _part(graph: Graph, results: Sequence[Node], given: set[Node]) -> tuple[Optional[Part], list[Node]]:
+def _part(graph: Graph, results: Sequence[Node], given: set[Node]) -> tuple[Part | None, list[Node]]:
     if not results:
         return None, []
     sources = [n for n in toposort(results, stop=given) if n in given]
@@ -231,7 +231,7 @@ def _host_step(node: Node, values: dict[Node, Any]) -> None:
     values[node] = tuple([memory.placed(f) for f in found]) if isinstance(found, tuple) else memory.placed(found)
 
 
-def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+def repetition(entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
     """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = getattr(entry, "__self__", None)
     return Repeated(found, carried) if isinstance(found, Program) else None

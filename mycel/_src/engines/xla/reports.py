@@ -8,7 +8,7 @@ values would need, each from its computation to its last use: XLA needs less whe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
@@ -33,7 +33,7 @@ def cost_of(graph: Graph) -> Cost:
     return Cost(sum(_bytes(i.type) for i in graph.inputs), sum(_bytes(o.type) for o in graph.outputs), flops)
 
 
-def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+def account(graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
     """Return the steps of the program of a graph of static types."""
     found = prepared(graph)
     hosts = [n for n in found.nodes if is_host_step(n)]
@@ -51,7 +51,7 @@ def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Accoun
     return Account(graph.name, steps)
 
 
-def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+def footprint(graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
     """Return the memory that a graph of static types needs at most."""
     return reference.footprint(prepared(graph), aliases)
 

@@ -18,7 +18,7 @@ last that may stop, in front of which the notes are looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class Group:
         """Return whether segment `k` may stop the program."""
         return may_stop(self._cut(k)[0])
 
-    def segment(self, k: int, donates: bool) -> Optional[Segment]:
+    def segment(self, k: int, donates: bool) -> Segment | None:
         """Return segment `k`, None where it computes nothing; with `donates` outputs take the
         memory of the inputs that they replace.
         """
@@ -151,8 +151,8 @@ class Step(NamedTuple):
     """
 
     group: int
-    segment: Optional[Segment]
-    message: Optional[Node]
+    segment: Segment | None
+    message: Node | None
     sends: bool
     looks: bool
     ends: tuple[Node, ...]
@@ -171,9 +171,9 @@ class DeviceStages(base.Stages):
         self.shardings = {group.mesh: group.sharding for group in self.groups}
         self.steps = self._walk()
 
-    def _order(self) -> list[tuple[int, int, Optional[Node], bool]]:
+    def _order(self) -> list[tuple[int, int, Node | None, bool]]:
         """Return group, segment, message and whether it is sent, in the order of all steps."""
-        found: list[tuple[int, int, Optional[Node], bool]] = []
+        found: list[tuple[int, int, Node | None, bool]] = []
         at, half, sent = [0] * len(self.groups), [False] * len(self.groups), set[int]()
         while True:
             before = len(found)

@@ -12,7 +12,7 @@ the mesh's devices, each of which has its own row. They stay on their devices fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -161,7 +161,7 @@ class Mapped:
             self.sites = sites
         return [r[None] for r in results]
 
-    def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Optional[Any]]:
+    def run(self, arrays: Sequence[Any]) -> tuple[list[Any], Any | None]:
         """Return the results, and the notes of what stopped the devices if it may stop."""
         found = self.function([arrays[i] for i in self.donated], [arrays[i] for i in self.kept])
         return (found[:-1], found[-1]) if self.stops else (found, None)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.reference.reports import is_step
@@ -66,7 +66,7 @@ class Record:
 
     def __init__(self, program: XlaProgram) -> None:
         self.program, self.parts = program, iter(program.parts)
-        self.trace: Optional[ReferenceTrace] = active[0] if active else None
+        self.trace: ReferenceTrace | None = active[0] if active else None
         self.start = self.begin = 0 if self.trace is None else self.trace.begin_run()
 
     def ends(self) -> None:

@@ -8,7 +8,7 @@ import dataclasses
 import types
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def key_of(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) ->
 class Arguments:
     """The arguments as the staged function sees them: tensors replaced, containers made anew."""
 
-    def __init__(self, types: Optional[Sequence[Any]] = None) -> None:
+    def __init__(self, types: Sequence[Any] | None = None) -> None:
         self.types = types
         self.nodes: list[Node] = []
         self.staged: list[Tensor] = []

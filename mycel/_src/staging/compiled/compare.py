@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Comparison:
     """
 
     def __init__(
-        self, difference: float, cause: str = "", operation: str = "", where: Optional[Where] = None, detail: str = ""
+        self, difference: float, cause: str = "", operation: str = "", where: Where | None = None, detail: str = ""
     ) -> None:
         self.difference, self.cause, self.operation, self.where, self.detail = (
             difference,

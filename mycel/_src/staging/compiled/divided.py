@@ -8,7 +8,7 @@ the function here that carries it out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.transport.place import transport
 from mycel._src.engines.select import engine
@@ -22,8 +22,8 @@ class Dividing:
     the version and the rank's graph that such a call would run; None where nobody can.
     """
 
-    call: Optional[Callable[..., Any]] = None
-    planned: Optional[Callable[..., Any]] = None
+    call: Callable[..., Any] | None = None
+    planned: Callable[..., Any] | None = None
 
     @property
     def now(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.engines.failures import readable
 from mycel._src.foundation.errors import CompileError
@@ -31,7 +31,7 @@ class Estimate:
     captured: int
     present: int
     footprint: Footprint = field(repr=False)
-    available: Optional[int] = None
+    available: int | None = None
 
     @property
     def total(self) -> int:

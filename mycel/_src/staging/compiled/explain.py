@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.printer import to_text
@@ -38,7 +38,7 @@ class Explanation:
     function that ranks compute together, `communication` has what each sends, by line.
     """
 
-    communication: Optional[Communication] = None
+    communication: Communication | None = None
 
     def __init__(self, name: str, versions: Any, plans: Any, passed: int = 0) -> None:
         """Make an account of the function `name` from its compiled `versions` and the `plans` of
@@ -52,11 +52,11 @@ class Explanation:
         self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
         self.guards = [v.guards.describe() + (v.symbolic.plan.describe() if v.symbolic else []) for v in versions]
         self._programs = [(v.graph, v.sizes, v.aliases) for v in versions]
-        self._accounts: Optional[list[Account]] = None
-        self._footprints: Optional[list[Footprint]] = None
+        self._accounts: list[Account] | None = None
+        self._footprints: list[Footprint] | None = None
         self.refusals = [p.refusal for p in plans]
         self.segments = [g for p in plans for g in p.segments]
-        self._host_steps: Optional[list[tuple[str, str, Any]]] = None
+        self._host_steps: list[tuple[str, str, Any]] | None = None
         self.breaks: list[Any] = [b for p in plans for b in p.breaks or [p.refusal]]
 
     @property

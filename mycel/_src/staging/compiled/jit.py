@@ -15,7 +15,7 @@ import dataclasses
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Optional, ParamSpec, TypeVar, Union, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dims import InconclusiveDimension
@@ -195,7 +195,7 @@ class Jit:
             self._run_live(key, Fallback(self.__qualname__, reason, ""))
         return self.lives[key]
 
-    def _version(self, key: Any, args: Any, kwargs: Any, quiet: bool = False) -> Optional[Version]:
+    def _version(self, key: Any, args: Any, kwargs: Any, quiet: bool = False) -> Version | None:
         """Return a version for these arguments; None where they run in segments."""
         with self._lock:
             if key in self.lives:
@@ -276,7 +276,7 @@ class Jit:
         self._passing = {key for key in self._passing if all(part.get() is not None for part in identities(key))}
 
     @timed("staging", lambda self, *_: self.__qualname__)
-    def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
+    def _stage(self, args: Any, kwargs: Any, plan: Plan | None = None) -> Version:
         stage = Interpreter()
         arguments = Arguments(None if plan is None else plan.types)
         names = _parameter_names(self.__wrapped__)
@@ -325,14 +325,14 @@ class Jit:
             logger.warning("%s\n  it runs in compiled segments with Python in between; explain() shows them", reason)
         self.lives[key] = LivePlan(reason)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Optional[Version]:
+    def compile(self, *args: Any, **kwargs: Any) -> Version | None:
         """Compile for these arguments without running; return None where they run in segments."""
         version, _ = self.look(args, kwargs)
         if version is not None and version.program is None and version.result_types:
             version.compile()
         return version
 
-    def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[LivePlan]]:
+    def look(self, args: Any, kwargs: Any) -> tuple[Version | None, LivePlan | None]:
         """Return the version for these arguments and None, or None and the plan of segments."""
         key = key_of(args, kwargs, [])
         version = self._version(key, args, kwargs)
@@ -411,7 +411,7 @@ def jit(
 
 
 def jit(
-    function: Optional[Callable[..., Any]] = None,
+    function: Callable[..., Any] | None = None,
     *,
     capture_mode: str = "ast",
     jit_level: str = "O0",
@@ -462,7 +462,7 @@ def jit(
     return _wrapped(function, fullgraph, settings)
 
 
-def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Union[Jit, Any]:
+def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Jit | Any:
     if isinstance(function, Jit):
         function = function.__wrapped__
     if isinstance(function, (staticmethod, classmethod)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, Repetition, Rounds
@@ -81,7 +81,7 @@ class _Loop:
     """
 
     @classmethod
-    def of(cls, version: Version, entry: Entry) -> Optional[_Loop]:
+    def of(cls, version: Version, entry: Entry) -> _Loop | None:
         """Return the loop of a version's entry; None where the engine has no loop for it."""
         moving = len(version.graph.inputs) - len(version.tensors)
         carried = {place: moving + i for i, place in version.writes if place not in version.aliases}
@@ -154,7 +154,7 @@ class Repeater:
     (6.0, 12.0)
     """
 
-    def __init__(self, function: Jit, call: Optional[Callable[..., Any]] = None) -> None:
+    def __init__(self, function: Jit, call: Callable[..., Any] | None = None) -> None:
         self.function = function
         self.call: Callable[..., Any] = call or function
         self.told = False
@@ -184,7 +184,7 @@ class Repeater:
             start = stop
         return results
 
-    def _loop(self, group: Sequence[Sequence[Tensor]], keep: bool) -> Optional[tuple[int, Callable[[int], Any]]]:
+    def _loop(self, group: Sequence[Sequence[Tensor]], keep: bool) -> tuple[int, Callable[[int], Any]] | None:
         """Run a group of batches of equal types natively.
 
         Returns None where they have to be called one by one.
@@ -216,7 +216,7 @@ class Repeater:
                 t._need_value("a compiled function")
         return loop.run(version, group, keep)
 
-    def _version(self, batch: Sequence[Tensor]) -> Optional[Version]:
+    def _version(self, batch: Sequence[Tensor]) -> Version | None:
         tensors: list[Any] = []
         key = key_of(tuple(batch), {}, tensors)
         for version in self.function.versions.get(key, ()):
@@ -224,7 +224,7 @@ class Repeater:
                 return version
         return self.function._version(key, tuple(batch), {})
 
-    def _tell(self, reason: str) -> Optional[Any]:
+    def _tell(self, reason: str) -> Any | None:
         """Log once why calls are made one by one."""
         if not self.told:
             self.told = True

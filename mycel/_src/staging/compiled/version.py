@@ -11,7 +11,7 @@ import copy
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
@@ -100,7 +100,7 @@ class Version:
         writes = [(c, outputs.place(_value(stage.current[id(c.tensor)]), ("state", id(c.tensor)))) for c in written]
         captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
         self.ways = [reach(c.tensor) for c in captures]
-        self.kept: Optional[list[Tensor]] = [c.tensor for c in captures]
+        self.kept: list[Tensor] | None = [c.tensor for c in captures]
         self.types = [c.type for c in captures]
         self.sources = self._sources(stage, captures)
         self.shares = bool(written) or bool(self.argument_writes)
@@ -112,7 +112,7 @@ class Version:
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
         self.refusal = refusal_of(self.graph) or ("data decide sizes in it" if is_open(self.graph) else "")
-        self.program: Optional[Callable[..., Any]] = None
+        self.program: Callable[..., Any] | None = None
         self.symbolic: Any = None
         self.phases: Any = None
         self.is_open = is_open(self.graph)

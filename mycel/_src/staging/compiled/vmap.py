@@ -12,7 +12,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from mycel._src.tensors.core.tensor import Tensor, as_tensor, make_staged
 
 __all__ = ["vmap"]
 
-Axis = Optional[int]
+Axis = int | None
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -42,7 +42,7 @@ class _Leaf:
 
     def __init__(self, name: str, tensor: Tensor, axis: int) -> None:
         self.name, self.tensor, self.axis = name, tensor, axis
-        self.example: Optional[Tensor] = None
+        self.example: Tensor | None = None
 
     def __str__(self) -> str:
         return f"{self.tensor.shape[self.axis]} on axis {self.axis} of {self.name} of shape {self.tensor.shape}"
@@ -246,7 +246,7 @@ def _example(value: Any) -> Any:
     return value.example if isinstance(value, _Leaf) else value
 
 
-def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
+def _output(stage: Stage, value: Any, axis: Axis) -> Tensor | None:
     """Return an output as a tensor; None stays None."""
     if value is None or isinstance(value, Tensor):
         return value

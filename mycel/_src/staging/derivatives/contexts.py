@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.shape import BROADCAST_TO
@@ -79,7 +79,7 @@ _NOTHING = nullcontext()
 
 def earlier_call(
     fn: Any, args: tuple[Any, ...], chosen: Iterable[Any], weights: Sequence[Tensor]
-) -> Optional[EarlierCall]:
+) -> EarlierCall | None:
     """Return the last call of `fn`, a Cell, if it was made with `args` and a gradient by the
     arguments `chosen` and `weights` can go back through it; else None.
     """
@@ -159,7 +159,7 @@ def filled_like(t: Tensor, value: float) -> Tensor:
     return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)
 
 
-def or_zeros(t: Optional[Tensor], like: Tensor) -> Tensor:
+def or_zeros(t: Tensor | None, like: Tensor) -> Tensor:
     """Return `t`, or zeros in place of None."""
     return filled_like(like, 0) if t is None else t
 
@@ -210,7 +210,7 @@ class Marked:
         name: str,
         argument: Any,
         position: Any,
-        earlier: Optional[EarlierCall] = None,
+        earlier: EarlierCall | None = None,
     ) -> None:
         leaves, self.structure = flatten(plain(argument))
         self.given = [tensor_leaf(name, v, position) for v in leaves]

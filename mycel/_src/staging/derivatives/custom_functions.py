@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims.custom import Rule
 from mycel._src.foundation.errors import GradientError, Unsupported
@@ -46,7 +46,7 @@ class CustomFunction:
     setup_context: Any = None
 
     def __init__(self) -> None:
-        self._saved: tuple[Optional[Tensor], ...] = ()
+        self._saved: tuple[Tensor | None, ...] = ()
         self._without: tuple[Any, ...] = ()
         self._dirty: tuple[Any, ...] = ()
         self._fills = True
@@ -62,7 +62,7 @@ class CustomFunction:
         """Compute the gradients by the arguments of `forward`; subclasses define it."""
         raise NotImplementedError("backward is not defined; define it to say what the gradients are")
 
-    def save_for_backward(self, *tensors: Optional[Tensor]) -> None:
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, in place of those kept before.
 
         Raises RuntimeError for what is neither a tensor nor None.
@@ -73,7 +73,7 @@ class CustomFunction:
         self._saved = tensors
 
     @property
-    def saved_tensors(self) -> tuple[Optional[Tensor], ...]:
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """The tensors that `save_for_backward` kept."""
         return self._saved
 
@@ -134,14 +134,14 @@ class CustomFunction:
         outputs: tuple[Any, ...],
         chosen: Sequence[int],
         values: Sequence[Tensor],
-        cotangents: Sequence[Optional[Tensor]],
-    ) -> list[Optional[Tensor]]:
+        cotangents: Sequence[Tensor | None],
+    ) -> list[Tensor | None]:
         """Return the gradients by the tensors among `args`.
 
         `outputs` are what `forward` returned, and `cotangents` those of the outputs at the
         positions `chosen`; `values`, these outputs, is not used.
         """
-        given: list[Optional[Tensor]] = [None] * len(outputs)
+        given: list[Tensor | None] = [None] * len(outputs)
         for i, c in zip(chosen, cotangents):
             given[i] = c
         if self._fills:
@@ -155,7 +155,7 @@ class CustomFunction:
             raise GradientError(
                 f"{name} returned {len(grads)} gradients for {len(args)} arguments; give one, or None, for each"
             )
-        result: list[Optional[Tensor]] = []
+        result: list[Tensor | None] = []
         for i, (argument, g) in enumerate(zip(args, grads)):
             if isinstance(argument, Tensor):
                 result.append(None if g is None else gradient_like(f"{name}, for argument {i},", g, argument))

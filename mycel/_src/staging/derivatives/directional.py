@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import index as I
@@ -159,7 +159,7 @@ class _Pullback(_Taken):
     ) -> None:
         super().__init__(context, outputs, structure)
         self.inputs: Sequence[Marked] = inputs
-        self.weights: Optional[list[Parameter]] = weights
+        self.weights: list[Parameter] | None = weights
         self.nodes, self.one = nodes, one
 
     def __call__(self, *cotangents: Any) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Literal, Optional, ParamSpec, TypeVar, Union, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.elementwise import stop_gradient as STOP
@@ -40,7 +40,7 @@ from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Gradient", "cotangents_for", "get_grad", "grad", "shaped_like", "stop_gradient", "value_and_grad"]
 
-Positions = Union[None, int, tuple[int, ...]]
+Positions = int | tuple[int, ...] | None
 A = TypeVar("A", bound=Any)
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +61,7 @@ class Gradient(Transformed):
     def __init__(
         self,
         fn: Any,
-        positions: Optional[tuple[int, ...]],
+        positions: tuple[int, ...] | None,
         weights: Any,
         has_aux: bool = False,
         return_ids: bool = False,
@@ -158,12 +158,12 @@ class Gradient(Transformed):
         likes = [*[t for m in inputs for t in m.tensors], *weights]
         value, _ = split_aux("grad", out, self.has_aux)
         roots = [r for r in flatten(value)[0] if isinstance(r, Tensor)]
-        cotangents: Sequence[Optional[Tensor]] = [None] * len(roots)
+        cotangents: Sequence[Tensor | None] = [None] * len(roots)
         if self.sens_param:
             cotangents = cotangents_for("grad", roots, sens)
         pairs = [(r, c) for r, c in zip(roots, cotangents) if r.dtype.is_differentiable]
         given = [filled_like(r, 1) if c is None else c for r, c in pairs]
-        grads: Sequence[Optional[Tensor]] = [None] * len(wrt)
+        grads: Sequence[Tensor | None] = [None] * len(wrt)
         if pairs and wrt:
             grads = context.pullback([r for r, _ in pairs], given, [*wrt, *stops])
         return [or_zeros(g, like) for g, like in zip(grads, likes)]
@@ -368,7 +368,7 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     return found
 
 
-def _search(gradients: Any, wanted: Union[int, str]) -> Optional[Tensor]:
+def _search(gradients: Any, wanted: int | str) -> Tensor | None:
     """Return the gradient of a position or name among pairs, which may be nested in tuples."""
     if not isinstance(gradients, tuple):
         return None

@@ -6,7 +6,7 @@ One applied to the other computes Hessians.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.foundation import arguments
@@ -26,7 +26,7 @@ from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["jacfwd", "jacrev"]
 
-Positions = Union[int, tuple[int, ...]]
+Positions = int | tuple[int, ...]
 
 
 class _Jacobian(Transformed):
@@ -78,7 +78,7 @@ class _Jacobian(Transformed):
         """Return the Jacobian of each output by each tensor of the inputs."""
         nodes = [n for m in inputs for n in m.nodes]
         tensors = [t for m in inputs for t in m.tensors]
-        table: list[list[Optional[Tensor]]]
+        table: list[list[Tensor | None]]
         if self.name == "jacrev":
             smooth = [o.dtype.is_differentiable for o in outputs]
             table = [context.rows(o, nodes) if s else [None] * len(nodes) for o, s in zip(outputs, smooth)]

@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,7 +183,7 @@ for _base, _class in _CLASSES.items():
     _class.__name__ = _class.__qualname__ = _base.__name__
 
 
-def held(tensor: Tensor) -> Optional[Held]:
+def held(tensor: Tensor) -> Held | None:
     """Return this rank's part of a tensor that the ranks have apart; None for any other."""
     return tensor.__dict__.get("_held") if isinstance(tensor, _Apart) else None
 

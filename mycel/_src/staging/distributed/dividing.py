@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.graph import Graph
@@ -62,8 +62,8 @@ def divide(
     layouts: Layouts,
     count: int,
     apart: bool,
-    fusing: Optional[Fusing] = None,
-    sizes: Optional[Mapping[str, int]] = None,
+    fusing: Fusing | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> VersionParts:
     """Divide the graph of `version`, of which `count` inputs are arguments, by `layouts`.
 

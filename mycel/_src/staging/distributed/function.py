@@ -8,7 +8,7 @@ results are whole on every rank. What the function writes into parameters stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transport.place import transport
@@ -94,14 +94,14 @@ class Divided:
 class Distributed:
     """A function whose calls the ranks of a mesh compute together, each its part."""
 
-    def __init__(self, function: Any, layouts: Layouts, pipeline: Optional[Pipeline] = None) -> None:
+    def __init__(self, function: Any, layouts: Layouts, pipeline: Pipeline | None = None) -> None:
         self.__wrapped__, self.layouts, self.pipeline = function, layouts, pipeline
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         # One for each tuple of types: sizes become no symbols, but for those that are declared so.
         self._compiled: dict[Any, Jit] = {}
-        self._divided: dict[Any, tuple[Version, Union[Divided, Piped]]] = {}
+        self._divided: dict[Any, tuple[Version, Divided | Piped]] = {}
         # The programs for calls whose arguments have a key, on so many ranks; the last one first.
-        self._ready: dict[Any, tuple[Union[Divided, Piped], ...]] = {}
+        self._ready: dict[Any, tuple[Divided | Piped, ...]] = {}
         self._lock = locks.reentrant()
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Distributed:
         return program.run(tensors, (args, kwargs))
 
     @property
-    def programs(self) -> list[tuple[Version, Union[Divided, Piped]]]:
+    def programs(self) -> list[tuple[Version, Divided | Piped]]:
         """The programs that there are, the last one made at the end."""
         return list(self._divided.values())
 
@@ -131,7 +131,7 @@ class Distributed:
         """The number of ranks that compute the function."""
         return self.layouts.mesh.size * (1 if self.pipeline is None else self.pipeline.stages)
 
-    def divided(self, *args: Any, **kwargs: Any) -> Union[Divided, Piped]:
+    def divided(self, *args: Any, **kwargs: Any) -> Divided | Piped:
         """Return the program for arguments like these, without running it."""
         executor = self._executor()
         if executor.available < self.size:
@@ -155,7 +155,7 @@ class Distributed:
         found = self._of(self._executor(), args, kwargs)
         return found.version, found.graph
 
-    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[Divided, Piped]:
+    def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Divided | Piped:
         whole = self._whole(executor, args, kwargs) if executor.is_apart else (args, kwargs)
         with self._lock:
             tensors: list[Tensor] = []
@@ -191,9 +191,7 @@ class Distributed:
     def _executor(self) -> Executor:
         return executor_for(self.layouts.mesh, 1 if self.pipeline is None else self.pipeline.stages)
 
-    def _made(
-        self, version: Version, count: int, executor: Executor, sizes: Mapping[str, int]
-    ) -> Union[Divided, Piped]:
+    def _made(self, version: Version, count: int, executor: Executor, sizes: Mapping[str, int]) -> Divided | Piped:
         if self.pipeline is None:
             return Divided(version, self.layouts, count, executor, sizes)
         return Piped(version, self.layouts, count, self.pipeline, executor, sizes)
@@ -221,7 +219,7 @@ class Distributed:
         return tuple(placed(a) for a in args), {k: placed(v) for k, v in kwargs.items()}
 
 
-def distribute(function: Callable[..., Any], layouts: Layouts, pipeline: Optional[Pipeline] = None) -> Distributed:
+def distribute(function: Callable[..., Any], layouts: Layouts, pipeline: Pipeline | None = None) -> Distributed:
     """Return `function` as one that the ranks of a mesh compute together.
 
     It computes what the function computes on one device. Every rank calls it in the same order,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.mesh import Mesh
@@ -16,11 +16,11 @@ from mycel._src.tensors.core.parameter import Parameter
 
 __all__ = ["Counting", "Layouts", "Spec", "grown", "one_part"]
 
-Spec = Sequence[Union[None, str, Sequence[str]]]
-Given = Sequence[Optional[Sharding]]
+Spec = Sequence[None | str | Sequence[str]]
+Given = Sequence[Sharding | None]
 Counting = Callable[[Sequence[str]], int]
 Decided = tuple[Graph, Given, Mapping[Node, Sharding]]
-OfParameters = Union[None, Mapping[str, Spec], Callable[[Parameter], Optional[Spec]]]
+OfParameters = Mapping[str, Spec] | Callable[[Parameter], Spec | None] | None
 
 
 def one_part(axes: Sequence[str]) -> int:
@@ -68,11 +68,11 @@ class Layouts:
     """
 
     mesh: Mesh
-    inputs: Sequence[Optional[Spec]] = ()
+    inputs: Sequence[Spec | None] = ()
     parameters: OfParameters = None
     parts: bool = False
     fusing: Fusing = BY_SIZE
-    gather_again: Union[bool, Callable[[Parameter], bool]] = False
+    gather_again: bool | Callable[[Parameter], bool] = False
     wide_sums: str = ""
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class Layouts:
     def made(self, version: Any, parts: Any) -> None:
         """Take note of a version of a function and how it was divided (`dividing.VersionParts`)."""
 
-    def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
+    def of_captured(self, tensor: Any, type: TensorType) -> Sharding | None:
         """Return the layout of a tensor from outside: a parameter, or a whole one.
 
         None is as its first user has it.
@@ -135,7 +135,7 @@ class Layouts:
             raise ShapeError(f"the layout {tuple(spec)} of {what}, {type}: {error}") from error
 
 
-def _named(table: Mapping[str, Spec], name: str) -> Optional[Spec]:
+def _named(table: Mapping[str, Spec], name: str) -> Spec | None:
     while name not in table and "." in name:
         name = name.partition(".")[2]
     return table.get(name)

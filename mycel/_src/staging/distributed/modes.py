@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.mesh import Mesh
@@ -84,7 +84,7 @@ class Saving:
     `write` takes settings, parameters by name with their layouts, and the mesh.
     """
 
-    write: Optional[Callable[[ParallelSettings, Mapping[str, tuple[Parameter, Sharding]], Mesh], None]] = None
+    write: Callable[[ParallelSettings, Mapping[str, tuple[Parameter, Sharding]], Mesh], None] | None = None
 
 
 saving = Saving()
@@ -101,7 +101,7 @@ class OfSettings(Layouts):
         spec = _spec_of(self.settings, self.mesh, number, type.rank)
         return WHOLE if spec is None else sharding(self.mesh, type.shape, spec)  # type: ignore[arg-type]
 
-    def of_captured(self, tensor: Any, type: TensorType) -> Optional[Sharding]:
+    def of_captured(self, tensor: Any, type: TensorType) -> Sharding | None:
         """Return the layout of a tensor from outside: parameters are laid out by their users."""
         if not isinstance(tensor, Parameter):
             return WHOLE
@@ -171,7 +171,7 @@ def topology_of(mesh: Mesh) -> Topology:
     return replace(found, mesh=mesh, links={a: found.links[b] for a, b in zip(mesh.names, found.mesh.names)})
 
 
-def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> Optional[Spec]:
+def _spec_of(settings: ParallelSettings, mesh: Mesh, number: int, rank: int) -> Spec | None:
     asked = settings.dataset_strategy
     if asked == "full_batch" or not rank:
         return None
@@ -231,7 +231,7 @@ def call(jit: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def distributed(jit: Jit, settings: ParallelSettings) -> Distributed:
     """Return the divided form of a compiled function under settings."""
-    known: Optional[tuple[ParallelSettings, Distributed]] = jit.divided
+    known: tuple[ParallelSettings, Distributed] | None = jit.divided
     if known is None or (known[0] is not settings and known[0] != settings):
         parts = settings.dataset_strategy != "full_batch"
         pipeline = pipeline_of(settings)
@@ -257,7 +257,7 @@ def fusing_of(settings: ParallelSettings) -> Fusing:
     return Fusing(**sizes, cuts=tuple(cuts))
 
 
-def pipeline_of(settings: ParallelSettings) -> Optional[Pipeline]:
+def pipeline_of(settings: ParallelSettings) -> Pipeline | None:
     """Return the pipeline that settings ask for, None for one stage.
 
     Raises ValueError where the devices do not divide into the stages, and for a schedule that is

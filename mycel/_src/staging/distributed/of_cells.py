@@ -6,7 +6,7 @@ staged, unless calls of the Cell have done so. Ranks need not have been started.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.mesh import Mesh
 from mycel._src.compiler.transforms.partition import Sharding, local_shape
@@ -40,7 +40,7 @@ class Divided(NamedTuple):
         return [(t, s) for t, s in zip(captured, layouts) if isinstance(t, Parameter)]
 
 
-def version_of(cell: Cell) -> Optional[Version]:
+def version_of(cell: Cell) -> Version | None:
     """Return the last program that a Cell was compiled to, or that its calls among ranks have;
     None where it was not compiled as one graph.
     """
@@ -54,14 +54,14 @@ def version_of(cell: Cell) -> Optional[Version]:
     return found[-1] if found else None
 
 
-def divided(cell: Cell) -> Optional[Divided]:
+def divided(cell: Cell) -> Divided | None:
     """Return how the last program of a Cell is divided; None where it was not compiled, or not in
     a mode that divides.
 
     Raises ValueError where a strategy does not fit, as calls do.
     """
     version = version_of(cell)
-    settings: Optional[ParallelSettings] = None if version is None else version.plan
+    settings: ParallelSettings | None = None if version is None else version.plan
     if version is None or settings is None:
         return None
     if version.divided is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.mesh import Mesh
@@ -57,9 +57,9 @@ class Pipeline:
     """
 
     stages: int
-    micro_batches: Optional[int]
+    micro_batches: int | None
     schedule: str = "1f1b"
-    cuts: Optional[Sequence[str]] = None
+    cuts: Sequence[str] | None = None
     chunks: int = 1
     combined: str = "mean"
 
@@ -143,7 +143,7 @@ class Piped:
             )
         self.pipe = Pipe(local, self.assigned, pipeline.orders(max(parts, 1)), mesh, self.meshes, tied)
         self._programs: dict[int, tuple[Stage, Entry]] = {}
-        self._together: Optional[tuple[list[Stage], Stages]] = None
+        self._together: tuple[list[Stage], Stages] | None = None
 
     @property
     def here(self) -> int:
@@ -290,7 +290,7 @@ def _as_first_part(graph: Graph) -> Graph:
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name)
 
 
-def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> Callable[[Operator], Optional[int]]:
+def stages_asked(graph: Graph, batch: Collection[Node], pipeline: Pipeline) -> Callable[[Operator], int | None]:
     """Return the stage that is asked for each operator: by `cuts`, by the user's Cells, or by what
     operators cost.
     """

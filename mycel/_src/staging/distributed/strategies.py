@@ -13,7 +13,6 @@ The marks around the operator (`constrain`) then have divisions, and everything 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.graph import Graph, Node
@@ -47,7 +46,7 @@ def mesh_of(count: int, devices: Sequence[int] = ()) -> Mesh:
 
 
 def plan_of(
-    graph: Graph, mesh: Mesh, loaded: Optional[Mapping[str, Sequence[Sequence[int]]]] = None
+    graph: Graph, mesh: Mesh, loaded: Mapping[str, Sequence[Sequence[int]]] | None = None
 ) -> dict[Node, Sharding]:
     """Return the divisions of the marks in a graph that the program's strategies say, or those in
     `loaded`, by names of operators, for operators without one.
@@ -75,9 +74,9 @@ def _key(mark: Mark) -> tuple[Operator, str, int]:
     return mark.operator, mark.role, mark.index
 
 
-def _laid(region: Region, mesh: Mesh, loaded: Optional[Sequence[Sequence[int]]] = None) -> dict[Node, Sharding]:
+def _laid(region: Region, mesh: Mesh, loaded: Sequence[Sequence[int]] | None = None) -> dict[Node, Sharding]:
     """Return the layouts of the marks of one operator, with `loaded` those of a file."""
-    inputs: Sequence[Optional[Division]] = region.in_strategy
+    inputs: Sequence[Division | None] = region.in_strategy
     if loaded is not None and not region.operator.strategy:
         inputs = _fitting(region, [Division(tuple(cuts)) for cuts in loaded], mesh)
     marks = [(m, m, d) for m, d in zip(region.inputs, inputs) if d is not None]
@@ -85,9 +84,9 @@ def _laid(region: Region, mesh: Mesh, loaded: Optional[Sequence[Sequence[int]]] 
     if not marks and not results:
         return {}
     root = _Classes(region)
-    asked: dict[Key, tuple[int, Optional[Axes]]] = {}
+    asked: dict[Key, tuple[int, Axes | None]] = {}
     # Axes of results cut further than what they iterate over, as in a sum that is scattered.
-    further: dict[Key, tuple[int, Optional[Axes]]] = {}
+    further: dict[Key, tuple[int, Axes | None]] = {}
     for mark, value, division in [*marks, *results]:
         for axis, cut in enumerate(division.cuts):
             if cut == 1:
@@ -132,7 +131,7 @@ def _fitting(region: Region, given: Sequence[Division], mesh: Mesh) -> Sequence[
 
 def _cut_further(
     own: list[Axes],
-    further: Sequence[Optional[tuple[int, Optional[Axes]]]],
+    further: Sequence[tuple[int, Axes | None] | None],
     axes: Mapping[Key, Axes],
     mesh: Mesh,
     region: Region,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
 
 
 def _stage(f: Any) -> Stage:
-    stage: Optional[Stage] = f.stage
+    stage: Stage | None = f.stage
     assert stage is not None
     return stage
 
@@ -162,9 +162,7 @@ def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where:
     return fork_value(f, decided, lambda g: value, rest, where, is_and)
 
 
-def fork_value(
-    f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None
-) -> Any:
+def fork_value(f: Any, pred: Tensor, true: Run, false: Run, where: Where | None, connective: bool | None = None) -> Any:
     """Return the value of one of two expressions, `true` or `false`, in the frame `f`.
 
     `pred`, `where` and `connective` are those of `fork`.
@@ -240,7 +238,7 @@ class _Anonymous:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.vars: dict[str, Any] = {}
-        self.undefined: Optional[dict[str, Undefined]] = None
+        self.undefined: dict[str, Undefined] | None = None
 
 
 # Forks.
@@ -291,7 +289,7 @@ def settled(stage: Stage, signal: Any) -> Any:
     return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, ""))]
 
 
-def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None) -> Any:
+def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Where | None, connective: bool | None = None) -> Any:
     """Stage two pieces of a program, join them, and return the signal with which they end.
 
     `true` and `false` run in the frame `f`; `pred` is the boolean tensor that chooses between them,
@@ -305,7 +303,7 @@ def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], co
     return stage.attempt(where, staged, lambda: (true if stage.decide(pred, "") else false)(f))
 
 
-def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool]) -> Any:
+def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Where | None, connective: bool | None) -> Any:
     stage = _stage(f)
     set_where(where)
     if len(stage.scopes) > _DEEPEST_FORK:
@@ -518,7 +516,7 @@ def _name(node: Node) -> str:
 
 
 def _emit(
-    stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch], connective: Optional[bool]
+    stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch], connective: bool | None
 ) -> list[Node]:
     if not joiner.pairs:
         return []

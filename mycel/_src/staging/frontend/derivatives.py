@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
@@ -44,7 +44,7 @@ class StagedDerivatives(Following, Differentiating):
 
     scope: Scope
     current: dict[int, Node]
-    outer: Optional[Context] = None  # what was in force where a live stage began
+    outer: Context | None = None  # what was in force where a live stage began
     # the nodes of parameters by which derivatives are taken, by the identity of the parameters
     parameters: dict[int, Node]
     captures: dict[int, Capture]
@@ -215,7 +215,7 @@ class StagedDerivatives(Following, Differentiating):
         return True
 
 
-def _staged(stage: StagedDerivatives, nodes: Sequence[Optional[Node]]) -> Optionals:
+def _staged(stage: StagedDerivatives, nodes: Sequence[Node | None]) -> Optionals:
     stage.adopt([n for n in nodes if n is not None])
     return [None if n is None else make_staged(n) for n in nodes]
 
@@ -257,7 +257,7 @@ def _own_rule(stage: StagedDerivatives) -> Any:
     It calls the program's rule itself, if its variables are available.
     """
 
-    def own(node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+    def own(node: Node, ct: Any) -> Sequence[Node | None] | None:
         if node.prim is not custom or node.params["backward"] is not None or not stage.knows(node):
             return None
         count, rule = node.params["count"], node.params["rule"]
@@ -267,7 +267,7 @@ def _own_rule(stage: StagedDerivatives) -> Any:
         items = outputs_of(node)
         stage.adopt([*cts, *items])
         found = rule.function(tuple(map(make_staged, items)), [make_staged(c) for c in cts])
-        result: list[Optional[Node]] = [None] * len(node.inputs)
+        result: list[Node | None] = [None] * len(node.inputs)
         for i, f in enumerate(found):
             result[count + i] = None if f is None else stage.node_of(f)
         return result

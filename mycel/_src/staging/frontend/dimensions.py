@@ -21,7 +21,7 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.decisions import Decisions
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 
-Declared = Union[TensorType, DType]
+Declared = TensorType | DType
 
 MOST = 128
 _REFUSALS = 4
@@ -99,7 +99,7 @@ class Symbolic:
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
         self.pinned = {name: plan.sizes[name] for name in sorted(plan.pinned())}
-        self.programs: Optional[Sized] = None
+        self.programs: Sized | None = None
         self.phases: Any = None
 
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
@@ -116,7 +116,7 @@ class Symbolic:
             self.programs = engine().sized(graph, aliases) if aliases or self.pinned else programs_of(graph)
         return self.programs.entry({n: size for n, size in sizes.items() if n not in self.pinned})
 
-    def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
+    def sizes(self, types: Sequence[TensorType]) -> dict[str, int] | None:
         """Return the sizes of the symbols for a call of these types; None for a call that this
         version does not serve.
         """
@@ -136,9 +136,7 @@ class _Calls:
         self.refusals = self.staged = 0
         self.reasons: list[str] = []
 
-    def plan(
-        self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[Declared, ...]]
-    ) -> Optional[Plan]:
+    def plan(self, types: tuple[TensorType, ...], every: bool, declared: tuple[Declared, ...] | None) -> Plan | None:
         """Return the plan for a call, if a dimension differs from that of other calls or is
         declared to vary; else None.
         """
@@ -190,7 +188,7 @@ def _open_type(rank: int, dtype: DType) -> TensorType:
     return tensor_type(tuple([symbol(f"r{next(_numbers)}", 0) for _ in range(rank)]), dtype)
 
 
-def _declared_plan(types: tuple[TensorType, ...], given: tuple[Declared, ...]) -> Optional[Plan]:
+def _declared_plan(types: tuple[TensorType, ...], given: tuple[Declared, ...]) -> Plan | None:
     sizes = None
     if len(given) == len(types):
         declared = [d if isinstance(d, TensorType) else _open_type(t.rank, d) for d, t in zip(given, types)]
@@ -224,8 +222,8 @@ class Dimensions:
         key: Any,
         versions: dict[Any, list[Version]],
         stage: Callable[[Plan], Version],
-        declared: Optional[tuple[Declared, ...]] = None,
-    ) -> Optional[Version]:
+        declared: tuple[Declared, ...] | None = None,
+    ) -> Version | None:
         """Return a version with symbols for a call with this `key`.
 
         It is found, or staged by `stage` from a plan, and entered in `versions`; `declared` are the

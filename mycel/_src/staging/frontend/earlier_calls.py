@@ -14,7 +14,7 @@ before. Calls are remembered of the outermost Cell, of Cells that it calls, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Node, toposort
 from mycel._src.foundation.tree import flatten, unflatten
@@ -68,7 +68,7 @@ def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, 
     return out
 
 
-def earlier_call(stage: Stage, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> Optional[EarlierCall]:
+def earlier_call(stage: Stage, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> EarlierCall | None:
     """Return the last call of `cell` in `stage`, if it was made with `args` here and a gradient by
     these and `weights` can go back through it; else None.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Where, current_where, set_where
 from mycel._src.staging.frontend import arguments
@@ -29,7 +29,7 @@ class Undefined:
 
     __slots__ = ("text", "where", "value", "flag")
 
-    def __init__(self, text: str, where: Optional[Where], value: Any = None, flag: Any = None) -> None:
+    def __init__(self, text: str, where: Where | None, value: Any = None, flag: Any = None) -> None:
         self.text, self.where, self.value, self.flag = text, where, value, flag
 
 
@@ -46,10 +46,10 @@ class Frame:
     def __init__(
         self,
         variables: dict[str, Any],
-        outer: Optional[Frame],
+        outer: Frame | None,
         globals_: Any,
         cells: Any,
-        stage: Optional[Stage],
+        stage: Stage | None,
         code: Code,
     ) -> None:
         self.vars, self.outer, self.globals, self.cells, self.stage, self.code = (
@@ -60,7 +60,7 @@ class Frame:
             stage,
             code,
         )
-        self.undefined: Optional[dict[str, Undefined]] = None
+        self.undefined: dict[str, Undefined] | None = None
         self.owner: Any = None
 
 
@@ -101,9 +101,7 @@ class Code:
         self.build = build
         self.run = build(node, self)
 
-    def bind(
-        self, stage: Optional[Stage], args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any
-    ) -> dict[str, Any]:
+    def bind(self, stage: Stage | None, args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any) -> dict[str, Any]:
         """Return the variables with which a call with `args` and `kwargs` begins.
 
         `defaults` and `keyword_defaults` are those of the function; `stage` is told of the
@@ -169,7 +167,7 @@ class Closure:
     __slots__ = ("_code", "_frame", "_owner", "_defaults", "_keyword_defaults", "__dict__", "__weakref__")
 
     def __init__(
-        self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: Optional[dict[str, Any]], name: str
+        self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: dict[str, Any] | None, name: str
     ) -> None:
         self._code, self._frame = code, frame
         self._defaults, self._keyword_defaults = defaults, keyword_defaults
@@ -182,7 +180,7 @@ class Closure:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(current_stage(), args, kwargs)
 
-    def run(self, stage: Optional[Stage], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, stage: Stage | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         code = self._code
         variables = code.bind(stage, args, kwargs, self._defaults, self._keyword_defaults)
         outer = self._frame
@@ -208,6 +206,6 @@ def _run(frame: Frame) -> Any:
         set_where(before)
 
 
-def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def call(stage: Stage | None, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Return ``fn(*args, **kwargs)`` for interpreted code, by way of `stage` if there is one."""
     return fn(*args, **kwargs) if stage is None else stage.invoke(fn, args, kwargs)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class _Expected(NamedTuple):
     """The expectation of a guard: a `value`, a value by weak reference (`get`), or a `content`."""
 
     value: Any
-    get: Optional[_Reach]
+    get: _Reach | None
     content: Any
 
     def differs(self, now: Any) -> bool:

@@ -17,7 +17,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import current_where, set_where
 from mycel._src.compiler.prims.custom import Rule
@@ -52,15 +52,15 @@ _DEEPEST = 12_000 if sys.version_info >= (3, 11) else 400
 
 
 # By the number of a code object, which stays alive with it: equal ones may be of different files.
-_codes = Remembered[int, tuple[types.CodeType, Optional[Code], str]]("functions read", MANY)
+_codes = Remembered[int, tuple[types.CodeType, Code | None, str]]("functions read", MANY)
 
 
-def code_of(function: types.FunctionType) -> Optional[Code]:
+def code_of(function: types.FunctionType) -> Code | None:
     """Return the code of a real function as closures; None for one that has to run natively."""
     return _codes.recall(id(function.__code__), lambda: _read(function))[1]
 
 
-def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code], str]:
+def _read(function: types.FunctionType) -> tuple[types.CodeType, Code | None, str]:
     """Return the code object of a function, its closures, and the reason if it runs natively."""
     from mycel._src.staging.frontend.statements import build_body
 

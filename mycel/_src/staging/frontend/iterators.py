@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.staging.frontend.loops import TensorRange, python_range
 from mycel._src.staging.frontend.sizes import SizeRange
@@ -39,7 +39,7 @@ def members(value: Any) -> Any:
     return kind(value)
 
 
-def without_iterators(stage: Optional[Stage], value: Any) -> Any:
+def without_iterators(stage: Stage | None, value: Any) -> Any:
     """Return a result with the members of iterators in place of the iterators in it.
 
     `stage` has the values of tensors; it is None for what plain Python gave.
@@ -56,6 +56,6 @@ def without_iterators(stage: Optional[Stage], value: Any) -> Any:
     return value
 
 
-def _replaced(stage: Optional[Stage], value: Any, kind: Any, items: list[Any]) -> Any:
+def _replaced(stage: Stage | None, value: Any, kind: Any, items: list[Any]) -> Any:
     found = [without_iterators(stage, v) for v in items]
     return value if all(a is b for a, b in zip(items, found)) else kind(found)

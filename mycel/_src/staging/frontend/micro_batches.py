@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
@@ -32,7 +32,7 @@ COMBINED = ("mean", "sum")
 
 
 class _Local(threading.local):
-    asked: Optional[tuple[int, str]] = None
+    asked: tuple[int, str] | None = None
 
 
 _local = _Local()

@@ -11,7 +11,7 @@ decide.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import input_node
 from mycel._src.foundation import arguments
@@ -136,7 +136,7 @@ def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, li
     return describe(value, tensors)
 
 
-def _as_tensor(value: Any, kind: Any) -> Optional[Tensor]:
+def _as_tensor(value: Any, kind: Any) -> Tensor | None:
     """Return the tensor that stands for a number; None for a number with too many digits."""
     if kind is int and not -(1 << 63) <= value < 1 << 63:
         return None

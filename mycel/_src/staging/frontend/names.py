@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Where, current_where, set_where
 from mycel._src.foundation.errors import CompileError
@@ -29,7 +29,7 @@ class NameBuilder:
 
     def expression(self, node: ast.expr) -> Evaluate:
         """Return the closure of an expression."""
-        build: Optional[Callable[[Any], Evaluate]] = getattr(self, f"_{type(node).__name__}", None)
+        build: Callable[[Any], Evaluate] | None = getattr(self, f"_{type(node).__name__}", None)
         return self.unsupported(node, f"{type(node).__name__} expressions") if build is None else build(node)
 
     def unsupported(self, node: Any, what: str) -> Evaluate:

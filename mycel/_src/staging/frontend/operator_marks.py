@@ -20,7 +20,7 @@ import functools
 import operator
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.graph import Node, current_where, toposort
@@ -216,7 +216,7 @@ def construct_by_operators(stage: Stage, cell: Any, construct: Callable[..., Any
     return functools.partial(vars(owner)["_by_operators"], cell)
 
 
-def _dividing(stage: Stage) -> Optional[int]:
+def _dividing(stage: Stage) -> int | None:
     """Return the number of devices among which a stage divides operators; None if it does not.
 
     A function that is not one graph runs whole, and says so once.
@@ -240,7 +240,7 @@ class _Marks:
         self.marked: dict[int, Tensor] = {}
         self.inputs: list[Node] = []
 
-    def enter(self, given: Any, divisions: Optional[Divisions]) -> Any:
+    def enter(self, given: Any, divisions: Divisions | None) -> Any:
         """Mark the tensors in arguments, and return the arguments of the call."""
         tensors = [t for t in _tensors(given) if id(t) not in self.stage.numbers]
         self._count("in_strategy", "inputs", divisions, len(tensors))
@@ -275,7 +275,7 @@ class _Marks:
             self.stage.set_node(t, self.stage.plain_node_of(made))
             self.kept.append((t, before, self.stage.plain_node_of(made)))
 
-    def leave(self, result: Any, divisions: Optional[Divisions]) -> Any:
+    def leave(self, result: Any, divisions: Divisions | None) -> Any:
         """Return the results of the call with their marks."""
         # What was written, and without a strategy each input that is returned, stays itself.
         strategy = self.called.strategy
@@ -308,7 +308,7 @@ class _Marks:
             if self.stage.plain_node_of(made) is not marked:
                 self.stage.write(t, made)
 
-    def _mark(self, role: str, index: int, division: Optional[Division], t: Tensor) -> Tensor:
+    def _mark(self, role: str, index: int, division: Division | None, t: Tensor) -> Tensor:
         if division is not None:
             _check(self.called, f"{role} {index}", division, t, self.devices)
         mark = Mark(self.called, role, index, division)
@@ -339,7 +339,7 @@ class _Marks:
                         f"together, and the strategy cuts {said}; cut them alike{_line(self.called)}"
                     )
 
-    def _count(self, name: str, what: str, divisions: Optional[Divisions], count: int) -> None:
+    def _count(self, name: str, what: str, divisions: Divisions | None, count: int) -> None:
         if divisions is not None and len(divisions) != count:
             raise ValueError(
                 f"{self.called.name}: {name} has {len(divisions)} entries, and {self.called.kind} has {count} "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.strategies import Strategy
@@ -63,7 +63,7 @@ def _kept(division: Division, axes: Sequence[int], whole: Sequence[int] = ()) ->
     return Division(cuts, division.mesh, names)
 
 
-Rule = Callable[[Any, Tensor, Sequence[Any], Division], Optional[tuple[Division, Division]]]
+Rule = Callable[[Any, Tensor, Sequence[Any], Division], tuple[Division, Division] | None]
 
 
 def _one_hot(holder: Any, indices: Tensor, rest: Sequence[Any], division: Division) -> Any:

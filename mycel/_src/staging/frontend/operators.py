@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,7 +79,7 @@ _REFLECTED = {
 }
 
 
-def method_of(stage: Stage, value: Any, name: str) -> Optional[Any]:
+def method_of(stage: Stage, value: Any, name: str) -> Any | None:
     """Return the method `name` of a value's class if the user wrote it, and guard it; else None."""
     kind = type(value)
     if kind in FAST:
@@ -238,7 +238,7 @@ def length(stage: Stage, value: Any) -> Any:
     return unary(stage, len, "__len__", value)
 
 
-def iterate(stage: Optional[Stage], value: Any) -> Any:
+def iterate(stage: Stage | None, value: Any) -> Any:
     """Return an object whose iteration by Python gives the items of `value`."""
     if stage is None or type(value) in FAST:
         return value

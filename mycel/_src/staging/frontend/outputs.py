@@ -15,7 +15,7 @@ import operator
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Outputs:
         stage: Stage,
         arguments: dict[int, int],
         known: frozenset[int] = frozenset(),
-        places: Optional[dict[int, tuple[Any, ...]]] = None,
+        places: dict[int, tuple[Any, ...]] | None = None,
     ) -> None:
         self.stage, self.arguments, self.known = stage, arguments, known
         self.places_given = places or {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.staging.frontend.native_calls import PROCESS_MODULES
@@ -25,7 +25,7 @@ _FUNCTIONS = (
 )
 
 
-def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
+def is_jit_forbidden_module(obj_module: str | None) -> bool:
     """Return whether the functions of the module with this name belong to the process, so that they
     cannot be part of a graph.
 
@@ -40,7 +40,7 @@ def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
     return any(name == m or name.startswith(m + ".") for m in PROCESS_MODULES)
 
 
-def get_obj_module_and_name_info(obj: Any) -> Optional[tuple[str, str, str]]:
+def get_obj_module_and_name_info(obj: Any) -> tuple[str, str, str] | None:
     """Return the module, the qualified name and the kind ("class", or "method or function") of a
     class or function; None for other objects.
 

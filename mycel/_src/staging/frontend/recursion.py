@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, current_where, input_node, set_where
 from mycel._src.compiler.ir.types import TensorType
@@ -38,7 +38,7 @@ _TRIALS = 8
 Build = Callable[[Any], Any]
 
 
-def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
+def recursive_call(stage: Stage, frame: Frame) -> list[Any] | None:
     """Return the result of a recursive call, in a list; None for a call to follow as usual."""
     if len(stage.scopes) == stage.active[frame.code][0].scopes and not stage.recursions:
         return None
@@ -49,7 +49,7 @@ def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
     levels = 0
     decided = False
     depth = len(stage.scopes)
-    before: Optional[Activation] = None
+    before: Activation | None = None
     for activation in reversed(stage.active[frame.code]):
         while depth > activation.scopes:
             depth -= 1
@@ -64,7 +64,7 @@ def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
     return _generalized(stage, frame, before.variables)
 
 
-def _generalized(stage: Stage, frame: Frame, before: dict[str, Any]) -> Optional[list[Any]]:
+def _generalized(stage: Stage, frame: Frame, before: dict[str, Any]) -> list[Any] | None:
     """Return the result of a recursion with tensors in place of the numbers that differ from those
     one level further out.
     """

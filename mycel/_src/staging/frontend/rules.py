@@ -9,7 +9,7 @@ it is called when a gradient that is taken in the same function reaches it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, current_where, input_node, set_where
 from mycel._src.compiler.prims.base import outputs_of
@@ -32,7 +32,7 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         return list(values)
     outs = [stage.node_of(v) for v in values]
     inputs = [stage.node_of(t) for t in operands]
-    backward: Optional[Graph] = None
+    backward: Graph | None = None
     captured: list[Node] = []
     wanted: tuple[int, ...] = ()
     if not rule.refusal:

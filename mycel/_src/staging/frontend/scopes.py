@@ -9,7 +9,7 @@ expressions bind in the function around them.
 from __future__ import annotations
 
 import ast
-from typing import Any, Optional
+from typing import Any
 
 __all__ = ["NameScope", "assigned_names", "contains_yield", "scope_of", "terminates"]
 
@@ -26,7 +26,7 @@ class NameScope:
     """
 
     def __init__(
-        self, kind: str, parent: Optional[NameScope], bound: set[str], globals_: set[str], nonlocals: set[str]
+        self, kind: str, parent: NameScope | None, bound: set[str], globals_: set[str], nonlocals: set[str]
     ) -> None:
         self.kind, self.parent = kind, parent
         self.bound, self.globals, self.nonlocals = bound - globals_ - nonlocals, globals_, nonlocals
@@ -37,7 +37,7 @@ class NameScope:
         """
         if name in self.globals:
             return "global", 0
-        scope: Optional[NameScope] = self
+        scope: NameScope | None = self
         distance = 0
         while scope is not None:
             if name in scope.bound and (scope is self or scope.kind != "class"):
@@ -56,7 +56,7 @@ class NameScope:
         return scope, distance
 
 
-def scope_of(node: Any, parent: Optional[NameScope]) -> NameScope:
+def scope_of(node: Any, parent: NameScope | None) -> NameScope:
     """Return the scope of a function, lambda, class or comprehension."""
     if isinstance(node, _COMPREHENSIONS):
         bound: set[str] = set()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Break:
 
     __slots__ = ("where", "reason")
 
-    def __init__(self, where: Optional[Where], reason: str) -> None:
+    def __init__(self, where: Where | None, reason: str) -> None:
         self.where, self.reason = where, reason.removeprefix(f"{where}: ")
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class LiveStage(Interpreter):
 
     is_live = True
 
-    def __init__(self, plan: LivePlan, outer: Optional[Context]) -> None:
+    def __init__(self, plan: LivePlan, outer: Context | None) -> None:
         super().__init__()
         self.guards = _NoGuards()
         self.plan, self.outer = plan, outer
@@ -200,7 +200,7 @@ class LiveStage(Interpreter):
         key = id(t)
         self.exposed[key] = weakref.ref(t, functools.partial(self.exposed.pop, key))
 
-    def attempt(self, where: Optional[Where], staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
+    def attempt(self, where: Where | None, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
         """Stage a construct that depends on a tensor; if that fails, let Python run it by the
         tensor's value.
         """
@@ -215,7 +215,7 @@ class LiveStage(Interpreter):
         self.note_break(where, self.plan.python[where])
         return live()
 
-    def note_break(self, where: Optional[Where], reason: str) -> None:
+    def note_break(self, where: Where | None, reason: str) -> None:
         found = Break(where, reason)
         if not any(b.where == where and b.reason == found.reason for b in self.plan.breaks):
             self.plan.breaks.append(found)
@@ -409,7 +409,7 @@ class _Segment:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.program: Optional[Callable[..., Any]] = None
+        self.program: Callable[..., Any] | None = None
 
 
 _programs = Remembered[str, _Segment]("segments", SOME, config.COMPILED_ANEW)

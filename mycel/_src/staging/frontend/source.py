@@ -13,14 +13,14 @@ import ast
 import linecache
 import types
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.foundation import locks, syntax
 from mycel._src.foundation.remembered import SOME, Remembered
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
 
-Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class NoSource(LookupError):
@@ -102,7 +102,7 @@ def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
     return found[0], file.owner[found[0]]
 
 
-def _by_itself(code: types.CodeType, lines: list[str]) -> Optional[tuple[Definition, str]]:
+def _by_itself(code: types.CodeType, lines: list[str]) -> tuple[Definition, str] | None:
     """Return what `definition_of` does, from the lines of the function alone.
 
     None where they are not all of it, or are of another function, or it is not known which class

@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -222,7 +222,7 @@ class Capture:
 class Stage(StagedDerivatives):
     """One staging of one function; see the module's description."""
 
-    saving: Optional[SavedHooks] = None
+    saving: SavedHooks | None = None
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -357,7 +357,7 @@ class Stage(StagedDerivatives):
             for owner, attribute in ((known[0], known[1]), (target, name)):
                 self.guards.attribute(owner, attribute, t)
 
-    def source_of(self, t: Tensor) -> Optional[tuple[Any, str]]:
+    def source_of(self, t: Tensor) -> tuple[Any, str] | None:
         """Return the attribute from which compiled code takes a captured tensor, if there is
         exactly one.
         """
@@ -594,7 +594,7 @@ def is_staged(value: Any) -> bool:
     return isinstance(value, Tensor) and value._buf is None and value._node is not None
 
 
-def current_stage() -> Optional[Stage]:
+def current_stage() -> Stage | None:
     """Return the stage in force in this thread, if any."""
     context = eager.local.context if eager.active else None
     return context if isinstance(context, Stage) else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel._src.compiler.ir.types import TensorType
@@ -57,7 +57,7 @@ class Loop:
     names that are `assigned` in it.
     """
 
-    def __init__(self, body: Run, orelse: Optional[Run], where: Where, assigned: Sequence[str]) -> None:
+    def __init__(self, body: Run, orelse: Run | None, where: Where, assigned: Sequence[str]) -> None:
         self.body, self.orelse, self.where, self.assigned = body, orelse, where, assigned
         self.counter = f"<counter {where.line}:{where.column}>"
 

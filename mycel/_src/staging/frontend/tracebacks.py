@@ -22,7 +22,7 @@ import keyword
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Where, current_where
 from mycel._src.compiler.ir.places import annotate, excerpt
@@ -59,7 +59,7 @@ class Place(NamedTuple):
     column: int = 0
     end_line: int = 0
     end_column: int = 0
-    variables: Optional[dict[str, Any]] = None
+    variables: dict[str, Any] | None = None
     first: int = 0
 
 
@@ -73,7 +73,7 @@ def note_place(error: BaseException, file: str, line: int, name: str, variables:
     error.__dict__.setdefault("_mycel_trace", []).append(place)
 
 
-def note_end(error: BaseException, name: str, where: Optional[Where]) -> None:
+def note_end(error: BaseException, name: str, where: Where | None) -> None:
     """Note the place where the outermost function ended, for an error about its result that has no
     place yet.
     """
@@ -147,7 +147,7 @@ def places_of(error: BaseException) -> list[Place]:
     return found
 
 
-def place_of(error: BaseException) -> Optional[Place]:
+def place_of(error: BaseException) -> Place | None:
     """Return the innermost place in the user's source."""
     found = places_of(error)
     return found[0] if found else None
@@ -161,7 +161,7 @@ def reason_of(error: BaseException) -> str:
     return text if place is None else text.removeprefix(f"{place.file}:{place.line}: ")
 
 
-def describe_place(place: Union[None, Where, Place, tuple[str, int, str, int]]) -> str:
+def describe_place(place: None | Where | Place | tuple[str, int, str, int]) -> str:
     """Return file, line and the line itself with a caret, for a message."""
     if place is None:
         return ""
@@ -241,7 +241,7 @@ def show_user_lines(error: Exception) -> Exception:
     note_origin(error)
     if in_library and places and sys.version_info < (3, 11):
         annotate(error, describe_place(places[0]))
-    chain: Optional[types.TracebackType] = None
+    chain: types.TracebackType | None = None
     for known in reversed(tail):
         chain = types.TracebackType(chain, known.tb_frame, known.tb_lasti, known.tb_lineno)
     for place in places:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -60,10 +60,10 @@ class Origin:
 
     __slots__ = ("root", "steps", "held")
 
-    def __init__(self, root: Optional[Tensor], steps: tuple[views.Step, ...] = ()) -> None:
-        self.root: Callable[[], Optional[Tensor]] = _nothing if root is None else ref(root)
+    def __init__(self, root: Tensor | None, steps: tuple[views.Step, ...] = ()) -> None:
+        self.root: Callable[[], Tensor | None] = _nothing if root is None else ref(root)
         self.steps = steps
-        self.held: Optional[Tensor] = None
+        self.held: Tensor | None = None
 
 
 def _nothing() -> None:
@@ -75,11 +75,11 @@ class Either:
 
     __slots__ = ("pred", "true", "false")
 
-    def __init__(self, pred: Optional[Tensor], true: Tree, false: Tree) -> None:
+    def __init__(self, pred: Tensor | None, true: Tree, false: Tree) -> None:
         self.pred, self.true, self.false = pred, true, false
 
 
-Tree = Union[Origin, Either]
+Tree = Origin | Either
 OWN = Origin(None)
 LARGEST = 24
 
@@ -92,7 +92,7 @@ class Mixed:
 
     __slots__ = ("tree", "is_stale", "refuse")
 
-    def __init__(self, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> None:
+    def __init__(self, tree: Tree, refuse: Callable[[], None] | None = None) -> None:
         self.tree, self.is_stale, self.refuse = tree, False, refuse
 
 
@@ -186,7 +186,7 @@ def _place(leaf: Origin) -> Any:
     return id(leaf.root()), tuple(steps)
 
 
-def _chained(stage: Stage, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
+def _chained(stage: Stage, pred: Tensor | None, true: Tree, false: Tree) -> Either:
     """Return either of two trees.
 
     Two conditions are joined to one if all but one of the origins are elements of the tensor's own,
@@ -218,7 +218,7 @@ def _can_be_told(stage: Stage, tree: Tree) -> bool:
     return True
 
 
-def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
+def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Callable[[], None] | None = None) -> Tensor:
     """Return `t` as a tensor whose elements have one of the origins in `tree`.
 
     `refuse` is that of `Mixed`; `stage` keeps the tensor among its mixed ones.
@@ -240,7 +240,7 @@ def _conditions(tree: Tree) -> list[Tensor]:
     return [p.pred for p in parts(tree) if isinstance(p, Either) and p.pred is not None and p.pred._buf is None]
 
 
-def decided(stage: Optional[Stage], t: Tensor, tree: Tree) -> Tensor:
+def decided(stage: Stage | None, t: Tensor, tree: Tree) -> Tensor:
     """Return `t` as a view, or as a tensor of its own, as the values of a tree's conditions say.
 
     While staging, the result is a mixed tensor.
@@ -430,7 +430,7 @@ def is_open(t: Tensor) -> bool:
     return False
 
 
-def value_of(stage: Stage, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
+def value_of(stage: Stage, t: Tensor) -> np.ndarray[Any, Any] | None:
     """Return the array of a view whose root existed before and has not changed; else None."""
     if type(t._view) is not View or not is_unchanged(stage, t):
         return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from mycel._src.tensors.core.tensor import Tensor, make_staged
 
 __all__ = ["Level", "Mapped"]
 
-Mapped = tuple[Node, Optional[int]]
+Mapped = tuple[Node, int | None]
 _MENDS = {
     "the truth of a tensor": "an `if` or `while` of the function itself, or ops.where, decides for each example",
     "": "write it so that both sides give tensors of one type, or use ops.where",

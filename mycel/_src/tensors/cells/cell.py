@@ -13,7 +13,7 @@ import functools
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Optional, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from mycel._src.foundation import arguments, config
 from mycel._src.foundation.jit_config import JitConfig
@@ -72,7 +72,7 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
     training: bool
     IGNORE_LIST = ["_scope", "_cell_init_args", "_auto_prefix", "_cells", "_params"]
 
-    def __init__(self, auto_prefix: bool = True, flags: Optional[dict[str, Any]] = None) -> None:
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         own = self.__dict__
         own["_params"] = OrderedDict()
         own["_cells"] = OrderedDict()
@@ -174,7 +174,7 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
         del self.__dict__[name]
 
     def insert_param_to_cell(
-        self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
     ) -> None:
         """Register a parameter under a name.
 
@@ -209,7 +209,7 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
         state_epoch.value += 1
         self._cells[child_name] = self.__dict__[child_name] = child_cell
 
-    def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that is part of the state but not trained.
 
         A `persistent` one is part of `state_dict`. Raises KeyError for a name with a dot or one
@@ -475,7 +475,7 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
                 cell.__dict__["_names_checked"] = True
 
     def run_with_hooks(
-        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
+        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Callable[..., Any] | None = None
     ) -> Any:
         """Return ``construct(*args, **kwargs)`` after the hooks and casts around it.
 

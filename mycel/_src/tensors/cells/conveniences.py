@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, TypeVar
 
 from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
 from mycel._src.foundation import arguments
@@ -40,7 +40,7 @@ class _Division:
     layouts of its parameters and the names of all that its program has.
     """
 
-    layouts: Optional[Callable[[Any], tuple[dict[str, Any], tuple[str, ...]]]] = None
+    layouts: Callable[[Any], tuple[dict[str, Any], tuple[str, ...]]] | None = None
 
 
 division = _Division()
@@ -216,7 +216,7 @@ class CellExtras:
                 scopes[path] = f"{scopes[outer]}/{name}-{type(cell).__name__}"
                 cell.__dict__["_scope"] = scopes[path]
 
-    def get_scope(self) -> Optional[str]:
+    def get_scope(self) -> str | None:
         """Return the path that `generate_scope` of an outer Cell set, or None."""
         return self.__dict__.get("_scope")
 
@@ -239,7 +239,7 @@ class CellExtras:
         kind = _TYPES.get(type)
         self._cast_to = None if kind is None else Precision(kind)
 
-    def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
+    def offload(self, backward_prefetch: str | int = "Auto") -> None:
         """Do nothing: values kept for the backward pass are in the memory of the engine, which says
         so once; mostly that is the host's.
 
@@ -367,14 +367,14 @@ class CellExtras:
     def remove_redundant_parameters(self) -> None:
         """Do nothing: one device has no parameters of other devices."""
 
-    _pipeline_stage: Optional[int] = None
-    _pipeline_segment: Optional[int] = None
-    _micro_batch: Optional[int] = None
+    _pipeline_stage: int | None = None
+    _pipeline_segment: int | None = None
+    _micro_batch: int | None = None
     # Whether what a Cell of the library calls has operators of its own, as users wrote it.
     _is_opened: bool = False
-    _strategy: Optional[Strategy] = None
+    _strategy: Strategy | None = None
     # How a layer of the library computes by the operations that are its attributes.
-    _by_operators: Optional[Callable[..., Any]] = None
+    _by_operators: Callable[..., Any] | None = None
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """Set how inputs, results and parameters of this cell are divided among devices, and return

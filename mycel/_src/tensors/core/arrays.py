@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def shape_of(shape: Any) -> tuple[Any, ...]:
     return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
 
 
-def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
+def array_of(data: Any, wanted: DType | None, plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
     """Return data in any accepted form as a new C-contiguous array in native byte order.
 
     Its element type is `wanted`, or if that is None one that tensors can hold. `plain` replaces the

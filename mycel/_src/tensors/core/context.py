@@ -69,12 +69,12 @@ class Context(ABC):
         raise self.refusal("taking a derivative")
 
     @property
-    def recording(self) -> Optional[Recording]:
+    def recording(self) -> Recording | None:
         """The context as one whose operations have run already; None where it is none."""
         return None
 
     @property
-    def staging(self) -> Optional[Staging]:
+    def staging(self) -> Staging | None:
         """The context as one whose operations have no value yet; None where it is none."""
         return None
 
@@ -98,7 +98,7 @@ class Differentiating(Context):
         return self
 
     @abstractmethod
-    def node_of(self, t: Tensor) -> Optional[Node]:
+    def node_of(self, t: Tensor) -> Node | None:
         """Return the node that computes a tensor; None if it depends on no input of the
         derivative.
         """
@@ -155,7 +155,7 @@ class Differentiating(Context):
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
 
-    def earlier_call(self, cell: Any, args: tuple[Any, ...], weights: Tensors) -> Optional[EarlierCall]:
+    def earlier_call(self, cell: Any, args: tuple[Any, ...], weights: Tensors) -> EarlierCall | None:
         """Return the last call of a Cell, if it was made with `args` here and a gradient by these
         and `weights` can go back through it; else None.
         """
@@ -269,7 +269,7 @@ class Following(Staging):
     """A context that interprets code; `saving` are the hooks on saved values in force."""
 
     does = "follows code"
-    saving: Optional[SavedHooks]
+    saving: SavedHooks | None
 
     @property
     def following(self) -> Following:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     number: int
     type: TensorType
-    rows: Optional[tuple[TensorType, TensorType, Any]] = None
+    rows: tuple[TensorType, TensorType, Any] | None = None
 
 
 class Derived(NamedTuple):
@@ -45,9 +45,9 @@ class Derived(NamedTuple):
     results or -1. `places` has the place of each derivative among the results, or None.
     """
 
-    graph: Optional[Graph]
+    graph: Graph | None
     used: tuple[tuple[int, int], ...]
-    places: tuple[Optional[Place], ...]
+    places: tuple[Place | None, ...]
 
 
 class _Values:
@@ -83,7 +83,7 @@ def derived(
         again = iter(opened([n for n in found if n is not None], valued))
         found = [None if n is None else next(again) for n in found]
     wanted: list[Node] = []
-    places: list[Optional[Place]] = []
+    places: list[Place | None] = []
     for n in found:
         rows = row_nodes(n) if n is not None and by_rows else None
         if n is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import TensorType
@@ -35,9 +35,9 @@ class _Local(threading.local):
     one.
     """
 
-    context: Optional[Context] = None
-    recording: Optional[Recording] = None
-    staging: Optional[Staging] = None
+    context: Context | None = None
+    recording: Recording | None = None
+    staging: Staging | None = None
 
 
 local = _Local()
@@ -45,7 +45,7 @@ active = 0
 _lock = locks.lock()
 
 
-def current_context() -> Optional[Context]:
+def current_context() -> Context | None:
     """Return the context in force in this thread, if any."""
     return local.context
 
@@ -55,7 +55,7 @@ class use_context:
 
     __slots__ = ("context", "previous")
 
-    def __init__(self, context: Optional[Context]) -> None:
+    def __init__(self, context: Context | None) -> None:
         self.context = context
 
     def __enter__(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.foundation.tree import flatten, unflatten
@@ -53,7 +53,7 @@ class RecordedCall:
         nodes: dict[int, Node],
         values: list[tuple[Tensor, Any]],
         out: tuple[list[Any], Any],
-        out_nodes: list[Optional[Node]],
+        out_nodes: list[Node | None],
     ) -> None:
         self.recorder, self.args, self.nodes, self.values = recorder, args, nodes, values
         self.out, self.out_nodes = out, out_nodes
@@ -118,7 +118,7 @@ def _marked(recorder: Recorder, inputs: Sequence[Tensor]) -> Iterator[list[Node]
                 t._node = old
 
 
-def take_recorded(call: Any, args: tuple[Any, ...], by: Sequence[Tensor]) -> Optional[EarlierCall]:
+def take_recorded(call: Any, args: tuple[Any, ...], by: Sequence[Tensor]) -> EarlierCall | None:
     """Return a recorded call with `args` for a gradient by the tensors `by`, or None.
 
     It does not fit where arguments, outputs or parameters have other values since then.
@@ -136,7 +136,7 @@ def take_recorded(call: Any, args: tuple[Any, ...], by: Sequence[Tensor]) -> Opt
     return EarlierCall(call.recorder, unflatten(structure, out), call.nodes)
 
 
-def _with_node(t: Tensor, node: Optional[Node]) -> Tensor:
+def _with_node(t: Tensor, node: Node | None) -> Tensor:
     made = make(t._type, t._buf)
     made._node = node
     return made

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any, Literal, Optional, TypeVar, Union, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class _Call:
 
     __slots__ = ("graph", "run", "result", "kind", "only", "views", "smooth", "kept")
 
-    def __init__(self, graph: Graph, kind: Optional[type]) -> None:
+    def __init__(self, graph: Graph, kind: type | None) -> None:
         self.graph, self.kind = graph, kind
         self.run = compile_small(graph)
         types = graph.output_types
@@ -158,7 +158,7 @@ class _Call:
         node = graph.outputs[0]
         if kind is None and node.inputs == graph.inputs and node.prim not in (C.call, kept_call):
             self.only = node.prim, node.params
-        self.views: Optional[dict[Any, Any]] = {} if any(n.prim is matmul for n in graph.nodes) else None
+        self.views: dict[Any, Any] | None = {} if any(n.prim is matmul for n in graph.nodes) else None
         self.smooth = tuple([bool(i.type.dtype.is_differentiable) for i in graph.inputs])
         self.kept: dict[int, Any] = {}
 
@@ -239,7 +239,7 @@ class _Call:
         return made[0] if self.kind is None else self.kind(made)
 
 
-def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Union[_Call, Literal[False]]:
+def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> _Call | Literal[False]:
     """Return the call as one graph; False where it cannot be one."""
     inputs: list[Node] = []
 
@@ -314,7 +314,7 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 def fused(function: F) -> F:
     """Return `function` in a form that eager execution runs as one program."""
 
-    def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
+    def known_or_new(key: tuple[Any, ...]) -> bool | None:
         """Return None for a call that is to be traced.
 
         Returns False where values are checked, or where many calls differ in numbers alone.
@@ -349,7 +349,7 @@ def fused(function: F) -> F:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            recorder: Optional[Recorder] = None
+            recorder: Recorder | None = None
             if eager.active:
                 context = eager.local.context
                 if type(context) is Recorder:

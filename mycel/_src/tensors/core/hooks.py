@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.custom import Rule
@@ -169,7 +169,7 @@ def zeros_of(kind: TensorType) -> Tensor:
 # Tensors.
 
 
-def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> TensorHookHandle:
     """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns, unless
     None, replaces the gradient.
 
@@ -386,7 +386,7 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
     weights = list(cell.get_parameters())
     leaves, structure = flatten(output)
 
-    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> list[Optional[Tensor]]:
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> list[Tensor | None]:
         outs, given = iter(values), iter(cts)
         out, dout = [], []
         for leaf in leaves:
@@ -401,7 +401,7 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
     return attach(output, [*operands, *weights], Rule(rule))
 
 
-def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> list[Optional[Tensor]]:
+def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> list[Tensor | None]:
     """Return one gradient, or None, for each tensor of the arguments and each parameter, from
     `found`, which bprop returned.
     """
@@ -414,7 +414,7 @@ def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> lis
         raise GradientError(
             f"{name} returned {len(grads)} gradients for {len(inputs)} inputs; give one, or None, for each"
         )
-    result: list[Optional[Tensor]] = []
+    result: list[Tensor | None] = []
     for i, ((leaves, _), grad) in enumerate(zip(inputs, grads)):
         parts = [None] * len(leaves) if grad is None else flatten(grad)[0]
         if len(parts) != len(leaves):

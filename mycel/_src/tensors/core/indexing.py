@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def _taken(tensor: Tensor, index: Tensor) -> Tensor:
     return _advanced(tensor, Axes(tensor.shape, index))
 
 
-def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
+def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Tensor | None:
     """Return the part that an index of scalar tensors and basic entries selects; None for others.
 
     The scalar tensors are the starts of a block. Beside other advanced entries they are advanced
@@ -400,7 +400,7 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
     return _scattered(x, axes, value) if axes.advanced() else _written_slice(x, axes.steps, value)
 
 
-def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
+def _whole_mask(x: Tensor, index: Any) -> Tensor | None:
     """Return the mask that is the whole index, if it has the shape of the leading axes.
 
     Writing at such a mask does not need its value.

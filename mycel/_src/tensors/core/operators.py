@@ -9,7 +9,7 @@ quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def number_dtype(value: Any, dtype: DType) -> DType:
     return dtype if dtype.kind == "c" else D.complex128 if dtype is D.float64 else D.complex64
 
 
-def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
+def pair(x: Any, y: Any) -> tuple[Tensor, Tensor] | None:
     """Return two operands, of which at least one is a tensor, as tensors of a common type.
 
     Returns None where one of them cannot be an operand.
@@ -81,7 +81,7 @@ _REAL = frozenset((int, float))
 _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
 
-def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
+def _weak(x: Tensor, y: Tensor) -> DType | None:
     """Return the common type of two tensors, exactly one of which stands for a Python number in a
     compiled function; else None.
     """
@@ -129,7 +129,7 @@ def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
+def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Tensor | None:
     """Return the result, if a gradient is being recorded and the kernel is known; else None."""
     recording = eager.local.recording
     if recording is None or precision.active:
@@ -150,8 +150,8 @@ def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optiona
 def _install(
     name: str,
     primitive: Primitive,
-    prepare: Optional[Callable[..., Any]] = None,
-    arrange: Optional[Callable[[Any, Any], tuple[Any, Any]]] = None,
+    prepare: Callable[..., Any] | None = None,
+    arrange: Callable[[Any, Any], tuple[Any, Any]] | None = None,
 ) -> None:
     table = eager.pair_table(primitive)
 

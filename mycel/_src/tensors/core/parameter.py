@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,12 +66,12 @@ class Parameter(Tensor):
     def __init__(
         self,
         default_input: Any,
-        name: Optional[str] = None,
+        name: str | None = None,
         requires_grad: bool = True,
         layerwise_parallel: bool = False,
         parallel_optimizer: bool = True,
         storage_format: str = "",
-        device: Optional[str] = None,
+        device: str | None = None,
     ) -> None:
         if isinstance(default_input, Tensor):
             default_input._settle()
@@ -254,7 +254,7 @@ class Parameter(Tensor):
             self.__dict__["sliced"] = True
         return self
 
-    def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
+    def register_hook(self, hook_fn: Callable[[Tensor], Tensor | None]) -> Any:
         """Register a hook on the gradient by this parameter, as `Tensor.register_hook` does."""
         return super().register_hook(hook_fn)
 

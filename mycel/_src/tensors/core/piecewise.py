@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
@@ -63,9 +63,9 @@ class _Piece:
 
     __slots__ = ("graph", "run", "used", "results", "is_small", "rows", "_many", "_run_rows")
 
-    def __init__(self, graph: Optional[Graph], used: Sequence[int], wanted: Sequence[int]) -> None:
+    def __init__(self, graph: Graph | None, used: Sequence[int], wanted: Sequence[int]) -> None:
         self.graph, self.used = graph, tuple(used)
-        self.run: Optional[Callable[..., Any]] = None
+        self.run: Callable[..., Any] | None = None
         self.results: tuple[tuple[int, TensorType], ...] = ()
         self._many: dict[int, Callable[..., Any]] = {}
         nodes = () if graph is None else graph.nodes
@@ -73,7 +73,7 @@ class _Piece:
             [isinstance(v, Graph) for n in nodes for v in n.params.values()]
         )
         self.rows = row_nodes(graph.outputs[0]) if graph is not None and len(graph.outputs) == 1 else None
-        self._run_rows: Optional[Callable[..., Any]] = None
+        self._run_rows: Callable[..., Any] | None = None
         if graph is not None:
             self.results = tuple([(i, o.type) for i, o in zip(wanted, graph.outputs)])
 
@@ -159,7 +159,7 @@ def pulled(
     roots: Sequence[Node],
     given: Sequence[_Cotangent],
     wrt: Sequence[Node],
-) -> list[Optional[_Cotangent]]:
+) -> list[_Cotangent | None]:
     """Return the gradients by the nodes `wrt`, each with its type, or None where there is none.
 
     `order` are the recorded nodes that the nodes `roots` depend on, inputs first, `known` their
@@ -211,8 +211,8 @@ class _Pull:
     def run(self) -> None:
         """Pass all cotangents back to the nodes of `stop`."""
         cotangents, masks, known, often = self.cotangents, self.masks, self.known, self.often
-        parts: dict[Node, list[Optional[_Cotangent]]] = {}
-        cts: Sequence[Optional[_Cotangent]]
+        parts: dict[Node, list[_Cotangent | None]] = {}
+        cts: Sequence[_Cotangent | None]
         place = len(masks)
         for node in reversed(self.order):
             place -= 1
@@ -262,7 +262,7 @@ class _Pull:
         for piece, targets, many in self.groups.values():
             self._together(piece, targets, many)
 
-    def _later(self, node: Recorded, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> int:
+    def _later(self, node: Recorded, known: Any, mask: int, cts: Sequence[_Cotangent | None]) -> int:
         """Put off the cotangents of an operation by operands that are used often, and return the
         other operands in `mask`.
 
@@ -313,11 +313,11 @@ class _Pull:
     def _add_rows(self, target: Node, piece: _Piece, values: Sequence[Any]) -> None:
         self.cotangents.setdefault(target, []).append((piece.results[0][1], piece.in_rows(values)))
 
-    def gradients(self, wrt: Sequence[Node], shared: set[int]) -> list[Optional[_Cotangent]]:
+    def gradients(self, wrt: Sequence[Node], shared: set[int]) -> list[_Cotangent | None]:
         """Return the cotangents of the nodes `wrt`, in memory that is not in `shared` and that no
         two of them share.
         """
-        result: list[Optional[_Cotangent]] = []
+        result: list[_Cotangent | None] = []
         for node in wrt:
             known = self.cotangents.get(node)
             if known is None:
@@ -334,7 +334,7 @@ class _Pull:
         return result
 
 
-def _found(node: Node, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]]) -> _Piece:
+def _found(node: Node, known: Any, mask: int, cts: Sequence[_Cotangent | None]) -> _Piece:
     """Return the piece of an operation; `known` are its parameters as a key."""
     types = tuple([i.type for i in node.inputs])
     key: _Key = (node.prim, known, types, mask, *[None if c is None else c[0] for c in cts])
@@ -342,7 +342,7 @@ def _found(node: Node, known: Any, mask: int, cts: Sequence[Optional[_Cotangent]
     return _pieces.recall(key, partial(_piece, node, types, mask, key[4:])) if found is None else found
 
 
-def _arguments(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> list[Any]:
+def _arguments(piece: _Piece, node: Recorded, cts: Sequence[_Cotangent | None]) -> list[Any]:
     """Return the buffers that the program of a piece takes."""
     inputs: Any = node.inputs
     whole = node.buffer
@@ -356,7 +356,7 @@ def _arguments(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]
     return values
 
 
-def _waiting(piece: _Piece, node: Recorded, cts: Sequence[Optional[_Cotangent]]) -> int:
+def _waiting(piece: _Piece, node: Recorded, cts: Sequence[_Cotangent | None]) -> int:
     """Return the bytes of the values that the program of a piece takes."""
     if not piece.results:
         return 0

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation import locks
@@ -35,15 +35,15 @@ __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
 class Precision:
     """The types in which a Cell computes; None and the empty set leave everything as it is."""
 
-    dtype: Optional[DType] = None
-    output: Optional[DType] = None
+    dtype: DType | None = None
+    output: DType | None = None
     operations: frozenset[str] = frozenset()
-    narrow: Optional[DType] = None
+    narrow: DType | None = None
 
 
 class _Local(threading.local):
-    precision: Optional[Precision] = None
-    context: Optional[Context] = None
+    precision: Precision | None = None
+    context: Context | None = None
 
 
 _local = _Local()
@@ -52,7 +52,7 @@ _lock = locks.lock()
 
 
 @contextmanager
-def in_force(precision: Optional[Precision]) -> Iterator[None]:
+def in_force(precision: Precision | None) -> Iterator[None]:
     """Return a context manager that puts a precision, or none, in force in this thread."""
     global active
     before = _local.precision, _local.context
@@ -70,7 +70,7 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
             active -= 1
 
 
-def _here() -> Optional[Precision]:
+def _here() -> Precision | None:
     """Return the precision in force; None in a function that is being compiled on its own."""
     staging = eager.local.staging
     if staging is not None and staging is not _local.context:

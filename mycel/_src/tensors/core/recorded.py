@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
@@ -40,7 +40,7 @@ class Recorded(Node):
     __slots__ = ("buffer", "tape", "serial", "place")
 
     def __init__(
-        self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any
+        self, prim: Primitive | None, inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any
     ) -> None:
         self.prim = prim
         self.inputs = inputs

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Optional, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -53,7 +53,7 @@ __all__ = ["Recorder", "current_recorder", "recorders"]
 
 _settings = config._context
 _operations = eager.operations
-_Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[Place], ...]]
+_Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Place | None, ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
 _inner = Remembered[Any, _Derived]("derivatives inside of recordings", SOME)
 
@@ -67,14 +67,14 @@ class Recorder(Recording):
 
     def __init__(self) -> None:
         self.depth = 0
-        self.owner: Optional[Tensor] = None
+        self.owner: Tensor | None = None
         self.is_finished = False
         self.count = 0
         # Leaves by their buffers, which they keep alive.
         self.numbers: dict[int, Recorded] = {}
         # Whether each node was made after its inputs.
         self.is_ordered = True
-        self.region: Optional[list[Recorded]] = None
+        self.region: list[Recorded] | None = None
         self.written: list[Tensor] = []
         # The nodes of the parameters that are marked, by their identity.
         self.parameters: dict[int, Recorded] = {}
@@ -84,7 +84,7 @@ class Recorder(Recording):
         """Return whether a node has its value on this recording."""
         return type(node) is Recorded and node.tape is self
 
-    def node_of(self, t: Tensor) -> Optional[Node]:
+    def node_of(self, t: Tensor) -> Node | None:
         """Return the node that computes `t` on this recording, if it depends on a marked input."""
         node = t._node
         return node if type(node) is Recorded and node.tape is self else None
@@ -144,7 +144,7 @@ class Recorder(Recording):
 
     def _saved_alone(
         self, primitive: Primitive, nodes: Sequence[Node], inputs: Sequence[Tensor]
-    ) -> Optional[tuple[int, ...]]:
+    ) -> tuple[int, ...] | None:
         """Return what is kept of an application to two `inputs`, one of which may be no node
         here.
         """
@@ -203,7 +203,7 @@ class Recorder(Recording):
     def enter_call(
         self,
         inputs: Sequence[Tensor],
-        nodes: Sequence[Optional[Node]],
+        nodes: Sequence[Node | None],
         params: dict[str, Any],
         types: tuple[Any, ...],
         values: tuple[Any, ...],
@@ -277,7 +277,7 @@ class Recorder(Recording):
         target._node = self._assigned(target, new) if isinstance(target, Parameter) else self.node_of(new)
         self.written.append(target)
 
-    def _assigned(self, target: Parameter, new: Tensor) -> Optional[Recorded]:
+    def _assigned(self, target: Parameter, new: Tensor) -> Recorded | None:
         """Return the node of a parameter to which `new` is assigned."""
         marked = self.parameters.get(id(target))
         if marked is None or not new._type.dtype.is_differentiable:
@@ -513,7 +513,7 @@ class Recorder(Recording):
 
     def _called(
         self, kind: str, order: list[Any], roots: Sequence[Any], given: Sequence[Tensor], wrt: Sequence[Node]
-    ) -> Optional[Optionals]:
+    ) -> Optionals | None:
         """Return a derivative inside of another as a call of its graph, which is recorded.
 
         Returns None where the structure is new, so that its graph would not repay being compiled.
@@ -589,6 +589,6 @@ class _Recorders:
 recorders = _Recorders()
 
 
-def current_recorder() -> Optional[Recorder]:
+def current_recorder() -> Recorder | None:
     context = eager.current_context()
     return context if isinstance(context, Recorder) else None

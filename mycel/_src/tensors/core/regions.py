@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.ir.hash import structural_hash
@@ -14,7 +14,7 @@ from mycel._src.foundation.remembered import SOME, Remembered
 __all__ = ["region"]
 
 
-def region(nodes: Sequence[Any], inside: set[Any]) -> Optional[tuple[Graph, list[Node]]]:
+def region(nodes: Sequence[Any], inside: set[Any]) -> tuple[Graph, list[Node]] | None:
     """Return the graph of what was recorded `inside` a region and computes `nodes`, and the nodes
     that are its operands; None where a derivative of the program's own is part of it.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ __all__ = ["Replay", "along_units", "is_whole", "nodes_of"]
 
 def nodes_of(
     kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
-) -> list[Optional[Node]]:
+) -> list[Node | None]:
     """Return the nodes of a derivative of the nodes `roots` by the nodes `wrt`.
 
     `kind` is "pull" (gradients for the cotangents `seeds`), "push" (tangents for the tangents
@@ -102,7 +102,7 @@ class Replay:
             value._node = node
         return value
 
-    def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+    def _pull(self, node: Node, ct: Any) -> Sequence[Node | None] | None:
         """Return the cotangents that the program's own derivative gives; None for other nodes."""
         if node.prim is not custom or node.params["backward"] is not None:
             return None
@@ -120,12 +120,12 @@ class Replay:
         found = [None if t is None else self.node(t) for t in cotangents]
         return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
 
-    def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
+    def _or_zeros(self, ct: Node | None, like: Tensor) -> Tensor:
         if ct is None:
             ct = S.broadcast_to(constant(0, like.dtype), like.shape)
         return self.value(ct)
 
-    def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:
+    def _push(self, node: Node, tangents: Sequence[Node | None]) -> Any:
         if node.prim is not custom or node.params["backward"] is not None or node.params["rule"].is_hook:
             return None
         count, rule = node.params["count"], node.params["rule"]

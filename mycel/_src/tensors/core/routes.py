@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import ref
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
@@ -90,7 +90,7 @@ def follow(base: Tensor, route: Route, waits: bool = True) -> Tensor:
     else:
         made._view = view = View(view.root, view.steps + route.steps, None if view.key is None else (view.key, route))
         base = view.root
-    family: Optional[Family] = base._views
+    family: Family | None = base._views
     if family is None:
         family = family_of(base)
     family.append(ref(made))
@@ -115,7 +115,7 @@ def _again(base: Tensor, route: Route) -> Tensor:
     return attach(derived(base, route.steps), base, route.steps, route)
 
 
-def _route(base: Tensor, made: Any) -> Optional[Route]:
+def _route(base: Tensor, made: Any) -> Route | None:
     """Return the route from `base` to `made`; None where it is no view of `base` by known steps."""
     if type(made) is not Tensor or type(made._view) is not View or made._view.root is not root_of(base) or made is base:
         return None

@@ -10,7 +10,7 @@ gradient has an ordinary tensor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def may_be_rows(kind: Any) -> bool:
     return kind.dtype.kind == "f" and kind.dtype.itemsize >= 4 and kind.nbytes >= LEAST
 
 
-def row_nodes(node: Node) -> Optional[RowNodes]:
+def row_nodes(node: Node) -> RowNodes | None:
     """Return the rows of a gradient that is a sum of rows; None for any other, and where the rows
     are not much smaller than their table.
     """
@@ -121,7 +121,7 @@ def row_nodes(node: Node) -> Optional[RowNodes]:
         return None
     terms: list[Node] = []
     pending = [node]
-    params: Optional[_Params] = None
+    params: _Params | None = None
     taken = 0
     while pending and taken * SHARE <= node.type.nbytes:
         term = pending.pop()

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.prims import control as C
@@ -74,7 +74,7 @@ class saved_tensors_hooks:
         for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             arguments.function("saved_tensors_hooks", name, hook)
         self._hooks: SavedHooks = (pack_hook, unpack_hook)
-        self._before: list[tuple[Optional[Following], Any]] = []
+        self._before: list[tuple[Following | None, Any]] = []
 
     def __enter__(self) -> None:
         staging = eager.local.staging
@@ -185,7 +185,7 @@ class _Plan:
         """Return the places of the values that are used, each once."""
         return sorted(set(self.used.values()))
 
-    def apply(self, values: dict[tuple[bool, int], Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+    def apply(self, values: dict[tuple[bool, int], Tensor], cotangents: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradients, computed operation by operation in the context in force."""
         known: dict[Node, Any] = {node: values[place] for node, place in self.used.items()}
         known.update(zip(self.seeds, cotangents))
@@ -240,7 +240,7 @@ class _Saving(Recorder):
     def enter_call(
         self,
         inputs: Sequence[Tensor],
-        nodes: Sequence[Optional[Node]],
+        nodes: Sequence[Node | None],
         params: dict[str, Any],
         types: tuple[Any, ...],
         values: tuple[Any, ...],
@@ -330,7 +330,7 @@ def _packed(pack: Callable[..., Any], value: Tensor) -> Any:
 
 
 def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) -> Rule:
-    def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+    def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor | None]:
         linked = eager.current_context() is recorder
         found = {}
         for place, (kind, packed, unpack) in kept.items():
@@ -383,7 +383,7 @@ def staged(
             else:
                 kept[place] = (value._type, value, _same)
 
-        def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+        def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor | None]:
             found = {place: _checked(call_user(given, packed), kind) for place, (kind, packed, given) in kept.items()}
             return plan.apply(found, cotangents)
 

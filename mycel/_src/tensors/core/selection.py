@@ -6,7 +6,7 @@ symbol, bound when the program runs; a mask whose values are known while staging
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mycel._src.tensors.core.tensor import Tensor, as_tensor
 __all__ = ["flat_positions", "is_open", "positions_in"]
 
 
-def _known(mask: Tensor) -> Optional[Any]:
+def _known(mask: Tensor) -> Any | None:
     """Return the array of a mask.
 
     Returns None if its values are not known but its positions can be tensors (`Staging.positions`),

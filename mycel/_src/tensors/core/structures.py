@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 from weakref import ref
 
 from mycel._src.compiler.ir.graph import Graph, Node
@@ -77,7 +77,7 @@ _histories = Remembered[int, tuple[ref[Any], History]]("histories of parameters"
 _extents = RememberedOf[int]("extents of called graphs", MANY)
 
 
-def history_of(owner: Optional[Any]) -> History:
+def history_of(owner: Any | None) -> History:
     """Return the history of the gradients by a parameter; that of all others for None."""
     if owner is None:
         return usual

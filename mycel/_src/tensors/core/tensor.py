@@ -9,7 +9,7 @@ methods that compute are attached by `mycel.ops`, and the operators of two opera
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Tensor(TensorMethods):
 
     _type: TensorType
     _buf: Any
-    _node: Optional[Node]
+    _node: Node | None
     # how a view is made from its root, and the views of a root: see mycel._src.tensors.core.views
     _view: Any = None
     _views: Any = None
@@ -70,7 +70,7 @@ class Tensor(TensorMethods):
         shape: Any = None,
         init: Any = None,
         const_arg: bool = False,
-        device: Optional[str] = None,
+        device: str | None = None,
     ) -> None:
         if device is not None and not str(device).upper().startswith("CPU"):
             raise ValueError(f"Tensor: device {device!r} is not available in this build; use 'CPU' or leave it out")
@@ -173,7 +173,7 @@ class Tensor(TensorMethods):
         """Return the same as `asnumpy`."""
         return self._value("numpy()")
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self._value("conversion to a NumPy array")
         other = dtype is not None and array.dtype != dtype
         return array.astype(dtype) if other else array.copy() if copy else array
@@ -286,7 +286,7 @@ class Tensor(TensorMethods):
         array = self._shown()
         return repr(self) if array is None else str(array)
 
-    def _shown(self) -> Optional[np.ndarray[Any, Any]]:
+    def _shown(self) -> np.ndarray[Any, Any] | None:
         """Return the values to show, or None where there are none."""
         staging = eager.local.staging if eager.active else None
         if staging is not None:
@@ -440,7 +440,7 @@ class Tensor(TensorMethods):
             else eager.apply(complex_abs if self._type.dtype.is_complex else E.abs_, self)
         )
 
-    def __round__(self, ndigits: Optional[int] = None) -> Tensor:
+    def __round__(self, ndigits: int | None = None) -> Tensor:
         if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):
             return self
         if not ndigits:
@@ -471,7 +471,7 @@ class Tensor(TensorMethods):
         return self
 
 
-def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
+def to_numpy_array(data: Any, wanted: DType | None = None) -> np.ndarray[Any, Any]:
     """Return data in any accepted form as a new C-contiguous array in native byte order.
 
     Its element type is `wanted`, or if that is None one that tensors can hold.
@@ -523,7 +523,7 @@ def tensor(
     shape: Any = None,
     init: Any = None,
     const_arg: bool = False,
-    device: Optional[str] = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return a new tensor.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -46,8 +46,8 @@ def _set(
     self: Tensor,
     source: Any = None,
     storage_offset: int = 0,
-    size: Optional[Sequence[int]] = None,
-    stride: Optional[Sequence[int]] = None,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
 ) -> Tensor:
     """Make the tensor share the elements of another one, or of a storage, and return it.
 
@@ -102,7 +102,7 @@ def _whole(word: str, values: Any) -> tuple[int, ...]:
     return tuple(map(int, values))
 
 
-def _order_of(shape: tuple[int, ...], stride: Optional[Sequence[int]]) -> tuple[int, ...]:
+def _order_of(shape: tuple[int, ...], stride: Sequence[int] | None) -> tuple[int, ...]:
     """Return the axes in order, from the one whose elements lie farthest apart to the nearest.
 
     Raises Unsupported for strides that leave elements out or repeat them.
@@ -166,7 +166,7 @@ def _set_dtype(self: Tensor, dtype: Any) -> Any:
     return self.dtype
 
 
-def _to(self: Tensor, device: Optional[str] = None, non_blocking: bool = False) -> Tensor:
+def _to(self: Tensor, device: str | None = None, non_blocking: bool = False) -> Tensor:
     """Return the tensor itself, which is on the CPU. Raises ValueError for other devices."""
     if not isinstance(device, str) or device.upper().split(":")[0] != "CPU":
         raise ValueError(f"to_: device {device!r} is not available in this build; use 'CPU'")
@@ -276,7 +276,7 @@ def _set_virtual_flag(self: Tensor, flag: bool) -> None:
     self.__dict__["_virtual_flag"] = flag
 
 
-def _parent(self: Tensor) -> Optional[Tensor]:
+def _parent(self: Tensor) -> Tensor | None:
     """Return the tensor whose elements a view shares, which is no view itself.
 
     None for a tensor with elements of its own.

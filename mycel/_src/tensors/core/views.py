@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Optional, TypeGuard
+from typing import Any, TypeGuard
 from weakref import ref
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, InconclusiveDimension, is_one, product, same
@@ -138,7 +138,7 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None)
 
 def family_of(root: Tensor) -> Family:
     """Return the views of a root."""
-    family: Optional[Family] = root._views
+    family: Family | None = root._views
     if family is None:
         with _lock:
             family = root._views
@@ -389,7 +389,7 @@ def broadcast(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
     return x if same(x.shape, shape) else through(x, (S.BROADCAST_TO, {"shape": shape}, ()))
 
 
-def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Optional[Step]:
+def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Step | None:
     """Return the step to ``[start:stop:step]`` along `axis` of a tensor of shape `shape`.
 
     Returns None where that is the whole axis.
@@ -455,7 +455,7 @@ def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]
     return sizes, strides
 
 
-def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, ...]]:
+def _regrouped(sizes: Any, strides: Any, shape: Any) -> tuple[DimLike, ...] | None:
     """Return the strides of a strided array with another shape; None where elements would have to
     move.
 

@@ -76,6 +76,6 @@ def pop_amp_strategy() -> None:
         _stack.pop()
 
 
-def get_curr_amp_strategy() -> Optional[AmpStrategy]:
+def get_curr_amp_strategy() -> AmpStrategy | None:
     """Return the last settings of the stack, None if it is empty."""
     return _stack[-1] if _stack else None

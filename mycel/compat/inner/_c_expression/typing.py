@@ -42,7 +42,7 @@ class _ByWidth(type):
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, DType) and value in cls.members or type.__instancecheck__(cls, value)
 
-    def __call__(cls, nbits: Optional[int] = None) -> Any:
+    def __call__(cls, nbits: int | None = None) -> Any:
         if nbits is None:
             return super().__call__()
         if nbits not in cls.widths:

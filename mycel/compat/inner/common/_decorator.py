@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def deprecated(
-    version: str, substitute: Optional[str], use_substitute_name: bool = False, module_prefix: str = ""
+    version: str, substitute: str | None, use_substitute_name: bool = False, module_prefix: str = ""
 ) -> Callable[[F], Callable[..., Any]]:
     """Return a decorator of functions which are gone after a version: each call warns in the log.
 

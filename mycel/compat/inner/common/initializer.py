@@ -73,7 +73,7 @@ def _calculate_in_and_out(arr: Array) -> tuple[int, int]:
     return fan_in, fan_out
 
 
-def _calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
+def _calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return by how much weights before an activation are larger than without one.
 
     `param` is the slope of "leaky_relu", 0.01 if it is None. Raises ValueError for an activation

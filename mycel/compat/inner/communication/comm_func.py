@@ -51,13 +51,13 @@ __all__ = [
 default_handle = CommHandle()
 
 
-def _outcome(name: str, value: Tensor, async_op: Any) -> tuple[Tensor, Optional[CommHandle]]:
+def _outcome(name: str, value: Tensor, async_op: Any) -> tuple[Tensor, CommHandle | None]:
     return copied(value), started(name, async_op)
 
 
 def all_reduce(
     tensor: Tensor, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP, async_op: bool = False
-) -> tuple[Tensor, Optional[CommHandle]]:
+) -> tuple[Tensor, CommHandle | None]:
     """Return the reduction of a tensor over all processes of a group, and a handle.
 
     `op` is "sum", "prod", "max", "min" or "avg"; `group` names the group of processes; without
@@ -70,7 +70,7 @@ def all_reduce(
 
 def all_gather_into_tensor(
     tensor: Tensor, group: str = HCCL_WORLD_COMM_GROUP, async_op: bool = False
-) -> tuple[Tensor, Optional[CommHandle]]:
+) -> tuple[Tensor, CommHandle | None]:
     """Return the tensors of all processes of a group, joined along the first axis, and a handle."""
     name = "all_gather_into_tensor"
     return _outcome(name, gathered(tensor_of(name, "tensor", tensor), find_group(name, group)), async_op)
@@ -78,7 +78,7 @@ def all_gather_into_tensor(
 
 def reduce_scatter_tensor(
     tensor: Tensor, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP, async_op: bool = False
-) -> tuple[Tensor, Optional[CommHandle]]:
+) -> tuple[Tensor, CommHandle | None]:
     """Return this process's share of the rows of `tensor`, reduced over all processes.
 
     With it comes a handle.
@@ -143,9 +143,9 @@ def barrier(group: str = HCCL_WORLD_COMM_GROUP) -> None:
 def all_to_all_with_output_shape(
     output_shape_list: Sequence[Any],
     input_tensor_list: Sequence[Tensor],
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
-) -> tuple[tuple[Tensor, ...], Optional[CommHandle]]:
+) -> tuple[tuple[Tensor, ...], CommHandle | None]:
     """Return the tensors that the processes sent to this one, and a handle.
 
     `output_shape_list` has their shapes, or tensors of these shapes; `input_tensor_list` has the
@@ -170,9 +170,9 @@ def all_to_all_single_with_output_shape(
     tensor: Tensor,
     output_split_sizes: Any = None,
     input_split_sizes: Any = None,
-    group: Optional[str] = None,
+    group: str | None = None,
     async_op: bool = False,
-) -> tuple[Tensor, Optional[CommHandle]]:
+) -> tuple[Tensor, CommHandle | None]:
     """Return the rows that the processes sent to this one, joined, and a handle.
 
     `output_shape` is the shape of the result, or a tensor of that shape; `tensor` has the rows to

@@ -18,9 +18,9 @@ __all__: list[str] = []
 _ENTRIES = 7
 
 
-def _axes(dev_mat: Sequence[int], tensor_map: Sequence[int]) -> list[Optional[int]]:
+def _axes(dev_mat: Sequence[int], tensor_map: Sequence[int]) -> list[int | None]:
     """Return the axis of the grid that cuts each axis of a tensor; IndexError for another."""
-    found: list[Optional[int]] = []
+    found: list[int | None] = []
     for number in tensor_map:
         if number >= len(dev_mat):
             raise IndexError(f"the tensor map {list(tensor_map)} names axis {number} of the grid {list(dev_mat)}")
@@ -60,7 +60,7 @@ def _get_tensor_slice_index(
 
 
 def _load_tensor_shape(
-    dev_mat: Sequence[int], tensor_map: Sequence[int], full_shape: Optional[Sequence[int]] = None, rank_id: int = -1
+    dev_mat: Sequence[int], tensor_map: Sequence[int], full_shape: Sequence[int] | None = None, rank_id: int = -1
 ) -> tuple[slice, ...]:
     """Return the stretch of each axis that a device has.
 
@@ -83,7 +83,7 @@ def _load_tensor_shape(
 
 
 def _count_tensor_shape(
-    dev_mat: Sequence[int], tensor_map: Sequence[int], full_shape: Optional[Sequence[int]] = None, rank_id: int = -1
+    dev_mat: Sequence[int], tensor_map: Sequence[int], full_shape: Sequence[int] | None = None, rank_id: int = -1
 ) -> list[int]:
     """Return the shape of the part that a device has; the arguments are those of
     `_load_tensor_shape`.
@@ -96,7 +96,7 @@ def _load_tensor(
     tensor: Any,
     dev_mat: Sequence[int],
     tensor_map: Sequence[int],
-    full_shape: Optional[Sequence[int]] = None,
+    full_shape: Sequence[int] | None = None,
     rank_id: int = -1,
 ) -> Tensor:
     """Return the part of a tensor that a device has.

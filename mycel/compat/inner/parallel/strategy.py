@@ -13,7 +13,7 @@ from mycel._src.tensors.cells.cell import Cell
 __all__: list[str] = []
 
 
-def get_current_strategy_metadata(network: Any) -> Optional[dict[int, dict[str, list[tuple[Any, str, str]]]]]:
+def get_current_strategy_metadata(network: Any) -> dict[int, dict[str, list[tuple[Any, str, str]]]] | None:
     """Return, for the rank of the settings, the layout of each parameter of a network that was
     compiled in a parallel mode, with its name and element type; None before.
 
@@ -29,8 +29,8 @@ def get_current_strategy_metadata(network: Any) -> Optional[dict[int, dict[str, 
 
 
 def get_strategy_metadata(
-    network: Any, rank_id: Optional[int] = None
-) -> Optional[dict[int, dict[str, list[tuple[Any, str, str]]]]]:
+    network: Any, rank_id: int | None = None
+) -> dict[int, dict[str, list[tuple[Any, str, str]]]] | None:
     """Return, by ranks, the layout of each parameter of a network that was compiled in a parallel
     mode, with its name and element type; None before. With `rank_id` they are of that rank alone.
 

@@ -101,7 +101,7 @@ def _rotate_list_elements(i: int, input_list: list[Any]) -> list[Any]:
     return input_list[turn:] + input_list[:turn]
 
 
-def _progress_bar(iterable: Iterable[Any], total: Optional[int] = None) -> Iterator[Any]:
+def _progress_bar(iterable: Iterable[Any], total: int | None = None) -> Iterator[Any]:
     """Yield elements, and print which part of them is done."""
     elements = list(iterable) if total is None else iterable
     count = len(elements) if isinstance(elements, list) else total or 1
@@ -129,7 +129,7 @@ def enable_data_broadcast() -> bool:
     return False
 
 
-def get_parameter_redundancy(layout_obj: Any, initial_rank: Optional[int] = None) -> Redundancy:
+def get_parameter_redundancy(layout_obj: Any, initial_rank: int | None = None) -> Redundancy:
     """Return, for each parameter, the groups of ranks that hold the same part of it.
 
     `layout_obj` has for each parameter the shape of the devices, which axis of the devices divides

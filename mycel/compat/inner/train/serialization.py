@@ -109,12 +109,12 @@ def _load_dismatch_prefix_params(
 def _exec_save(
     ckpt_file_name: str,
     data_list: Mapping[str, Any],
-    enc_key: Optional[bytes] = None,
+    enc_key: bytes | None = None,
     enc_mode: str = "AES-GCM",
     map_param_inc: bool = False,
     crc_check: bool = False,
     format: str = "ckpt",
-    remove_redundancy: Optional[bool] = None,
+    remove_redundancy: bool | None = None,
 ) -> None:
     """Save values as a checkpoint.
 
@@ -134,7 +134,7 @@ def _tensor(dims: Sequence[int], title: str, content: Any) -> Tensor:
     return Tensor(flat.reshape(() if list(dims) == [0] else tuple(dims)), kind)
 
 
-def _parse_ckpt_proto(ckpt_file_name: str, dec_key: Optional[bytes], dec_mode: str, crc_check: bool) -> Any:
+def _parse_ckpt_proto(ckpt_file_name: str, dec_key: bytes | None, dec_mode: str, crc_check: bool) -> Any:
     """Return the message that a ckpt file holds, decrypted with `dec_key` in `dec_mode`.
 
     With `crc_check` the file's checksum is compared. Raises CheckpointError for a damaged file.
@@ -159,8 +159,8 @@ def _parse_ckpt_proto(ckpt_file_name: str, dec_key: Optional[bytes], dec_mode: s
 def _convert_save_obj_to_param_list(
     save_obj: Any,
     integrated_save: bool,
-    append_dict: Optional[Mapping[str, Any]],
-    choice_func: Optional[Callable[[str], bool]],
+    append_dict: Mapping[str, Any] | None,
+    choice_func: Callable[[str], bool] | None,
 ) -> list[dict[str, Any]]:
     """Return what is to be saved as a list of names and data.
 
@@ -194,7 +194,7 @@ def _convert_dict_to_param_dict(save_obj: Any, choice_func: Any) -> list[dict[st
     return _convert_save_obj_to_param_list(save_obj, True, None, choice_func)
 
 
-def _check_append_dict(append_dict: Optional[dict[str, Any]]) -> Optional[dict[str, Any]]:
+def _check_append_dict(append_dict: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return what is to be saved beside parameters; TypeError for what cannot be."""
     if append_dict is None:
         return None
@@ -234,7 +234,7 @@ def _is_auto_parallel_mode(save_obj: Any) -> bool:
 
 def _get_merged_param_data(
     net: Any, parameter_layout_dict: Mapping[str, Any], param_name: str, param_data: Tensor, integrated_save: bool
-) -> Union[Tensor, Parameter]:
+) -> Tensor | Parameter:
     """Return the whole of a parameter that is divided over devices, which on one it is already.
 
     `net` is the network, `parameter_layout_dict` how its parameters are divided, `param_name` and

@@ -5,7 +5,7 @@ parameters and the further results of MindSpore's kernels.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -317,7 +317,7 @@ def cross_entropy_loss(
     return loss, ops.log_softmax(input, -1), ops.zeros((1,), input.dtype), ops.logsumexp(input, -1)
 
 
-def _resized(x: Any, output_size: Any, scales: Any, mode: str, align_corners: Optional[bool]) -> Tensor:
+def _resized(x: Any, output_size: Any, scales: Any, mode: str, align_corners: bool | None) -> Tensor:
     size = None if output_size is None else tuple(output_size)
     factors = None if scales is None else tuple(scales)
     return functional.interpolate(x, size, factors, mode, align_corners)
@@ -402,7 +402,7 @@ def _cosines(size: int, inverse: bool) -> np.ndarray:
     return table.T if inverse else table
 
 
-def _transformed(x: Any, size: Optional[int], axis: int, inverse: bool) -> Tensor:
+def _transformed(x: Any, size: int | None, axis: int, inverse: bool) -> Tensor:
     x = x if x.is_floating_point() else x.astype("float32")
     count = x.shape[axis] if size is None else int(size)
     moved = ops.swapaxes(x, axis, -1)

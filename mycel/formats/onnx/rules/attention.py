@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.compiler.prims import conv as C
@@ -57,7 +57,7 @@ def _order(shape: Any, axis: int) -> Tensor:
     return apply(S.iota, shape=tuple(shape), axis=axis, dtype=D.int64)
 
 
-def _allowed(op: Operation, rows: Any, columns: Any, past: Any, valid: Any) -> Optional[Tensor]:
+def _allowed(op: Operation, rows: Any, columns: Any, past: Any, valid: Any) -> Tensor | None:
     """Return which keys queries may see by their places, broadcast to four axes; None for all."""
     row, column = _order((1, 1, rows, columns), 2), _order((1, 1, rows, columns), 3)
     first = row
@@ -66,7 +66,7 @@ def _allowed(op: Operation, rows: Any, columns: Any, past: Any, valid: Any) -> O
     elif valid is not None and (op.version >= 25 or op.get("is_causal", 0)):
         ends = reshaped(as_type(valid, D.int64), (valid.shape[0], 1, 1, 1))
         first = apply(E.add, row, apply(E.sub, ends, same(rows, D.int64)))
-    found: Optional[Tensor] = None
+    found: Tensor | None = None
 
     def also(more: Tensor) -> Tensor:
         return more if found is None else apply(E.logical_and, found, more)

@@ -5,7 +5,7 @@ What is quantised to types that tensors have no elements of is an array.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -241,7 +241,7 @@ def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) 
     )
 
 
-def known_zero(zero: Any) -> Optional[int]:
+def known_zero(zero: Any) -> int | None:
     """Return a zero point that is one known number; None for another."""
     if zero is None:
         return 0

@@ -8,7 +8,7 @@ product. Gates lie in another order in ONNX.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.compiler.prims import elementwise as E
@@ -149,7 +149,7 @@ def _layer(
 _TURNED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
 
-def _mode(op: Operation) -> Optional[str]:
+def _mode(op: Operation) -> str | None:
     """Return the mode of the recurrence that a layer is; None where it is none."""
     names = [n.lower() for n in op.get("activations") or _DEFAULTS[op.operator]]
     each = len(_DEFAULTS[op.operator])

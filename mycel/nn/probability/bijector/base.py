@@ -7,7 +7,7 @@ the image of the point.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class Bijector(Cell):
         self,
         is_constant_jacobian: bool = False,
         is_injective: bool = True,
-        name: Optional[str] = None,
+        name: str | None = None,
         dtype: Any = None,
-        param: Optional[dict[str, Any]] = None,
+        param: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__

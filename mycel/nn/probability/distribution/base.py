@@ -14,7 +14,7 @@ without a seed (None or 0) it draws from the default generator.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Distribution(Cell):
     # What `repr` calls the parameters.
     _shown: tuple[str, ...] = ()
 
-    def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
+    def __init__(self, seed: int | None, dtype: Any, name: str, param: dict[str, Any] | None) -> None:
         super().__init__()
         arguments.text(type(self).__name__, "name", name)
         if seed is not None:
@@ -102,7 +102,7 @@ class Distribution(Cell):
         self.parameter_type = self.dtype if self.dtype.is_floating else D.float32
         self.parameters: dict[str, Any] = dict(param or {})
         self._generator = default_generator if not seed else Generator().manual_seed(seed)
-        self._held: list[Optional[Tensor]] = []
+        self._held: list[Tensor | None] = []
         self.broadcast_shape: tuple[Any, ...] = ()
 
     def extend_repr(self) -> str:

@@ -6,7 +6,7 @@ Throughout, z is (x - location) / scale; formulas are those of Johnson, Kotz and
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Normal(_Located):
     _shown = ("mean", "standard deviation")
 
     def __init__(
-        self, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Normal"
+        self, mean: Any = None, sd: Any = None, seed: int | None = None, dtype: Any = D.float32, name: str = "Normal"
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
         self._located(mean, sd)
@@ -119,7 +119,7 @@ class HalfNormal(_Located):
         self,
         mean: Any = None,
         sd: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "HalfNormal",
     ) -> None:
@@ -170,7 +170,7 @@ class Laplace(_Located):
         self,
         mean: Any = None,
         sd: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Laplace",
     ) -> None:
@@ -228,7 +228,7 @@ class Cauchy(_Located):
         self,
         loc: Any = None,
         scale: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Cauchy",
     ) -> None:
@@ -287,7 +287,7 @@ class Logistic(_Located):
         self,
         loc: Any = None,
         scale: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Logistic",
     ) -> None:
@@ -348,7 +348,7 @@ class StudentT(_Located):
         df: Any = None,
         mean: Any = None,
         sd: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "StudentT",
     ) -> None:
@@ -403,7 +403,7 @@ class Uniform(Distribution):
         self,
         low: Any = None,
         high: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Uniform",
     ) -> None:

@@ -6,7 +6,7 @@ A value that is no whole number has the probability 0.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Bernoulli(Distribution):
     _shown = ("probs",)
 
     def __init__(
-        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Bernoulli"
+        self, probs: Any = None, seed: int | None = None, dtype: Any = D.int32, name: str = "Bernoulli"
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
         self._check("Probabilities", probs, 0.0, 1.0)
@@ -95,7 +95,7 @@ class Geometric(Distribution):
     _shown = ("probs",)
 
     def __init__(
-        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Geometric"
+        self, probs: Any = None, seed: int | None = None, dtype: Any = D.int32, name: str = "Geometric"
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
         self._check("Probabilities", probs, 0.0, 1.0)
@@ -151,7 +151,7 @@ class Poisson(Distribution):
     _shown = ("rate",)
 
     def __init__(
-        self, rate: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Poisson"
+        self, rate: Any = None, seed: int | None = None, dtype: Any = D.float32, name: str = "Poisson"
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
         self._check("Rate", rate)
@@ -207,7 +207,7 @@ class Categorical(Distribution):
     _shown = ("probs",)
 
     def __init__(
-        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Categorical"
+        self, probs: Any = None, seed: int | None = None, dtype: Any = D.int32, name: str = "Categorical"
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
         self._check("Probabilities", probs, 0.0, 1.0, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import dtype as D
@@ -31,7 +31,7 @@ class Exponential(Distribution):
     _shown = ("rate",)
 
     def __init__(
-        self, rate: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Exponential"
+        self, rate: Any = None, seed: int | None = None, dtype: Any = D.float32, name: str = "Exponential"
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
         self._check("Rate", rate)
@@ -89,7 +89,7 @@ class Gamma(Distribution):
         self,
         concentration: Any = None,
         rate: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Gamma",
     ) -> None:
@@ -162,7 +162,7 @@ class Beta(Distribution):
         self,
         concentration1: Any = None,
         concentration0: Any = None,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         dtype: Any = D.float32,
         name: str = "Beta",
     ) -> None:

@@ -5,7 +5,7 @@ dy|.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
@@ -45,7 +45,7 @@ class TransformedDistribution(Distribution):
         self,
         bijector: Bijector,
         distribution: Distribution,
-        seed: Optional[int] = None,
+        seed: int | None = None,
         name: str = "transformed_distribution",
     ) -> None:
         arguments.text(type(self).__name__, "name", name)
@@ -112,7 +112,7 @@ class LogNormal(TransformedDistribution):
         self,
         loc: Any = None,
         scale: Any = None,
-        seed: Optional[int] = 0,
+        seed: int | None = 0,
         dtype: Any = D.float32,
         name: str = "LogNormal",
     ) -> None:
@@ -168,7 +168,7 @@ class Gumbel(TransformedDistribution):
     _shown = ("loc", "scale")
 
     def __init__(
-        self, loc: Any, scale: Any, seed: Optional[int] = 0, dtype: Any = D.float32, name: str = "Gumbel"
+        self, loc: Any, scale: Any, seed: int | None = 0, dtype: Any = D.float32, name: str = "Gumbel"
     ) -> None:
         super().__init__(Invert(GumbelCDF(loc, scale)), Uniform(0.0, 1.0, None, dtype), seed, name)
         self._check("Scale", scale)

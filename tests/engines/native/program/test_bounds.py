@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ class Run:
         found: Buffer = self.kernel.words[word][1]
         return found
 
-    def __call__(self, short: Optional[int] = None) -> tuple[dict[str, int], list[Any]]:
+    def __call__(self, short: int | None = None) -> tuple[dict[str, int], list[Any]]:
         """What is noted, and the memory, where operand `short` is said to have an element less than
         it has.
         """

@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.mesh import Mesh
@@ -59,7 +58,7 @@ from mycel._src.foundation.errors import ShapeError
 
 __all__ = ["BYTES_PER_BYTE", "BYTES_PER_FLOP", "Choice", "Problem", "choose", "flowing", "to_open"]
 
-Layout = Union[Sharding, tuple[Sharding, ...]]
+Layout = Sharding | tuple[Sharding, ...]
 # The bytes that a rank could send in the time of one floating-point operation.
 BYTES_PER_FLOP = 0.005
 # And in which it makes a byte of a result.
@@ -98,18 +97,18 @@ class Problem:
 
     graph: Graph
     mesh: Mesh
-    inputs: Sequence[Optional[Sharding]]
-    outputs: Sequence[Optional[Sharding]]
+    inputs: Sequence[Sharding | None]
+    outputs: Sequence[Sharding | None]
     tied: Mapping[int, int]
     plan: Mapping[Node, Sharding]
     parameters: frozenset[Node]
-    data_axes: Optional[frozenset[str]]
+    data_axes: frozenset[str] | None
     nested: Nested
 
 
 # What users want of a value along one mesh axis: a part, with whether all of them agree, or None
 # for the whole.
-Wish = Optional[tuple[Part, bool]]
+Wish = tuple[Part, bool] | None
 Wishes = dict[str, Wish]
 
 
@@ -456,7 +455,7 @@ def _is_zero(value: Node) -> bool:
 # What users want.
 
 
-def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Optional[Sharding]]) -> dict[Node, Wishes]:
+def _wishes(graph: Graph, mesh: Mesh, first: Choice, outputs: Sequence[Sharding | None]) -> dict[Node, Wishes]:
     """Return what the users of each value want along each mesh axis.
 
     `first` is the choice without wishes, `outputs` the layouts that are asked of outputs.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from mycel._src.foundation.remembered import MANY, RememberedOf
 
 __all__ = ["allowed", "divisions_of", "factor_part", "factors_at", "implied", "local_outputs", "tensor_part"]
 
-Local = Union[Node, tuple[Node, ...]]
+Local = Node | tuple[Node, ...]
 _factors = RememberedOf[tuple[Factor, ...]]("factors of nodes", MANY)
 
 
@@ -58,7 +58,7 @@ def _is_tensors(node: Node) -> bool:
     return all(isinstance(t, TensorType) for t in types)
 
 
-def factor_part(part: Part, factors: Sequence[Factor], places: Sequence[Optional[Place]]) -> Optional[Part]:
+def factor_part(part: Part, factors: Sequence[Factor], places: Sequence[Place | None]) -> Part | None:
     """Return a part of a tensor as a part of the factor that has it, or None where none has.
 
     `places` are those of each of `factors` in the tensor.
@@ -131,7 +131,7 @@ def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
     factors = factors_at(node)
     result: dict[Sharding, None] = {}
     for choice in itertools.product(range(-1, len(factors)), repeat=len(mesh.names)):
-        division: Optional[Sharding] = WHOLE
+        division: Sharding | None = WHOLE
         for k in sorted({c for c in choice if c >= 0}):
             axes = tuple([a for a, c in zip(mesh.names, choice) if c == k])
             size = int(factors[k].size)
@@ -170,7 +170,7 @@ def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Shardi
     return operands, results
 
 
-def _placed(found: Sequence[tuple[Part, Optional[Place]]]) -> Sharding:
+def _placed(found: Sequence[tuple[Part, Place | None]]) -> Sharding:
     parts = tuple([tensor_part(p, place) for p, place in found if place is not None])
     return Sharding(parts) if parts else WHOLE
 
@@ -223,9 +223,9 @@ def _local_params(node: Node, factors: Sequence[Factor], division: Sharding) -> 
     return params
 
 
-def _start(k: int, division: Sharding, mesh: Mesh) -> Optional[Node]:
+def _start(k: int, division: Sharding, mesh: Mesh) -> Node | None:
     """Return where this rank's share of a factor starts, None where it is whole."""
-    total: Optional[Node] = None
+    total: Node | None = None
     for p in division.parts:
         if p.axis == k:
             stride = p.after if p.is_even else 1

@@ -21,7 +21,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at
 from mycel._src.compiler.prims import collectives as C
@@ -49,9 +49,9 @@ class Fusing:
     True
     """
 
-    sums: Optional[int] = None
-    scatters: Optional[int] = None
-    gathers: Optional[int] = None
+    sums: int | None = None
+    scatters: int | None = None
+    gathers: int | None = None
     cuts: tuple[int, ...] = ()
 
     def room(self, prim: Any, total: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
@@ -37,7 +37,7 @@ class _Late(NamedTuple):
     path: dict[Node, None]
     users: Collection[Node]
     level: int
-    beside: Optional[Node]
+    beside: Node | None
 
 
 def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[Node]]:
@@ -52,8 +52,8 @@ def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[
             users.setdefault(operand, []).append(node)
     found = [late for node in inputs if (late := _late(graph, node, level, users)) is not None]
     found.sort(key=lambda f: f.level)
-    tokens: list[Optional[Node]] = []
-    last: Optional[Node] = None
+    tokens: list[Node | None] = []
+    last: Node | None = None
     for late in found:
         tokens.append(late.beside if last is None else last)
         last = late.beside or last
@@ -64,7 +64,7 @@ def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[
     return _Copy(graph, found, tokens).made(), twice
 
 
-def _late(graph: Graph, root: Node, level: dict[Node, int], users: dict[Node, list[Node]]) -> Optional[_Late]:
+def _late(graph: Graph, root: Node, level: dict[Node, int], users: dict[Node, list[Node]]) -> _Late | None:
     """Return what is late of the users of the input `root` in `graph`; None where nothing is.
 
     `level` has the lengths of the ways to nodes, `users` the nodes that use each.
@@ -104,7 +104,7 @@ def _is_of_path(node: Node) -> bool:
 class _Copy:
     """A graph made anew, in which late users have paths of their own."""
 
-    def __init__(self, graph: Graph, found: Sequence[_Late], tokens: Sequence[Optional[Node]]) -> None:
+    def __init__(self, graph: Graph, found: Sequence[_Late], tokens: Sequence[Node | None]) -> None:
         self.graph, self.found, self.tokens = graph, found, tokens
         self.image: dict[Node, Node] = {n: n for n in graph.inputs}
         # The paths by late user, and the images of their nodes.

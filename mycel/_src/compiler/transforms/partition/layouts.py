@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
@@ -28,7 +27,7 @@ from mycel._src.foundation.errors import ShapeError
 
 __all__ = ["WHOLE", "Part", "Sharding", "local_shape", "local_size", "part_of", "sharding", "view_of"]
 
-Spec = Sequence[Union[None, str, Sequence[str]]]
+Spec = Sequence[None | str | Sequence[str]]
 
 
 @dataclass(frozen=True, order=True)
@@ -223,7 +222,7 @@ def view_of(part: Part, layout: Sharding) -> tuple[int, int]:
     return before, after
 
 
-def part_along(layout: Sharding, mesh_axis: str) -> Optional[Part]:
+def part_along(layout: Sharding, mesh_axis: str) -> Part | None:
     """Return the part that uses a mesh axis, or None."""
     return next((p for p in layout.parts if mesh_axis in p.mesh_axes), None)
 

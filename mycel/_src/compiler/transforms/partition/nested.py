@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
 from mycel._src.compiler.ir.mesh import Mesh
@@ -117,8 +117,8 @@ class Nested:
         graph: Graph,
         inputs: Sequence[Sharding],
         given: _Given,
-        outputs: Sequence[Optional[Sharding]],
-        loose: Optional[Sequence[bool]] = None,
+        outputs: Sequence[Sharding | None],
+        loose: Sequence[bool] | None = None,
     ) -> Divided:
         """Return `graph` divided.
 
@@ -133,12 +133,12 @@ class Nested:
 
     # Loops.
 
-    def _loop(self, node: Node, given: _Given, sure: bool, rounds: Optional[int]) -> Inside:
+    def _loop(self, node: Node, given: _Given, sure: bool, rounds: int | None) -> Inside:
         layouts, given = self._of_rounds(node, given, rounds)
         params, messages = self._round(node, layouts, given, sure, rounds)
         return Inside(layouts, layouts[: node.params["carried"]], {**node.params, **params}, messages)
 
-    def _of_rounds(self, node: Node, given: _Given, rounds: Optional[int]) -> tuple[Layouts, _Given]:
+    def _of_rounds(self, node: Node, given: _Given, rounds: int | None) -> tuple[Layouts, _Given]:
         """Return the layouts of the operands of a loop, and what is known of them in each round."""
         body, carried = node.params["body"], node.params["carried"]
         count = len(body.inputs)
@@ -149,7 +149,7 @@ class Nested:
         return turns.best(inner, node.params["test"], rounds or LIKELY_ROUNDS), inner
 
     def _round(
-        self, node: Node, layouts: Layouts, given: _Given, sure: bool, rounds: Optional[int]
+        self, node: Node, layouts: Layouts, given: _Given, sure: bool, rounds: int | None
     ) -> tuple[dict[str, Graph], tuple[Message, ...]]:
         """Return the test and the body of a loop on a rank, and what they send in all `rounds`.
 
@@ -173,7 +173,7 @@ class Nested:
 
     # Gradients of loops.
 
-    def _gradient(self, node: Node, given: _Given, sure: bool, rounds: Optional[int]) -> Inside:
+    def _gradient(self, node: Node, given: _Given, sure: bool, rounds: int | None) -> Inside:
         params = node.params
         body, backward, carried = params["body"], params["backward"], params["carried"]
         smooth, free, count = params["smooth"], params["free"], len(body.inputs)
@@ -239,7 +239,7 @@ class _Turns:
         asked = [None] * self.count if free else carried
         return self.nested.divide(self.graph, layouts, given, [*asked, *self.sums], self.loose)
 
-    def best(self, given: _Given, test: Optional[Graph], rounds: int) -> Layouts:
+    def best(self, given: _Given, test: Graph | None, rounds: int) -> Layouts:
         """Return the layouts of the inputs in each round.
 
         `given` has those before the first one; a loop of about so many `rounds` has a `test`.

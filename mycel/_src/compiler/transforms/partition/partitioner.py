@@ -16,7 +16,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
 from mycel._src.compiler.ir.mesh import Mesh
@@ -90,10 +89,10 @@ class Partitioned:
 def partition(
     graph: Graph,
     mesh: Mesh,
-    inputs: Sequence[Optional[Sharding]],
-    outputs: Optional[Sequence[Optional[Sharding]]] = None,
-    tied: Optional[Mapping[int, int]] = None,
-    plan: Optional[Mapping[Node, Sharding]] = None,
+    inputs: Sequence[Sharding | None],
+    outputs: Sequence[Sharding | None] | None = None,
+    tied: Mapping[int, int] | None = None,
+    plan: Mapping[Node, Sharding] | None = None,
     fusing: Fusing = BY_SIZE,
     again: Collection[int] = (),
     wide_sums: str = "",
@@ -318,7 +317,7 @@ def _sent(moves: Sequence[Move]) -> float:
     return sum(m.sent for m in moves)
 
 
-def _behind_view(value: Node, layout: Sharding) -> Optional[tuple[Node, Sharding, Sharding]]:
+def _behind_view(value: Node, layout: Sharding) -> tuple[Node, Sharding, Sharding] | None:
     """Return what a view is of, the layout it must have, and the division of the view.
 
     The view is made in `layout` then. None where `value` is no view, or is of something larger.
@@ -352,7 +351,7 @@ class _Made:
     messages: tuple[Message, ...]
     opened: Graph
     divisions: Mapping[Node, Sharding]
-    wanted: tuple[Optional[Sharding], ...]
+    wanted: tuple[Sharding | None, ...]
 
 
 class _Maker:
@@ -371,7 +370,7 @@ class _Maker:
         self.pairs = loop_pairs(graph)
         self.gathers: dict[Node, Message] = {}
 
-    def run(self, outputs: Sequence[Optional[Sharding]], tied: Mapping[int, int], loose: Sequence[bool] = ()) -> _Made:
+    def run(self, outputs: Sequence[Sharding | None], tied: Mapping[int, int], loose: Sequence[bool] = ()) -> _Made:
         """Return the rank's graph.
 
         `outputs` has the layouts asked for, `tied` the inputs by the outputs that are laid out as
@@ -456,7 +455,7 @@ class _Maker:
         sent = inside.messages if node in self.pairs else (*inside.again, *inside.messages)
         self.messages += [m if m.where is not None else replace(m, where=node.where) for m in sent]
 
-    def get(self, value: Node, layout: Sharding, user: Optional[Where]) -> Node:
+    def get(self, value: Node, layout: Sharding, user: Where | None) -> Node:
         """Return a value in a layout; the moves towards it are noted with the line `user`."""
         if not isinstance(value.type, TensorType):
             return next(iter(self.found[value].values()))
@@ -492,7 +491,7 @@ class _Maker:
         ways = [(s, route(s, layout, value.type, self.mesh)) for s in starts]
         return min(ways, key=lambda w: _sent(w[1]))
 
-    def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Optional[Where]) -> Node:
+    def move(self, value: Node, start: Sharding, moves: Sequence[Move], user: Where | None) -> Node:
         """Return a `value` after `moves` from the layout `start`; note them.
 
         `user` is the line that is given where the value itself has none.

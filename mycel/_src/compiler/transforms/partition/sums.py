@@ -9,7 +9,6 @@ of the graph, first those with nothing pending.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Union
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims import elementwise as E
@@ -21,7 +20,7 @@ from mycel._src.compiler.transforms.rewrite import use_counts
 __all__ = ["adds_into", "regrouped", "taken_apart", "terms_beside"]
 
 Pending = tuple[tuple[str, str], ...]
-Layout = Union[Sharding, tuple[Sharding, ...]]
+Layout = Sharding | tuple[Sharding, ...]
 
 
 def regrouped(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Where
 from mycel._src.compiler.ir.types import TensorType
@@ -29,11 +28,11 @@ class Message:
     value: TensorType
     start: Sharding
     end: Sharding
-    where: Optional[Where]
-    times: Optional[int] = 1
+    where: Where | None
+    times: int | None = 1
 
 
-def repeated(messages: tuple[Message, ...], rounds: Optional[int]) -> tuple[Message, ...]:
+def repeated(messages: tuple[Message, ...], rounds: int | None) -> tuple[Message, ...]:
     """Return messages as they are in a loop of so many `rounds`."""
     if rounds == 1:
         return messages
@@ -52,7 +51,7 @@ class Task:
 
     graph: Graph
     inputs: tuple[Sharding, ...]
-    outputs: tuple[Optional[Sharding], ...]
+    outputs: tuple[Sharding | None, ...]
     stable: tuple[bool, ...]
     data_axes: frozenset[str]
     loose: tuple[bool, ...]
@@ -69,5 +68,5 @@ class Divided:
     graph: Graph
     outputs: tuple[Sharding, ...]
     messages: tuple[Message, ...]
-    wanted: tuple[Optional[Sharding], ...]
+    wanted: tuple[Sharding | None, ...]
     cost: float

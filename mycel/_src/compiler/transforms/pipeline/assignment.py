@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.places import excerpt
@@ -35,7 +35,7 @@ from mycel._src.foundation.errors import ShapeError
 
 __all__ = ["Assignment", "Kind", "Unit", "assign"]
 
-StageOf = Callable[[Operator], Optional[int]]
+StageOf = Callable[[Operator], int | None]
 
 
 class Kind(IntEnum):
@@ -107,7 +107,7 @@ class _Assigner:
                 self.units[node] = unit
         return self.changed
 
-    def unit(self, node: Node) -> Optional[Unit]:
+    def unit(self, node: Node) -> Unit | None:
         below = [(i, self.units[i]) for i in node.inputs if i in self.units]
         if node.prim is GET_ITEM:
             return below[0][1] if below else None
@@ -122,7 +122,7 @@ class _Assigner:
             return Unit(Kind.UPDATE, _heaviest(below), 0)
         return _joined([u for _, u in below])
 
-    def marked(self, node: Node, marks: Sequence[Mark], below: Sequence[Unit]) -> Optional[Unit]:
+    def marked(self, node: Node, marks: Sequence[Mark], below: Sequence[Unit]) -> Unit | None:
         """Return the unit of a mark, or of a node that holds graphs with marks."""
         found: list[Unit] = []
         for mark in marks:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, toposort
 from mycel._src.compiler.ir.mesh import Mesh
@@ -345,7 +345,7 @@ def _in_order(graph: Graph, units: dict[Node, Unit], place: Mapping[Unit, int]) 
     return Graph(graph.inputs, [image.get(o, o) for o in graph.outputs], graph.name), found
 
 
-def _when(unit: Optional[Unit], place: Mapping[Unit, int]) -> tuple[int, int]:
+def _when(unit: Unit | None, place: Mapping[Unit, int]) -> tuple[int, int]:
     return (-1, 0) if unit is None else (unit.micro, place.get(unit, 0))
 
 

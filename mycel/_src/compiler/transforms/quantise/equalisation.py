@@ -12,7 +12,7 @@ times, since a layer may be in two of them.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def _fits(first: Node, second: Node) -> bool:
     return bool(groups == 1 or (w[1] == 1 and groups == w[0] == first.shape[1]))
 
 
-def _next(regions: Regions, end: Node) -> Optional[Node]:
+def _next(regions: Regions, end: Node) -> Node | None:
     """Return the convolution or product that alone reads a value through rectifiers."""
     node = end
     while True:

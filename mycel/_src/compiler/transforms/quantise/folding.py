@@ -11,7 +11,7 @@ A chain of such operations is folded where each value has one user.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def channel_axis(node: Node) -> int:
     return 1 - node.type.rank if node.prim is conv else -1
 
 
-def channels_of(array: Array, node: Node) -> Optional[Array]:
+def channels_of(array: Array, node: Node) -> Array | None:
     """Return what a constant has for each channel of the result of `node`, as a vector.
 
     Returns None where it differs along other axes too.
@@ -94,7 +94,7 @@ def fold_normalisations(graph: Graph) -> Graph:
     return Graph(graph.inputs, [real(o) for o in graph.outputs], graph.name)
 
 
-def _extended(node: Node, chains: dict[Node, _Chain], uses: dict[Node, int]) -> Optional[_Chain]:
+def _extended(node: Node, chains: dict[Node, _Chain], uses: dict[Node, int]) -> _Chain | None:
     if node.prim in (conv, matmul):
         if not is_fixed(node.inputs[1]) or not node.dtype.is_floating or node.dtype.itemsize < 4:
             return None

@@ -8,7 +8,7 @@ quantised training trains and that `lowering` turns into arithmetic of steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from mycel._src.foundation.dtype import float32
 __all__ = ["WeightScale", "inserted", "points", "recurrences_of", "rounded", "rounded_now", "weight_axis", "weights_of"]
 
 Array = np.ndarray[Any, Any]
-WeightScale = Callable[[Node, Array], Optional[tuple[Array, Scale]]]
+WeightScale = Callable[[Node, Array], tuple[Array, Scale] | None]
 
 
 def points(graph: Graph, skipped: frozenset[Node] = frozenset(), trained: frozenset[Node] = frozenset()) -> list[Node]:

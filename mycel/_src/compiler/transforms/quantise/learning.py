@@ -19,7 +19,6 @@ runs; the sum becomes floats, to which trained biases are added.
 from __future__ import annotations
 
 import math
-from typing import Optional
 
 import numpy as np
 
@@ -69,9 +68,9 @@ class _Learning(Lowering):
 
     def __init__(self, graph: Graph, rounding: str, ends: Ends, trained: frozenset[Node]) -> None:
         super().__init__(graph, rounding, ends, trained)
-        self.totals: dict[Node, Optional[Total]] = {}
+        self.totals: dict[Node, Total | None] = {}
 
-    def total(self, node: Node) -> Optional[Total]:
+    def total(self, node: Node) -> Total | None:
         """Return a sum of steps, the same one each time."""
         if node not in self.totals:
             self.totals[node] = super().total(node)
@@ -111,7 +110,7 @@ class _Learning(Lowering):
         same = all(a is b for a, b in zip(given, node.inputs))
         return node if same else Node(node.prim, given, node.params, node.type, node.where)
 
-    def _source(self, node: Node) -> tuple[Node, Optional[Range]]:
+    def _source(self, node: Node) -> tuple[Node, Range | None]:
         """Return what a rounded value is differentiated as, and the clamp between them, if any."""
         inner = node.inputs[0]
         root = self.regions.roots.get(inner, inner)
@@ -124,7 +123,7 @@ class _Learning(Lowering):
         low, high = (scale.low, scale.high) if ends is None else A.cut(scale, ends)
         # A value of floats may be anything; a sum of steps was seen to fit, but for its clamp.
         floats = found.node.prim is quantize
-        inside: Optional[Node] = None
+        inside: Node | None = None
         if floats or (ends is not None and not math.isinf(ends.low)):
             inside = E.gt(found.node, constant(low, scale.dtype))
         if floats or (ends is not None and not math.isinf(ends.high)):
@@ -132,7 +131,7 @@ class _Learning(Lowering):
             inside = below if inside is None else E.logical_and(inside, below)
         return real if inside is None else E.select(inside, real, E.zero_like(real))
 
-    def _with_trained_weights(self, node: Node) -> Optional[Node]:
+    def _with_trained_weights(self, node: Node) -> Node | None:
         """Return a product of steps with weights that are rounded now; None for other nodes."""
         found = self.regions.anchors.get(node)
         if not isinstance(found, Linear) or found.base is not node or not self.regions.has_own_weight(node):

@@ -10,7 +10,7 @@ reason.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Lowered:
     floats: list[tuple[Node, str]] = field(default_factory=list)
 
 
-def lowered(graph: Graph, rounding: str = "single", integer_ends: Union[bool, Ends] = False) -> Lowered:
+def lowered(graph: Graph, rounding: str = "single", integer_ends: bool | Ends = False) -> Lowered:
     """Return the graph of integers of a graph with rounded values.
 
     `rounding` is that of `requantize`. With `integer_ends` inputs that are only rounded, and
@@ -83,7 +83,7 @@ class Lowering:
     def __init__(self, graph: Graph, rounding: str, ends: Ends, trained: frozenset[Node] = frozenset()) -> None:
         self.graph, self.rounding = graph, rounding
         self.regions = Regions(graph, trained)
-        self.known: dict[Node, Optional[Steps]] = {}
+        self.known: dict[Node, Steps | None] = {}
         self.real: dict[Node, Node] = {}
         self.results_of: dict[Node, tuple[Node, ...]] = {}
         self.result = Lowered(graph)
@@ -157,7 +157,7 @@ class Lowering:
             return (node.inputs[0], *node.inputs[2:])
         return node.inputs
 
-    def _state_weight(self, node: Node) -> Optional[tuple[Array, Scale]]:
+    def _state_weight(self, node: Node) -> tuple[Array, Scale] | None:
         """Return the weights of a recurrence in steps, and the scale; None where it has none."""
         weight = state_weight_of(node)
         scale = None if weight is None else scale_of(weight)
@@ -192,14 +192,14 @@ class Lowering:
         same = all(a is b for a, b in zip(given, node.inputs))
         return node if same else Node(node.prim, given, node.params, node.type, node.where)
 
-    def steps(self, node: Node) -> Optional[Steps]:
+    def steps(self, node: Node) -> Steps | None:
         """Return the steps of a value; None where it has no scale."""
         if node not in self.known:
             with at(node.where):
                 self.known[node] = self._steps(node)
         return self.known[node]
 
-    def _steps(self, node: Node) -> Optional[Steps]:
+    def _steps(self, node: Node) -> Steps | None:
         scale = scale_of(node)
         if scale is None:
             return self._moved(node) if self.regions.is_move(node) else None
@@ -219,7 +219,7 @@ class Lowering:
             )
         return Steps(made, scale)
 
-    def _moved(self, node: Node) -> Optional[Steps]:
+    def _moved(self, node: Node) -> Steps | None:
         found = self.steps(node.inputs[0])
         if found is None or found.scale.size.size != 1:
             return None
@@ -235,7 +235,7 @@ class Lowering:
         assert node.prim is not None
         return Steps(node.prim(*given, **node.params), found.scale)
 
-    def _computed(self, node: Node, scale: Scale) -> Optional[Node]:
+    def _computed(self, node: Node, scale: Scale) -> Node | None:
         """Return what `node` computes in the steps of `scale`, by arithmetic of steps."""
         regions = self.regions
         if regions.is_move(node) and self.steps(node) is None:
@@ -264,7 +264,7 @@ class Lowering:
             return None
         return A.table(x, lambda values: evaluated(node, root, values), scale)
 
-    def _anchored(self, node: Node, scale: Scale, ends: Range) -> Optional[Node]:
+    def _anchored(self, node: Node, scale: Scale, ends: Range) -> Node | None:
         found = self.regions.anchors.get(node)
         if isinstance(found, Sum):
             a, b = self.steps(found.left), self.steps(found.right)
@@ -281,7 +281,7 @@ class Lowering:
         made = self.total(node)
         return None if made is None else A.rescaled(made, scale, self.rounding, ends)
 
-    def total(self, node: Node) -> Optional[Total]:
+    def total(self, node: Node) -> Total | None:
         """Return a convolution or product of steps as a sum; None for other nodes."""
         found = self.regions.anchors.get(node)
         if isinstance(found, Linear):
@@ -303,7 +303,7 @@ class Lowering:
         return None
 
 
-def scale_of(node: Node) -> Optional[Scale]:
+def scale_of(node: Node) -> Scale | None:
     """Return the scale to which a node rounds, if it is constant."""
     if node.prim is not fake_quant or node.dtype is not float32:
         return None

@@ -9,7 +9,7 @@ dequantised are rounded constants, and their zero point 0: steps of 16 bits wher
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def read_steps(graph: Graph) -> Read:
     return Read(made_graph, frozenset(opened), frozenset(closed))
 
 
-def _input(node: Node, users: list[Node]) -> Optional[Node]:
+def _input(node: Node, users: list[Node]) -> Node | None:
     """Return an input of steps as a rounded value of floats; None where it is none of steps."""
     if not users or any(u.prim is not dequantize or u.inputs[0] is not node for u in users):
         return None

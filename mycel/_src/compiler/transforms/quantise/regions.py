@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Linear(NamedTuple):
     """A convolution or product, with its bias as a constant where it has one."""
 
     base: Node
-    bias: Optional[Node]
+    bias: Node | None
 
 
 class Sum(NamedTuple):
@@ -71,7 +71,7 @@ class Range:
     high: float = math.inf
 
 
-def weight_of(node: Node) -> Optional[Node]:
+def weight_of(node: Node) -> Node | None:
     """Return the weights of a convolution or product of a value with constants; None for others."""
     if node.prim not in (conv, matmul) or node.dtype is not float32:
         return None
@@ -79,7 +79,7 @@ def weight_of(node: Node) -> Optional[Node]:
     return weight if is_fixed(weight) and (node.prim is conv or weight.type.rank == 2) else None
 
 
-def state_weight_of(node: Node) -> Optional[Node]:
+def state_weight_of(node: Node) -> Node | None:
     """Return the weights of a recurrence whose states lie between -1 and 1; None for others."""
     if node.prim is not recurrence or node.params["mode"] == "relu":
         return None
@@ -91,13 +91,13 @@ def state_weight_of(node: Node) -> Optional[Node]:
     return weight if bounded and p.dtype is float32 and is_fixed(weight) else None
 
 
-def number_of(node: Node) -> Optional[float]:
+def number_of(node: Node) -> float | None:
     """Return the value of a constant of one element; None for other nodes."""
     found = array_of(node)
     return float(found.reshape(-1)[0]) if found is not None and found.size == 1 and node.dtype.kind == "f" else None
 
 
-def factor_of(node: Node, total: Node) -> Optional[float | Array]:
+def factor_of(node: Node, total: Node) -> float | Array | None:
     """Return what a sum is multiplied with or divided by: a number, or one for each position.
 
     `total` is the sum. Returns None for other nodes, and for numbers that are 0 or not finite.
@@ -175,7 +175,7 @@ class Regions:
     def _origin(self, node: Node) -> Node:
         return self.roots.get(node, node)
 
-    def _root(self, node: Node) -> Optional[Node]:
+    def _root(self, node: Node) -> Node | None:
         """Return the root of the map that a node belongs to; None where it is none of a map."""
         prim = node.prim
         if prim is None or not prim.elementwise or prim in _OWN or prim.effect:
@@ -208,7 +208,7 @@ class Regions:
         ends = self.ends(anchor)
         return ends[0] if len(ends) == 1 and self.clamp(ends[0], anchor) is not None else anchor
 
-    def clamp(self, node: Node, root: Node) -> Optional[Range]:
+    def clamp(self, node: Node, root: Node) -> Range | None:
         """Return the ends of the clamp that a value of a map is; None where it is another map."""
         if node is root:
             return Range()
@@ -224,7 +224,7 @@ class Regions:
             return self._chosen(condition, first, second, root)
         return None
 
-    def _chosen(self, condition: Node, first: Node, second: Node, root: Node) -> Optional[Range]:
+    def _chosen(self, condition: Node, first: Node, second: Node, root: Node) -> Range | None:
         """Return the clamp that a choice is of `first`, a number, beyond it, and `second`."""
         value, found = number_of(first), self.clamp(second, root)
         if value is None or found is None or condition.prim not in (E.le, E.lt, E.ge, E.gt):

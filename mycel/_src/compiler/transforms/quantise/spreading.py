@@ -14,7 +14,7 @@ fold into the weights and clamps become the ends of steps.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _axis(size: int, out: int, taps: int, stride: int, low: int, step: int) -> _
     return _Axis(table, -first, count + last - size, count)
 
 
-def _convolved(node: Node, real: Any) -> Optional[tuple[Node, _Form]]:
+def _convolved(node: Node, real: Any) -> tuple[Node, _Form] | None:
     """Return a transposed convolution as a convolution before its positions are moved.
 
     `real` gives an operand. Returns None where it has to stay.
@@ -145,7 +145,7 @@ def _convolved(node: Node, real: Any) -> Optional[tuple[Node, _Form]]:
     return made, _Form(int(shape[1]), strides, counts, tuple(shape[2:]))
 
 
-def _weights(weight: Node, axes: list[_Axis], groups: int) -> Optional[Node]:
+def _weights(weight: Node, axes: list[_Axis], groups: int) -> Node | None:
     """Return weights of the convolution, rounded ones with their steps; None for scales of inputs.
 
     `weight` are those of the transposed one, (O, C / groups, *kernel), as constants.
@@ -179,7 +179,7 @@ def _weights(weight: Node, axes: list[_Axis], groups: int) -> Optional[Node]:
     return literal(np.ascontiguousarray(found.transpose(order)).reshape(-1, inputs // groups, *taps), weight)
 
 
-def _computed(node: Node, spread: dict[Node, tuple[Node, _Form]]) -> Optional[tuple[Node, _Form]]:
+def _computed(node: Node, spread: dict[Node, tuple[Node, _Form]]) -> tuple[Node, _Form] | None:
     """Return an element-wise operation before positions are moved; None where it has none such."""
     prim = node.prim
     forms = {spread[i][1] for i in node.inputs if i in spread}
@@ -194,7 +194,7 @@ def _computed(node: Node, spread: dict[Node, tuple[Node, _Form]]) -> Optional[tu
     return prim(*[g for g in given if g is not None], **node.params), form
 
 
-def _for_phases(node: Node, form: _Form, rank: int) -> Optional[Node]:
+def _for_phases(node: Node, form: _Form, rank: int) -> Node | None:
     """Return a constant with one number, or one for each channel, for the channels of all phases.
 
     `rank` is that of the values. Returns None for other nodes.

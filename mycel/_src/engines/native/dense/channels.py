@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import DimLike, product, same
 from mycel._src.engines.native.dense.sums import SumWriter
@@ -80,7 +79,7 @@ def channel_kernel(
     tile: Tile,
     unit: Unit,
     panels: Buffer,
-    first: Optional[Buffer],
+    first: Buffer | None,
 ) -> Kernel:
     """Return the kernel of a nest whose stores use one sum of products.
 
@@ -123,7 +122,7 @@ class ChannelWriter(SumWriter):
         tile: Tile,
         unit: Unit,
         panels: Buffer,
-        first: Optional[Buffer],
+        first: Buffer | None,
     ) -> None:
         super().__init__(nest, unit.sum)
         self.access, self.image, self.tiles_of, self.unit = access, image, tile, unit

@@ -18,7 +18,6 @@ are brought to their own order first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.engines.native.dense.channels import Image
@@ -62,7 +61,7 @@ def order(lanes: int, elements: int) -> list[int]:
 def depthwise_bytes_kernel(
     nest: Nest,
     access: Access,
-    rows: Optional[Guard],
+    rows: Guard | None,
     image: Image,
     line: Line,
     how: Bytes,
@@ -83,7 +82,7 @@ def depthwise_bytes_kernel(
 
 class _Writer(SumWriter):
     access: Access
-    rows_guard: Optional[Guard]
+    rows_guard: Guard | None
     image: Image
     of: Line
     weights_in: Buffer
@@ -208,7 +207,7 @@ class _Writer(SumWriter):
         self.finish_tile(channel, places, [self.own_order(s)[: self.copies] for s in sums])
         self.mask_last(0)
 
-    def words_of(self, reads: list[str], column: int, mask: Optional[str], inside: bool) -> list[str]:
+    def words_of(self, reads: list[str], column: int, mask: str | None, inside: bool) -> list[str]:
         """Return the vectors of words of a column, for kernel rows that begin at `reads`.
 
         `mask` are the channels that there are (None: all), and `inside` says whether the column
@@ -223,7 +222,7 @@ class _Writer(SumWriter):
         near, far = (self.interleaved(values[k], values[k + 1], 8, 8) for k in (0, 2))
         return [w for a, b in zip(near, far) for w in self.interleaved(a, b, 8, 16)]
 
-    def values_of(self, read: str, column: int, mask: Optional[str], inside: bool) -> str:
+    def values_of(self, read: str, column: int, mask: str | None, inside: bool) -> str:
         """Return the vector of a column of a kernel row that begins at `read`.
 
         `column`, `mask` and `inside` are as for `words_of`.
@@ -285,7 +284,7 @@ class _Writer(SumWriter):
             found.append(e.put(f"shufflevector {kind} {sums[0]}, {kind} poison, <{lanes} x i32> <{mask}>"))
         return found
 
-    def finish_steps(self, channel: str, places: list[str], sums: list[list[str]], mask: Optional[str]) -> None:
+    def finish_steps(self, channel: str, places: list[str], sums: list[list[str]], mask: str | None) -> None:
         """Write steps of `sums`, whose channels are in the order of blocks, at each of `places`.
 
         `channel` is the first of the block, and `mask` says which are there (None: all).

@@ -10,8 +10,6 @@ Weights lie as (block of channels, row, column, channel).
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dims import product
 from mycel._src.engines.native.dense.channels import Image
 from mycel._src.engines.native.dense.sums import SumWriter
@@ -60,7 +58,7 @@ def stretches_of(line: Line, height: int) -> list[tuple[int, int, frozenset[tupl
 def depthwise_channel_kernel(
     nest: Nest,
     access: Access,
-    rows: Optional[Guard],
+    rows: Guard | None,
     image: Image,
     line: Line,
     height: int,
@@ -89,7 +87,7 @@ class _Writer(SumWriter):
         self,
         nest: Nest,
         access: Access,
-        rows: Optional[Guard],
+        rows: Guard | None,
         image: Image,
         line: Line,
         height: int,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.engines.native.kernels.codegen import NestWriter
@@ -33,7 +32,7 @@ class SumWriter(NestWriter):
         self.last_masked = False
         self.vector = f"<{self.lanes} x {element}>"
 
-    def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
+    def whole_mask(self, access: Access, copy: int, valid: str | None, valid_wide: bool) -> str | None:
         """Return the mask of a vector that `access` reads: only the last `copy` is cut by the end.
 
         `valid` and `valid_wide` are as for the writer of any nest.

@@ -14,7 +14,7 @@ channel, the others the upper half (`halved`). Two products fit in 16 bits unles
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Unit:
     element: str
     sum: str
     instruction: str = ""
-    turned: Optional[DType] = None
+    turned: DType | None = None
     halved: bool = False
     careful: bool = False
 
@@ -163,7 +163,7 @@ def long_product() -> str:
 _FLOATS = Unit("floats", 1, "float", "float")
 
 
-def unit_for(dtype: DType, wide: int = 0) -> Optional[Unit]:
+def unit_for(dtype: DType, wide: int = 0) -> Unit | None:
     """Return the products of a type of elements that the processor in force has; None if none.
 
     Vectors have `wide` bytes, or where that is 0 those of the processor.

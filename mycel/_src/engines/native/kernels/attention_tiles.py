@@ -15,8 +15,6 @@ differences from a row's largest score.
 
 from __future__ import annotations
 
-from typing import Union
-
 from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
 from mycel._src.engines.native.llvm.target import target
@@ -29,7 +27,7 @@ __all__ = ["LOWEST", "Tiles", "lanes_of", "vectors"]
 
 # Below this argument an exponential is taken to be zero, above its negative to be no larger.
 LOWEST = {"f32": -87.0, "f64": -708.0}
-Operand = Union[str, int]
+Operand = str | int
 
 
 def lanes_of(dtype: DType) -> int:

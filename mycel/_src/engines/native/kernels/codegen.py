@@ -18,7 +18,6 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
 from mycel._src.compiler.loops.counting import Count
@@ -51,7 +50,7 @@ class Kernel:
     operations runs.
     """
 
-    source: Union[str, Text]
+    source: str | Text
     words: list[Word]
     extent: DimLike
     work: DimLike
@@ -251,7 +250,7 @@ class NestWriter(GuardedWriter):
 
         self.vector_range("0", str(self.extents[self.vector_loop]), body)
 
-    def nested(self, rows: list[int], positions: dict[int, str], then: Optional[Callable[[], None]] = None) -> None:
+    def nested(self, rows: list[int], positions: dict[int, str], then: Callable[[], None] | None = None) -> None:
         if not rows and then is not None:
             then()
             return

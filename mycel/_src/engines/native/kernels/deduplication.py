@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import marshal
 from collections.abc import Callable
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Site, Store
 from mycel._src.foundation.dtype import DType
@@ -31,7 +31,7 @@ _FIELDS = {
 }
 
 
-def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buffer, Site]]]:
+def digest_of(nest: Nest, target: str) -> tuple[bytes | None, list[Buffer | Site]]:
     """Return the digest of a nest on a target, and its buffers and sites in order.
 
     The digest is None where the nest has no form as tuples.
@@ -51,7 +51,7 @@ class _Writer:
     """
 
     def __init__(self) -> None:
-        self.buffers: dict[int, Union[Buffer, Site]] = {}
+        self.buffers: dict[int, Buffer | Site] = {}
         self.numbers: dict[int, int] = {}
         self.shared: dict[int, int] = {}
 
@@ -59,7 +59,7 @@ class _Writer:
         kind = type(value)
         if kind is int or kind is str or value is None:
             return value
-        found: Optional[Callable[[Any], Any]] = _WRITERS.get(kind)
+        found: Callable[[Any], Any] | None = _WRITERS.get(kind)
         if found is None:
             raise _Unknown
         return found(self, value)  # type: ignore[call-arg]

@@ -15,7 +15,7 @@ images and large kernels, but none for their gradients.
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_one
 from mycel._src.compiler.ir.graph import Node
@@ -64,7 +64,7 @@ NUMBERS = (
 _OPERANDS = {conv: (0, 1, None), conv_grad_input: (None, 1, 0), conv_grad_weight: (0, None, 1)}
 
 
-def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kernel]:
+def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Kernel | None:
     """Return the kernel of a convolution, or of a gradient of one.
 
     `inputs` are the places of its operands, `out` that of its result, all in row-major order.

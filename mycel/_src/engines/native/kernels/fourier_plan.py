@@ -7,7 +7,6 @@ and writes.
 from __future__ import annotations
 
 import functools
-from typing import Optional
 
 from mycel._src.engines.native.kernels.fourier_codelets import RADICES, Lanes
 from mycel._src.engines.native.llvm.builder import Code
@@ -54,7 +53,7 @@ def radices_of(size: int) -> tuple[int, ...]:
 
 
 @functools.cache
-def sides_of(size: int, lanes: int, sequences: int) -> Optional[tuple[int, int]]:
+def sides_of(size: int, lanes: int, sequences: int) -> tuple[int, int] | None:
     """Return the rows and columns of the table by which contiguous sequences are transformed.
 
     None says that `lanes` sequences at once take less time, or there is no table with sides of at

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Optional
 
 from mycel._src.engines.native.kernels.emit import literal
 from mycel._src.engines.native.kernels.nest import Affine, Expr, Guard, Reduce
@@ -84,7 +83,7 @@ class GuardedWriter(ScanWriter):
         start, stop = "0", str(self.extents[loop])
         if target().threads:
             return start, stop, set()
-        found: Optional[set[Guard]] = None
+        found: set[Guard] | None = None
         for r in reduces:
             found = self.vain(r) if found is None else found & self.vain(r)
         guards = {g for g in found or () if self.is_open(g[0], loop)}

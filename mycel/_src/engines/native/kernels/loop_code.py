@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, product
@@ -72,10 +72,10 @@ class LoopWriter:
         self.labels = 0
         self.listens = False
 
-    def run(self, statement: Statement, around: Optional[Round] = None) -> Kernel:
+    def run(self, statement: Statement, around: Round | None = None) -> Kernel:
         """Return the kernel of a statement, which may be part of a round of a loop around it."""
         extent: DimLike = 1
-        longest: Optional[DimLike] = None
+        longest: DimLike | None = None
         if around is not None:
             self.enter_round(around)
             longest = longest_of(statement, around.loop)
@@ -450,7 +450,7 @@ class LoopWriter:
         return e.put(f"phi {kind} " + ", ".join(f"[ {v}, %{b} ]" for v, b in ends))
 
 
-def longest_of(statement: Statement, around: For) -> Optional[DimLike]:
+def longest_of(statement: Statement, around: For) -> DimLike | None:
     """Return the end of a loop that threads share in the longest round of a loop around it.
 
     None where they do not, or the end is not known.

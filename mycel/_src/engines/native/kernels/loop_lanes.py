@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
@@ -42,7 +41,7 @@ def write_loops(
     arrays: Mapping[str, Array],
     site: Callable[[str, int, DimLike], Site],
     reassociate: bool = False,
-    around: Optional[Round] = None,
+    around: Round | None = None,
 ) -> Kernel:
     """Return the kernel of a statement.
 
@@ -59,9 +58,9 @@ class _NotLanes(Exception):
 
 
 class _VectorWriter(LoopWriter):
-    lane: Optional[For] = None
+    lane: For | None = None
     lanes = 1
-    mask: Optional[str] = None
+    mask: str | None = None
 
     def lane_loop(self, s: For, start: str, stop: str) -> bool:
         """Write a loop with its iterations as lanes; return whether that can be."""
@@ -115,7 +114,7 @@ class _VectorWriter(LoopWriter):
                     return False
         return True
 
-    def _straight(self, s: For) -> Optional[str]:
+    def _straight(self, s: For) -> str | None:
         assert type(s.start) is type(s.stop) is int
         for first in range(s.start, s.stop, self.lanes):
             self.position[s.index] = str(first)
@@ -244,7 +243,7 @@ class _VectorWriter(LoopWriter):
 
     # Elements.
 
-    def _differs(self, t: Union[DimLike, Formula]) -> bool:
+    def _differs(self, t: DimLike | Formula) -> bool:
         assert self.lane is not None
         if isinstance(t, Formula):
             return self._is_wide(t)
@@ -260,7 +259,7 @@ class _VectorWriter(LoopWriter):
     def _strides(self, name: str) -> Sequence[DimLike]:
         return contiguous_strides(self.arrays[name].shape) if name in self.local else self.views[name].strides
 
-    def _step(self, name: str, place: Place) -> Optional[int]:
+    def _step(self, name: str, place: Place) -> int | None:
         """Return how far apart the elements of two lanes are; None where that is no number."""
         assert self.lane is not None
         total: DimLike = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class MemoryWriter(KernelWriter):
                 base = e.put(f"getelementptr {kind}, ptr {base}, {self.ix} {jump}")
         return base
 
-    def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
+    def lanes_addresses(self, access: Access, copy: int, moved: str | None, moved_wide: bool) -> str:
         """Return a vector of addresses of an access, one for each lane.
 
         `copy` is the number of the vector among those computed side by side. `moved` is the offset
@@ -66,7 +66,7 @@ class MemoryWriter(KernelWriter):
         base = self.address(access, copy)
         i = self.access_index[access]
         step = access.offset.coefficient(self.vector_loop)
-        steps: Optional[str] = None
+        steps: str | None = None
         if not is_zero(step):
             if is_one(step):
                 steps = self.iota(self.ix)
@@ -78,7 +78,7 @@ class MemoryWriter(KernelWriter):
             steps = wide if steps is None else e.put(f"add {e.vector(self.ix)} {steps}, {wide}")
         return e.put(f"getelementptr {kind}, ptr {base}, {e.vector(self.ix)} {steps or 'zeroinitializer'}")
 
-    def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
+    def whole_mask(self, access: Access, copy: int, valid: str | None, valid_wide: bool) -> str | None:
         """Return the mask of a vector access: existing lanes that pass guards and index checks.
 
         `copy` is the number of the vector among those computed side by side. `valid` says whether
@@ -162,7 +162,7 @@ class MemoryWriter(KernelWriter):
         return self.from_memory(value, dtype, True)
 
     def load_near(
-        self, access: Access, copy: int, pointer: str, default: Any, valid: Optional[str], checked: bool = False
+        self, access: Access, copy: int, pointer: str, default: Any, valid: str | None, checked: bool = False
     ) -> str:
         """Return a vector of elements, contiguous or a few elements apart, in memory's type.
 
@@ -185,7 +185,7 @@ class MemoryWriter(KernelWriter):
         name = f"llvm.masked.load.{suffix(vector)}.p0"
         return self.under_mask(name, vector, [("ptr", pointer), ("i32", str(size))], mask, others)
 
-    def under_mask(self, name: str, vector: str, given: list[tuple[str, str]], mask: Optional[str], others: str) -> str:
+    def under_mask(self, name: str, vector: str, given: list[tuple[str, str]], mask: str | None, others: str) -> str:
         """Return the elements that the intrinsic `name` reads under a mask (None: all of them).
 
         `vector` is their type, `given` are types and values of the operands before the mask, and
@@ -204,7 +204,7 @@ class MemoryWriter(KernelWriter):
             return e.put(f"or {vector} {value}, {rest}")
         return value
 
-    def all_inside(self, access: Access, copy: int, valid: Optional[str]) -> Optional[str]:
+    def all_inside(self, access: Access, copy: int, valid: str | None) -> str | None:
         """Return whether all lanes pass the guards and checks of an access.
 
         As these are monotonic, the first and the last lane decide. Returns None where there are

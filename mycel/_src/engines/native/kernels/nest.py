@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_zero, same
 from mycel._src.foundation.dtype import DType
@@ -140,7 +140,7 @@ class Access:
     buffer: Buffer
     offset: Affine
     guards: tuple[Guard, ...] = ()
-    dynamic: tuple[tuple[Expr, DimLike, DimLike, Optional[Site]], ...] = ()
+    dynamic: tuple[tuple[Expr, DimLike, DimLike, Site | None], ...] = ()
 
 
 class Expr:
@@ -183,8 +183,8 @@ class Reduce:
     kind: str
     value: Expr
     result: Expr = None  # type: ignore[assignment]
-    position: Optional[Affine] = None
-    valid: Optional[Expr] = None
+    position: Affine | None = None
+    valid: Expr | None = None
     scan: bool = False
 
 
@@ -214,7 +214,7 @@ class Nest:
     stores: list[Store] = field(default_factory=list)
     name: str = "kernel"
     scalar: bool = False
-    tile: Optional[int] = None
+    tile: int | None = None
     turned: frozenset[Access] = frozenset()
 
 
@@ -288,7 +288,7 @@ class Builder:
         return self._make("check", value.dtype, (value,), site)
 
     def reduce(
-        self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None, scan: bool = False
+        self, kind: str, value: Expr, dtype: DType, position: Affine | None = None, scan: bool = False
     ) -> Reduce:
         """Return the statement that reduces `value` by `kind`; its `result` has type `dtype`.
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
@@ -211,9 +210,7 @@ class _Writer:
             few = c.put(f"icmp slt i64 {left}, {most}")
             yield first, c.put(f"select i1 {few}, i64 {left}, i64 {most}")
 
-    def product(
-        self, a: str, gap: str, panel: str, depth: str, count: str, first: Optional[Sequence[str]] = None
-    ) -> None:
+    def product(self, a: str, gap: str, panel: str, depth: str, count: str, first: Sequence[str] | None = None) -> None:
         """Write the sums of a block of `count` rows, `gap` elements apart from `a` on, to scratch.
 
         `panel` is the address of the weights, `depth` the number of their rows, and `first` has the

@@ -14,8 +14,6 @@ The operands are x, m, s, Z and the ends of the steps.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.engines.native.kernels.emit import RULES, Emitter, choose
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.foundation.dtype import DType, int16, int32
@@ -98,7 +96,7 @@ def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
     return e.put(f"ashr {kind} {e.put(f'add {kind} {found}, {more}')}, {places}")
 
 
-def _doubling() -> Optional[tuple[str, str]]:
+def _doubling() -> tuple[str, str] | None:
     """Return NEON's upper half of a doubled product, and its shift that rounds.
 
     Returns None where the processor has none. The half of such a product is that of the

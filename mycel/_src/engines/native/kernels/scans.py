@@ -13,8 +13,6 @@ size of the whole. Only what is carried is wide, not what is added up in a vecto
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.engines.native.kernels.emit import compute_type, literal
 from mycel._src.engines.native.kernels.nest import Reduce
 from mycel._src.engines.native.kernels.reductions import ReductionWriter
@@ -31,7 +29,7 @@ class ScanWriter(ReductionWriter):
             return literal(-0.0, r.value.dtype)
         return super().identity(r)
 
-    def carried(self, r: Reduce) -> Optional[str]:
+    def carried(self, r: Reduce) -> str | None:
         """Return the LLVM type in which the accumulators of float32 are kept, else None."""
         if not r.scan or r.kind != "sum" or compute_type(r.value.dtype) != "float":
             return None

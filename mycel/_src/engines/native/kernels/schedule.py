@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint, settled_below
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
@@ -78,7 +77,7 @@ def transposable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
     return [a for a in loads if a.offset not in written]
 
 
-def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
+def tile_of(nest: Nest, loads: Sequence[Access]) -> int | None:
     """Return the loop to tile for the loads that are contiguous along it.
 
     Returns None where there is none or it does not pay.

@@ -10,7 +10,7 @@ of the kernel's text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import is_zero
 from mycel._src.engines.native.kernels.emit import Emitter, suffix
@@ -44,7 +44,7 @@ class _Span:
         """Return the position of a lane's element, counted from the lowest address."""
         return self.gap * (lane if self.step > 0 else self.lanes - 1 - lane)
 
-    def lane(self, place: int) -> Optional[int]:
+    def lane(self, place: int) -> int | None:
         """Return the lane of an element; None for one in a gap."""
         if place % self.gap or place >= self.length:
             return None
@@ -54,7 +54,7 @@ class _Span:
     def at(self, start: int) -> str:
         return self.base if not start else self.e.put(f"getelementptr {self.element}, ptr {self.base}, i64 {start}")
 
-    def mask(self, mask: Optional[str], start: int) -> Optional[str]:
+    def mask(self, mask: str | None, start: int) -> str | None:
         """Return the mask of the part from `start`; None where each of its elements has a lane."""
         e, bits = self.e, self.e.vector("i1")
         owners = [self.lane(start + k) for k in range(self.lanes)]
@@ -72,9 +72,9 @@ def load_strided(
     element: str,
     size: int,
     pointer: str,
-    mask: Optional[str],
+    mask: str | None,
     default: str,
-    spread: Callable[[list[Optional[int]]], str],
+    spread: Callable[[list[int | None]], str],
 ) -> str:
     """Return a vector whose lanes are elements `step` apart, from the address of lane 0 on.
 
@@ -85,7 +85,7 @@ def load_strided(
     span = _Span(e.lanes, step, element, pointer, e)
     kind = e.vector(element)
     starts = [*range(0, span.length - e.lanes, e.lanes), span.length - e.lanes]
-    parts: list[tuple[list[Optional[int]], str]] = []
+    parts: list[tuple[list[int | None], str]] = []
     for n, start in enumerate(starts):
         if mask is None:
             value = e.put(f"load {kind}, ptr {span.at(start)}, align {size}")
@@ -97,7 +97,7 @@ def load_strided(
                 ["ptr", "i32", e.vector("i1"), kind],
                 [span.at(start), str(size), part_mask, "zeroinitializer"],
             )
-        held: list[Optional[int]] = []
+        held: list[int | None] = []
         for lane in range(e.lanes):
             place = span.place(lane)
             mine = next(m for m, s in enumerate(starts) if s <= place < s + e.lanes)
@@ -115,8 +115,8 @@ def load_strided(
 
 
 def _joined(
-    e: Emitter, kind: str, a: tuple[list[Optional[int]], str], b: Optional[tuple[list[Optional[int]], str]] = None
-) -> tuple[list[Optional[int]], str]:
+    e: Emitter, kind: str, a: tuple[list[int | None], str], b: tuple[list[int | None], str] | None = None
+) -> tuple[list[int | None], str]:
     """Return two parts as one with the lanes of both."""
     if b is None:
         return a
@@ -129,9 +129,7 @@ def _joined(
     return held, value
 
 
-def store_strided(
-    e: Emitter, step: int, element: str, size: int, pointer: str, mask: Optional[str], value: str
-) -> None:
+def store_strided(e: Emitter, step: int, element: str, size: int, pointer: str, mask: str | None, value: str) -> None:
     """Write a vector's lanes `step` elements apart, from the address of lane 0 on.
 
     `e` is the writer, `element` the LLVM type of an element of `value`, `size` its bytes and
@@ -153,7 +151,7 @@ def store_strided(
         e.do(f"call void @{name}({kind} {part}, ptr {span.at(start)}, i32 {size}, {e.vector('i1')} {part_mask})")
 
 
-def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners: list[Optional[int]]) -> str:
+def spread_mask(w: Any, access: Access, copy: int, valid: str | None, owners: list[int | None]) -> str:
     """Return the mask of elements that belong to the lanes `owners` (None: to no lane).
 
     It is computed from the lanes' numbers, as moving bits of a mask is slow. `w` is the writer of

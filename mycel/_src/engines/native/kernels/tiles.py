@@ -10,8 +10,6 @@ masks.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.engines.native.kernels.emit import memory_type, suffix
 from mycel._src.engines.native.kernels.memory_access import MemoryWriter
 from mycel._src.engines.native.kernels.nest import Access
@@ -36,7 +34,7 @@ class TileWriter(MemoryWriter):
         kind = memory_type(access.buffer.dtype)
         return "i16" if kind in ("half", "bfloat") else kind
 
-    def fill_tiles(self, start: str, columns: str, rows: Optional[str]) -> None:
+    def fill_tiles(self, start: str, columns: str, rows: str | None) -> None:
         """Read the tiles at the current positions.
 
         They begin at `start` along T, under the mask `columns`, and have `rows` lanes (None: all).

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class KernelWriter:
         self.ix = f"i{target().index_bits}"
         self.near = 64 if reaches_far(nest) else 32
         self.scopes: list[dict[Any, Any]] = [{}]
-        self.offsets: list[dict[int, Optional[str]]] = [{}]
+        self.offsets: list[dict[int, str | None]] = [{}]
         self.position: dict[int, Any] = {}
-        self.mask: Optional[str] = None
+        self.mask: str | None = None
         # The guards that are known to hold.
         self.held: frozenset[Guard] | set[Guard] = frozenset()
         self.left = ""
@@ -89,7 +89,7 @@ class KernelWriter:
         self.late: set[int] = set()
         self.accumulators: dict[Any, list[str]] = {}
         # Constants, None for those that are part of the text, and the names of those loaded.
-        self.constants: dict[int, Optional[Expr]] = {}
+        self.constants: dict[int, Expr | None] = {}
         self.loaded: dict[int, str] = {}
         self.has_sites = False
         self.listens = row_work(nest, self.rows or ([] if self.across else parallel)) >= LONG
@@ -276,7 +276,7 @@ class KernelWriter:
         e.label(leave)
 
     @contextmanager
-    def scope(self, loop: Optional[int], position: Any) -> Iterator[None]:
+    def scope(self, loop: int | None, position: Any) -> Iterator[None]:
         """Write code inside one more loop at a position.
 
         Offsets and values computed in it are forgotten when the block ends.
@@ -301,7 +301,7 @@ class KernelWriter:
             if loop is not None:
                 self.position.pop(loop)
 
-    def stride(self, access: int, loop: int, value: Any) -> Optional[str]:
+    def stride(self, access: int, loop: int, value: Any) -> str | None:
         """Return the word of an access's stride; None for the unit stride of the vector loop."""
         if loop == self.vector_loop and is_one(value):
             return None
@@ -381,7 +381,7 @@ class KernelWriter:
         `copy` is the number of the vector among those computed side by side.
         """
         e = self.e
-        total: Optional[str] = None
+        total: str | None = None
         const: Any = position.const
         for loop, c in position.terms:
             at = self.position[loop]
@@ -419,10 +419,10 @@ class KernelWriter:
         number = self.place(x.data, copy, bits, wide)
         return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
 
-    def guards(self, guards: Any, copy: int, wide: bool) -> Optional[str]:
+    def guards(self, guards: Any, copy: int, wide: bool) -> str | None:
         """Return whether every guard holds; None where there are none."""
         e = self.e
-        result: Optional[str] = None
+        result: str | None = None
         for position, size in guards:
             if (position, size) in self.held:
                 continue
@@ -450,9 +450,7 @@ class KernelWriter:
             self.pointers[key] = self.word("int", size)
         return self.pointers[key]
 
-    def dynamic(
-        self, access: Access, copy: int, wide: bool, reports: bool = True
-    ) -> tuple[Optional[str], Optional[str]]:
+    def dynamic(self, access: Access, copy: int, wide: bool, reports: bool = True) -> tuple[str | None, str | None]:
         """Return the offset that data-dependent indices add, and whether they are in range.
 
         They are those of `access`; both results are vectors where `wide`. `copy` is the number of
@@ -461,8 +459,8 @@ class KernelWriter:
         """
         e = self.e
         kind = e.vector("i64") if wide else "i64"
-        total: Optional[str] = None
-        valid: Optional[str] = None
+        total: str | None = None
+        valid: str | None = None
         for n, (x, stride, size, site) in enumerate(access.dynamic):
             values = self.widened(x, wide)
             number = emit.cast(e, wide, values[copy if len(values) > 1 else 0], x.dtype, D.int64)

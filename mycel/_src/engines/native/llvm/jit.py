@@ -13,7 +13,7 @@ import heapq
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 
@@ -154,8 +154,8 @@ class Modules:
         self._made: dict[str, Future[bytes]] = {}
         # Modules that wait: minus their lengths, their numbers, which differ, and themselves.
         self._waiting: list[tuple[int, int, str]] = []
-        self._pool: Optional[ThreadPoolExecutor] = None
-        self._block: Optional[Block] = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._block: Block | None = None
 
     def begin(self, text: str) -> None:
         """Compile a module, unless it was begun before."""

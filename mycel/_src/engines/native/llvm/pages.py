@@ -22,7 +22,7 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -67,14 +67,14 @@ class CodePages:
     def __init__(self, address_of: Callable[[str], int]) -> None:
         self._address_of = address_of
         self._chunks: list[_Chunk] = []
-        self._current: Optional[_Chunk] = None
+        self._current: _Chunk | None = None
         self.works = hasattr(os, "memfd_create")
 
     def begin_anew(self) -> None:
         """Stop writing to the current chunk, which another process writes."""
         self._current = None
 
-    def load(self, code: bytes, names: Sequence[str]) -> Optional[list[int]]:
+    def load(self, code: bytes, names: Sequence[str]) -> list[int] | None:
         """Return the addresses of functions of an object; None where it cannot be loaded here."""
         image = _Object.read(code) if self.works else None
         if image is None or not all(name in image.functions for name in names):
@@ -98,7 +98,7 @@ class CodePages:
         chunk.used += image.size
         return [chunk.base + place + image.functions[name] for name in names]
 
-    def _room(self, size: int) -> Optional[_Chunk]:
+    def _room(self, size: int) -> _Chunk | None:
         if self._current is None or self._current.used + size > CHUNK:
             try:
                 self._current = _Chunk()
@@ -134,7 +134,7 @@ class _Object:
         return bytes(content)
 
     @classmethod
-    def read(cls, code: bytes) -> Optional[_Object]:
+    def read(cls, code: bytes) -> _Object | None:
         """Return the object in a file; None where it is not of the kind that the module loads."""
         if len(code) < _HEADER.size:
             return None
@@ -161,7 +161,7 @@ class _Object:
         return cls(content, functions, fixes)
 
 
-def _laid_out(code: bytes, sections: Sequence[tuple[int, ...]]) -> tuple[Optional[dict[int, int]], bytes]:
+def _laid_out(code: bytes, sections: Sequence[tuple[int, ...]]) -> tuple[dict[int, int] | None, bytes]:
     """Return the offset of each section that is loaded, and the sections in a row.
 
     Tables for unwinding are left out.
@@ -200,7 +200,7 @@ def _defined(
 
 def _distances(
     code: bytes, sections: Sequence[tuple[int, ...]], table: tuple[int, int, int], places: Mapping[int, int], base: int
-) -> Optional[list[tuple[int, Any, int]]]:
+) -> list[tuple[int, Any, int]] | None:
     """Return the relocations of the section at offset `base`: where, and relative to what.
 
     `code` is the object file, `sections` its section headers, `table` the header of the

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
@@ -147,7 +147,7 @@ def host() -> Target:
 
 
 class _InForce(threading.local):
-    target: Optional[Target] = None
+    target: Target | None = None
 
 
 _in_force = _InForce()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, product
 from mycel._src.compiler.ir.graph import Node
@@ -108,7 +108,7 @@ class _Operands:
         return [*[("int", x) for x in self.numbers], *[("pointer", b) for b in self.buffers], ("int", bits)]
 
 
-def _within(end: Optional[DimLike]) -> DimLike:
+def _within(end: DimLike | None) -> DimLike:
     """Return an end of a band as kernels take it: beyond `FAR` all ends are alike."""
     return max(-FAR, min(FAR, end)) if type(end) is int else end or 0
 

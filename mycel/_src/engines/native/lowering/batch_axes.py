@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, same
 from mycel._src.engines.native.kernels.views import View
@@ -45,7 +45,7 @@ def _stride(view: View, axis: int) -> DimLike:
     return 0 if -axis > len(view.shape) or is_one(view.shape[axis]) else view.strides[axis]
 
 
-def _joined(outer: Axis, inner: Axis) -> Optional[Axis]:
+def _joined(outer: Axis, inner: Axis) -> Axis | None:
     """Return one axis in place of two; None where some strides do not allow it."""
     if is_one(inner.size):
         return outer

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Optional
 
 import numpy as np
 
@@ -45,8 +44,8 @@ class StepBuilder:
         self,
         graph: Graph,
         lower: Callable[[StepBuilder], object],
-        operands: Optional[list[View]] = None,
-        outer: Optional[StepBuilder] = None,
+        operands: list[View] | None = None,
+        outer: StepBuilder | None = None,
     ) -> None:
         self.graph = graph
         self.lowered = Lowered([], [], [])
@@ -66,7 +65,7 @@ class StepBuilder:
         self._wholes: dict[Node, View] = {}
         self._is_nested = operands is not None
         # Who is told of each step.
-        self.added: Optional[Callable[[Step], object]] = None if outer is None else outer.added
+        self.added: Callable[[Step], object] | None = None if outer is None else outer.added
         for user in graph.nodes:
             if user.prim is GET_ITEM:
                 self._items.setdefault(user.inputs[0], []).append(user)
@@ -150,7 +149,7 @@ class StepBuilder:
             return view
         return self.copy(view)
 
-    def copy(self, view: View, target: Optional[View] = None) -> View:
+    def copy(self, view: View, target: View | None = None) -> View:
         """Copy a value by a kernel and return the copy's place.
 
         It is `target`, or a new buffer in row-major order.
@@ -172,7 +171,7 @@ class StepBuilder:
             source = self.contiguous(source)
             self.step(Copy(target, source), [source.buffer], [target.buffer])
 
-    def overwritten(self, node: Node) -> Optional[View]:
+    def overwritten(self, node: Node) -> View | None:
         """Return the place of a node's first operand, for its result to replace that.
 
         Returns None where the operand's value is needed afterwards, or by the node's other operands
@@ -186,7 +185,7 @@ class StepBuilder:
         self.relaid = {key: pair for key, pair in self.relaid.items() if pair[0].buffer is not place.buffer}
         return place
 
-    def whole(self, node: Node, like: Optional[Sequence[DimLike]] = None) -> View:
+    def whole(self, node: Node, like: Sequence[DimLike] | None = None) -> View:
         """Return the memory of a concatenation, which its parts may be computed in.
 
         Who asks first decides the order of axes in it: that of the strides `like`, or row-major.
@@ -199,7 +198,7 @@ class StepBuilder:
             self._wholes[node] = found
         return found
 
-    def part(self, node: Node, like: Sequence[DimLike]) -> Optional[View]:
+    def part(self, node: Node, like: Sequence[DimLike]) -> View | None:
         """Return the memory of a value inside of a concatenation; None where it has its own.
 
         Its axes should lie in the order of the strides `like`, and may lie in another.
@@ -230,7 +229,7 @@ class StepBuilder:
         data: Action,
         reads: Sequence[Buffer],
         writes: Sequence[Buffer],
-        node: Optional[Node] = None,
+        node: Node | None = None,
         members: tuple[Node, ...] = (),
     ) -> None:
         """Add a step.
@@ -247,7 +246,7 @@ class StepBuilder:
             self.added(step)
 
     def kernel(
-        self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None, members: tuple[Node, ...] = ()
+        self, nest: Nest, like: Sequence[DimLike], node: Node | None = None, members: tuple[Node, ...] = ()
     ) -> None:
         """Add a nest as a step, with its loops ordered and merged for the strides `like`.
 
@@ -265,7 +264,7 @@ class StepBuilder:
         self.step(HostCall(node, reads, writes), [v.buffer for v in reads], [v.buffer for v in writes], node)
         self.bind(node, writes)
 
-    def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Optional[Site]:
+    def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Site | None:
         """Return the site at which the `indices` of a node are checked, for axis `axis` of `size`.
 
         Returns None where no check is needed, or another node checks the same indices for the same
@@ -309,7 +308,7 @@ def new_views(types: Sequence[TensorType], name: str) -> list[View]:
     return [row_major(Buffer(t.dtype, element_count(t.shape), name), t.shape) for t in types]
 
 
-def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, ...]]:
+def regroup(view: View, shape: tuple[DimLike, ...]) -> tuple[DimLike, ...] | None:
     """Return strides for a view's memory in another shape; None where there are none."""
     old = [(d, s) for d, s in zip(view.shape, view.strides) if not is_one(d)]
     result: list[DimLike] = []

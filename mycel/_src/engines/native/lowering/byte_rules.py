@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def _has_pool(node: Node) -> bool:
     return all(a is not None and not a.ndim for a in arrays) or by_count(node) is not None
 
 
-def by_count(node: Node) -> Optional[Array]:
+def by_count(node: Node) -> Array | None:
     """Return the multiplier and the shift of an average for each number of places that a window has
     in the image, (count, 2); None where they depend on something else.
 

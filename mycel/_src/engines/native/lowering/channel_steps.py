@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -202,7 +202,7 @@ def _block(dtype: DType, channels: int) -> tuple[Unit, int]:
     return unit, wide // 4
 
 
-def _ordered(steps: StepBuilder, domain: ChannelDomain, stores: list[Store], at: Array) -> Optional[list[Store]]:
+def _ordered(steps: StepBuilder, domain: ChannelDomain, stores: list[Store], at: Array) -> list[Store] | None:
     """Return `stores` with constants of channels in the order `at`.
 
     Returns None where they are more than steps of the sum and of such constants. `domain` has the
@@ -210,15 +210,15 @@ def _ordered(steps: StepBuilder, domain: ChannelDomain, stores: list[Store], at:
     """
     if len(stores) != 1 or stores[0].value.data != HIGH or stores[0].value.dtype.itemsize != 1:
         return None
-    image: dict[int, Optional[Expr]] = {}
+    image: dict[int, Expr | None] = {}
     builder = Builder()
 
-    def moved(x: Expr) -> Optional[Expr]:
+    def moved(x: Expr) -> Expr | None:
         if id(x) not in image:
             image[id(x)] = made(x)
         return image[id(x)]
 
-    def made(x: Expr) -> Optional[Expr]:
+    def made(x: Expr) -> Expr | None:
         if x.kind == "const" or x.kind == "reduced":
             return x
         if x.kind == "load":
@@ -313,7 +313,7 @@ def channels_last(steps: StepBuilder, view: View) -> View:
     return steps.relaid[key][1]
 
 
-def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit, padded: Optional[View] = None) -> Read:
+def _read_of(steps: StepBuilder, node: Node, domain: ChannelDomain, unit: Unit, padded: View | None = None) -> Read:
     """Return what a node reads, of a copy with its padding (`padded`) where there is one.
 
     * `steps`: the places of values; `node`, `domain`, `unit`: as for `channel_step`.
@@ -465,7 +465,7 @@ def _panels(weights: Array, tile: Tile, unit: Unit) -> Array:
     return made if unit.is_plain else made.view(np.int8)
 
 
-def _first(steps: StepBuilder, node: Node, weights: Array, tile: Tile, unit: Unit) -> Optional[Buffer]:
+def _first(steps: StepBuilder, node: Node, weights: Array, tile: Tile, unit: Unit) -> Buffer | None:
     if node.prim not in (int_conv, int_matmul):
         return None
     p = node.params

@@ -9,8 +9,6 @@ positions they are slower.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import is_one, is_zero, product, same
 from mycel._src.compiler.ir.graph import Node, input_node
@@ -54,7 +52,7 @@ def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
     return True
 
 
-def _matrix(view: View) -> Optional[View]:
+def _matrix(view: View) -> View | None:
     """Return the matrix (positions, channels) of images, if they are one in memory; else None."""
     count, channels, *sizes = view.shape
     wanted = contiguous_strides((count, *sizes, channels))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
@@ -61,7 +59,7 @@ def expand(graph: Graph) -> Graph:
     return opened(graph, _opening)
 
 
-def _opening(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+def _opening(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...] | None:
     if is_dense(node) and not is_native(node.dtype):
         return (widened(node, inputs),)
     if node.prim in ATTENTION and node.inputs[0].dtype.itemsize == 2:

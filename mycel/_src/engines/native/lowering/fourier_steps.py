@@ -7,7 +7,7 @@ vector, the transformed axis is made contiguous. Threads share blocks of sequenc
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one, product, same
@@ -98,7 +98,7 @@ def _pairs(parts: list[View]) -> bool:
     return near and same(im.offset - re.offset, 1)
 
 
-def _axes_of(parts: list[View], axis: int, lanes: int, turned: bool) -> Optional[_Axes]:
+def _axes_of(parts: list[View], axis: int, lanes: int, turned: bool) -> _Axes | None:
     """Return how sequences lie; None where they have to be copied."""
     shape = parts[0].shape
     unit = 2 if _pairs(parts) else 1
@@ -121,7 +121,7 @@ def _axes_of(parts: list[View], axis: int, lanes: int, turned: bool) -> Optional
     return first if same(near, unit) or (is_one(shape[axis]) and not columns) else None
 
 
-def _joined(shape: tuple[DimLike, ...], strides: tuple[DimLike, ...]) -> Optional[tuple[DimLike, DimLike]]:
+def _joined(shape: tuple[DimLike, ...], strides: tuple[DimLike, ...]) -> tuple[DimLike, DimLike] | None:
     """Return the size and stride of neighbouring axes as one; None where they do not join."""
     size: DimLike = 1
     step: DimLike = 0

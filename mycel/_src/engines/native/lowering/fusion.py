@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, same
@@ -52,9 +51,9 @@ class Unit:
     """
 
     number: int
-    domain: Optional[Domain] = None
+    domain: Domain | None = None
     members: dict[Node, Position] = field(default_factory=dict)
-    node: Optional[Node] = None
+    node: Node | None = None
     before: int = 0
     is_needed: bool = False
 
@@ -77,7 +76,7 @@ class Fusion:
             self._place(node)
         self.stored.update(self.results)
 
-    def producer(self, node: Node) -> Optional[Unit]:
+    def producer(self, node: Node) -> Unit | None:
         """Return the unit that computes a node's value; None where there is none."""
         root = root_of(node)
         return self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Optional, Protocol
+from typing import Protocol
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, same
 from mycel._src.compiler.ir.graph import Node
@@ -69,10 +69,10 @@ class Domain:
     """The positions of a group; `axes` are those that reduce (None: not yet decided)."""
 
     shape: tuple[DimLike, ...]
-    axes: Optional[tuple[int, ...]]
+    axes: tuple[int, ...] | None
     kind: str
     keepdims: bool = False
-    node: Optional[Node] = None
+    node: Node | None = None
 
     def full_position(self) -> Position:
         """Return the position with the number of loop k on axis k."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one
@@ -97,7 +96,7 @@ class _Group:
             return self.domain.like()
         if self.domain.kind in IMAGES:
             return self.image_strides()
-        best: Optional[tuple[int, ...]] = None
+        best: tuple[int, ...] | None = None
         score = (-1, -1)
         rank = len(self.domain.shape)
         if not self.domain.axes and not self.fusion.results.isdisjoint(self.unit.members):

@@ -13,7 +13,6 @@ the arena is planned.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.native.lowering.builder import StepBuilder
@@ -31,7 +30,7 @@ __all__ = ["lower", "lower_explained"]
 
 
 @timed("lowering", lambda graph, *_: graph.name)
-def lower(graph: Graph, replaced: Iterable[int] = (), added: Optional[Callable[[Step], object]] = None) -> Lowered:
+def lower(graph: Graph, replaced: Iterable[int] = (), added: Callable[[Step], object] | None = None) -> Lowered:
     """Return the steps that compute a graph.
 
     `replaced` are the numbers of the inputs whose memory receives results. `added` is called with
@@ -42,7 +41,7 @@ def lower(graph: Graph, replaced: Iterable[int] = (), added: Optional[Callable[[
 
 
 def lower_explained(
-    graph: Graph, replaced: Iterable[int] = (), added: Optional[Callable[[Step], object]] = None
+    graph: Graph, replaced: Iterable[int] = (), added: Callable[[Step], object] | None = None
 ) -> tuple[StepBuilder, Fusion]:
     """Lower a graph as `lower` does; return the builder, which has the steps, and the fusion."""
     steps = StepBuilder(graph, _lower_into)

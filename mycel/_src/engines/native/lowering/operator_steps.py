@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint, substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero, maximum, product, same
@@ -143,7 +142,7 @@ class _Writer:
         if not (isinstance(s, For) and _runs_in_rounds(s) and self.in_rounds(s)):
             self.steps.add(self.step(self.placed(s)))
 
-    def step(self, s: Statement, around: Optional[Round] = None) -> Step:
+    def step(self, s: Statement, around: Round | None = None) -> Step:
         """Return the step that runs a statement, which may be part of a round of a loop around."""
         kernel = write_loops(s, self.views, self.arrays, self.site, self.program.reassociate, around)
         touched = reads_in((s,)) | written((s,))
@@ -263,7 +262,7 @@ class _NestMaker:
         self.position[loop.index] = affine(k).shift(loop.start)
         self.loops.append(Loop(count, "p" if row else "r"))
 
-    def affine(self, value: DimLike) -> Optional[Affine]:
+    def affine(self, value: DimLike) -> Affine | None:
         """Return a dimension as a position; None where it is not linear in the indices."""
         if not isinstance(value, Dim):
             return Affine((), value)
@@ -275,7 +274,7 @@ class _NestMaker:
             made = made + at.scale(step)
         return made
 
-    def guard_of(self, c: Formula) -> Optional[Guard]:
+    def guard_of(self, c: Formula) -> Guard | None:
         """Return a comparison of positions as a guard; None for other conditions."""
         known = legality.known(c)
         if c.data == "eq" or len(known) != 1:
@@ -312,9 +311,9 @@ class _NestMaker:
         if position is not None:
             return self.b.index(position, D.int64)
         assert isinstance(value, Dim)
-        total: Optional[Expr] = None
+        total: Expr | None = None
         for mono, c in value.terms.items():
-            part: Optional[Expr] = None
+            part: Expr | None = None
             for atom, power in mono:
                 if atom.operator == "symbol":
                     one = self.number(Dim({((atom, 1),): 1}))

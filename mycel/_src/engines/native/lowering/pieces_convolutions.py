@@ -8,8 +8,6 @@ up.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dims import is_one, is_zero, product, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
@@ -63,7 +61,7 @@ def _turned(view: View) -> View:
     return View(view.buffer, (*batch, b, a), (*far, t, s), view.offset)
 
 
-def _matrices(image: View) -> Optional[View]:
+def _matrices(image: View) -> View | None:
     """Return images as matrices (image, position, channel); None where that needs a copy."""
     n, c, *sizes = image.shape
     far, channel, *strides = image.strides
@@ -102,7 +100,7 @@ def _weights_gradient(steps: StepBuilder, node: Node, inputs: list[View], out: V
     return True
 
 
-def _joined(matrices: View) -> Optional[View]:
+def _joined(matrices: View) -> View | None:
     """Return the matrices one below the other as one; None where they do not lie so."""
     n, size, width = matrices.shape
     far, step, column = matrices.strides

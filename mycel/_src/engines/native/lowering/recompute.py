@@ -22,8 +22,6 @@ where that changed their readers.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import Cost
@@ -160,7 +158,7 @@ class _Plan:
                 if own in self.uses.get(root, ()):
                     self.uses[root].remove(own)
 
-    def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> Optional[list[Node]]:
+    def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> list[Node] | None:
         """Return the values in memory from which a value can be computed.
 
         Returns None where that is not cheap.
@@ -178,7 +176,7 @@ class _Plan:
                     found[root] = None
                 continue
             in_memory = root in self.fusion.stored or root.prim is None or root not in self.fusion.unit_of
-            behind: Optional[list[Node]] = None
+            behind: list[Node] | None = None
             if in_memory or (_bytes(root) * _SMALL <= _bytes(top) and self._is_member(root)):
                 behind = [root]
             elif _is_cheap(root):

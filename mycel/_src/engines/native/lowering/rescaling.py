@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
@@ -30,7 +28,7 @@ def is_rescaled(node: Node) -> bool:
     return family and node.params["rounding"] == "single" and _operation(node) is not None
 
 
-def _operation(node: Node) -> Optional[str]:
+def _operation(node: Node) -> str | None:
     """Return the operation of kernels by what is known of the shifts; None where none will do."""
     _, multiplier, shift = node.inputs
     if not (multiplier.is_constant and shift.is_constant and multiplier.type.size and shift.type.size):

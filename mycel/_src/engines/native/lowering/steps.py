@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Optional, Union
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Call:
     """A call of the recursive function `label`; the outermost call has its body in `graph`."""
 
     label: str
-    graph: Optional[Graph]
+    graph: Graph | None
     reads: list[View]
     writes: list[View]
 
@@ -100,8 +100,8 @@ class Tape:
     header: Buffer
     states: Sequence[Buffer] = ()
     root: bool = False
-    predicate: Optional[Buffer] = None
-    entry: Optional[DimLike] = None
+    predicate: Buffer | None = None
+    entry: DimLike | None = None
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Poison:
     """Memory to be filled with wrong values where accesses are checked, as nothing may read it."""
 
 
-Action = Union[Nest, Kernel, DenseCall, HostCall, Copy, Nested, Call, Tape, Batch, Poison]
+Action = Nest | Kernel | DenseCall | HostCall | Copy | Nested | Call | Tape | Batch | Poison
 
 
 @dataclass
@@ -130,9 +130,9 @@ class Step:
     data: Action
     reads: list[Buffer]
     writes: list[Buffer]
-    node: Optional[Node] = None
+    node: Node | None = None
     members: tuple[Node, ...] = ()
-    batch: Optional[int] = None
+    batch: int | None = None
 
     _KINDS: ClassVar[dict[type, str]] = {
         Nest: "kernel",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
@@ -38,7 +37,7 @@ __all__ = ["HEADER", "entry_bytes", "record", "while_grad_step"]
 HEADER = 8
 
 
-def _tape_step(tape: Tape, node: Optional[Node] = None) -> Step:
+def _tape_step(tape: Tape, node: Node | None = None) -> Step:
     reads, writes = [tape.header], [tape.header]
     if tape.operation == "push":
         reads += tape.states
@@ -73,7 +72,7 @@ def record(steps: StepBuilder, node: Node, carried: Sequence[View]) -> list[Step
 def _begin(steps: StepBuilder, node: Node, states: Sequence[Buffer], root: bool) -> Tape:
     """Add the step that makes an empty tape of `states` for the gradient `node`, and return it."""
     size: DimLike = HEADER
-    entry: Optional[DimLike] = None
+    entry: DimLike | None = None
     if not processor().runtime and not root:
         rounds = most_rounds(node)
         if rounds is not None:

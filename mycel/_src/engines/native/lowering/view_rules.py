@@ -5,8 +5,6 @@ Neither needs memory of its own to be read.
 
 from __future__ import annotations
 
-from typing import Optional
-
 from mycel._src.compiler.ir.dims import DimLike, is_one, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.nest import ZERO, Affine, affine
@@ -48,7 +46,7 @@ def root_of(node: Node) -> Node:
     return node
 
 
-def view_position(node: Node, position: Position) -> Optional[Position]:
+def view_position(node: Node, position: Position) -> Position | None:
     """Return the position of a view's input that is read for the view's `position`.
 
     Returns None if that is not an affine position.
@@ -72,7 +70,7 @@ def view_position(node: Node, position: Position) -> Optional[Position]:
     return _unsplit(x.shape, node.type.shape, position)
 
 
-def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Optional[Position]:
+def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Position | None:
     """Return a position in `parts` as one in `shape`.
 
     Each axis of `shape` must be one or several consecutive parts; returns None for other shapes.
@@ -122,12 +120,12 @@ def broadcast_position(node: Node, position: Position) -> Position:
     return tuple(ZERO if is_one(d) else p for d, p in zip(shape, behind))
 
 
-def resolve(node: Node, position: Position) -> Optional[Position]:
+def resolve(node: Node, position: Position) -> Position | None:
     """Return the position at which the root of a chain of views is read.
 
     Returns None where a view has to be in memory.
     """
-    at: Optional[Position] = position
+    at: Position | None = position
     while is_view(node) and at is not None:
         at = view_position(node, at)
         node = node.inputs[0]

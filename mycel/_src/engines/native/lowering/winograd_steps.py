@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from mycel._src.compiler.ir.dims import is_one, is_zero, product
 from mycel._src.compiler.ir.graph import Node
@@ -47,7 +47,7 @@ GROUP_BYTES = 24 << 20
 DIRECT_RATE, PRODUCT_RATE, BYTE_RATE = 180e9, 150e9, 25e9
 GAIN = 0.85
 # Where the shapes of image, weights and result are found among those of operands and result.
-_ROLES: dict[Optional[Primitive], tuple[int, int, int]] = {
+_ROLES: dict[Primitive | None, tuple[int, int, int]] = {
     conv: (0, 1, 2),
     conv_grad_input: (2, 1, 0),
     conv_grad_weight: (0, 2, 1),
@@ -64,7 +64,7 @@ class _Numbers:
 
     def sum(self, *parts: tuple[float, Expr]) -> Expr:
         """Return the sum of expressions times numbers."""
-        total: Optional[Expr] = None
+        total: Expr | None = None
         for factor, value in parts:
             dtype = value.dtype
             if total is not None and factor in (1, -1):
@@ -208,7 +208,7 @@ def winograd_step(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
     return True
 
 
-def _work(node: Node) -> Optional[_Work]:
+def _work(node: Node) -> _Work | None:
     """Return the work of a convolution that this algorithm can do; else None."""
     p = node.params
     shapes = [tuple(t.shape) for t in (node.inputs[0].type, node.inputs[1].type, node.type)]

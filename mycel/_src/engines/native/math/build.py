@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
-Scalar = Union[float, int]
+Scalar = float | int
 Operand = Union["Value", float, int]
 
 

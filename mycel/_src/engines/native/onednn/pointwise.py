@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Optional
 
 from mycel._src.engines.native.onednn import library as dnnl
 from mycel._src.engines.native.onednn.autotune import RULE
@@ -90,7 +89,7 @@ def pointwise(
     return True
 
 
-def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[Plan]:
+def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Plan | None:
     """Return the plan of a channels-last convolution as one of oneDNN's matrix products.
 
     Returns None unless there are many weights.
@@ -116,7 +115,7 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
     return plan.renamed(names, {"src": src, "weights": weights, "dst": dst})
 
 
-def _image(name: str, operand: Operand) -> Optional[Matrix]:
+def _image(name: str, operand: Operand) -> Matrix | None:
     """Return the matrices (positions, channels) of the images; None if some is not a matrix."""
     (count, channels, *sizes), (step, channel, *strides) = operand.shape, operand.strides
     position, area = _run(sizes, strides), math.prod(sizes)
@@ -129,9 +128,9 @@ def _image(name: str, operand: Operand) -> Optional[Matrix]:
     return None
 
 
-def _run(sizes: list[int], strides: list[int]) -> Optional[int]:
+def _run(sizes: list[int], strides: list[int]) -> int | None:
     """Return the step through dimensions that are evenly spaced in memory; else None."""
-    step: Optional[int] = None
+    step: int | None = None
     reach = 0
     for size, stride in zip(reversed(sizes), reversed(strides)):
         if size == 1:
@@ -151,7 +150,7 @@ def _joined(matrix: Matrix, operand: Operand) -> Matrix:
     return Matrix(matrix.name, matrix.count * matrix.height, matrix.width, matrix.row, matrix.transposed)
 
 
-def _weights(name: str, operand: Operand) -> Optional[Matrix]:
+def _weights(name: str, operand: Operand) -> Matrix | None:
     """Return the matrix (outputs, channels)."""
     (outputs, channels), (row, column) = operand.shape[:2], operand.strides[:2]
     if column == 1 and (row >= channels or outputs == 1):

@@ -12,7 +12,6 @@ output takes the place of an input, and buffers of one member live as long as th
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.dims import DimLike, product
 from mycel._src.engines.native.kernels.codegen import Kernel
@@ -67,7 +66,7 @@ def batches(
     return order, found
 
 
-def _work(step: Step, number: Callable[[DimLike], int]) -> Optional[int]:
+def _work(step: Step, number: Callable[[DimLike], int]) -> int | None:
     """Return the amount of a kernel's work; None for other steps."""
     data = step.data
     if isinstance(data, Nest):

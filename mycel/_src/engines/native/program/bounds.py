@@ -23,7 +23,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Watch:
         )
 
 
-def _room(program: Placed, buffer: Buffer) -> Optional[int]:
+def _room(program: Placed, buffer: Buffer) -> int | None:
     """Return the bytes of memory from a buffer's start to the end of its place; None if unknown."""
     kind, where = buffer.place or ("arena", program.places[id(buffer)])
     if kind == "constant":
@@ -195,7 +195,7 @@ _CAPSULE: Any = ctypes.pythonapi.PyCapsule_GetContext
 _CAPSULE.restype, _CAPSULE.argtypes = ctypes.c_void_p, [ctypes.py_object]
 
 
-def _extent(buffer: Any) -> Optional[int]:
+def _extent(buffer: Any) -> int | None:
     """Return the bytes of memory from a buffer's start; None where that is unknown."""
     start = runtime().data_address(buffer)
     owner = _CAPSULE(buffer)

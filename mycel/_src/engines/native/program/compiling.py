@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Optional
 
 from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
@@ -30,7 +29,7 @@ __all__ = ["compile_native", "host_steps", "prepared"]
 USUAL = 8
 
 
-def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
+def compile_native(graph: Graph, aliases: Mapping[int, int] | None = None) -> Program:
     """Return the program of a graph, from the cache if it was compiled before.
 
     `aliases` maps outputs to the inputs into whose memory they are written.

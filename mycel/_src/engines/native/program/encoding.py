@@ -12,7 +12,7 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,8 +73,8 @@ class Encoded(Placed):
     def __init__(
         self,
         template: Template,
-        sizes: Optional[Mapping[str, int]] = None,
-        owner: Optional[Encoded] = None,
+        sizes: Mapping[str, int] | None = None,
+        owner: Encoded | None = None,
     ) -> None:
         super().__init__(template, sizes or {})
         template.link()
@@ -82,7 +82,7 @@ class Encoded(Placed):
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         # The exchanges under way, by number, with the types of what they send.
         self.started: dict[int, tuple[Started, Sequence[TensorType]]] = {}
-        self.watch: Optional[Watch] = owner.watch if owner is not None else Watch() if checking.is_on() else None
+        self.watch: Watch | None = owner.watch if owner is not None else Watch() if checking.is_on() else None
         self.status: Any = (
             ctypes.c_int64.from_address(ctypes.addressof(self.table) + 8 * STATUS) if owner is None else owner.status
         )
@@ -393,7 +393,7 @@ class Routine(Encoded):
         """Write the beginning of each activation's record, and its description."""
         bases = len(self.lowered.inputs) + len(self.outputs)
         header = _rounded(8 * (bases + 2))
-        tables: list[tuple[Optional[int], Table]] = [(None, table), *self.tables]
+        tables: list[tuple[int | None, Table]] = [(None, table), *self.tables]
         places = []
         size = header + 8 * len(self.words)
         for _, entries in tables:

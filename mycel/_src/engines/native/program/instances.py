@@ -11,7 +11,7 @@ settles orders of adding up where the decisions under which it is asked for do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.decisions import Decisions, current_decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
@@ -54,7 +54,7 @@ class Instances(BySizes[Program], Sized):
     `aliases` maps outputs to the inputs into whose memory they are written.
     """
 
-    def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+    def __init__(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> None:
         super().__init__()
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []

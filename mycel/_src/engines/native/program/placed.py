@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.dims import Dim, DimLike
@@ -45,7 +44,7 @@ class Placed:
         self.calls = template.plans(self.number)
         self.places: dict[int, int] = {}
         self.arena_bytes = 0
-        self.ends: Optional[Ends] = None
+        self.ends: Ends | None = None
         self._place_arena()
 
     def number(self, value: DimLike) -> int:

@@ -12,7 +12,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import Graph
@@ -64,12 +64,12 @@ def _in_child() -> None:
         ctypes.memset(program.mutex, 0, ctypes.sizeof(program.mutex))
 
 
-def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
+def build(graph: Graph, aliases: Mapping[int, int] | None = None) -> Program:
     """Return the program of an optimized graph of static types."""
     return Program(template_of(graph, aliases))
 
 
-def template_of(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Template:
+def template_of(graph: Graph, aliases: Mapping[int, int] | None = None) -> Template:
     """Return the template of an optimized graph of static types."""
     for kind in graph.input_types:
         if isinstance(kind, TensorType) and not kind.is_static:
@@ -81,7 +81,7 @@ class Program(Encoded):
     """A template for actual sizes, by symbol; `entry(*buffers)` runs it."""
 
     @timed("program", lambda _, template, *__: template.graph.name)
-    def __init__(self, template: Template, sizes: Optional[Mapping[str, int]] = None) -> None:
+    def __init__(self, template: Template, sizes: Mapping[str, int] | None = None) -> None:
         super().__init__(template, sizes)
         self._finish(self.encode_all(template.steps), template.aliases)
         template.note(self._new)
@@ -147,7 +147,7 @@ class Program(Encoded):
         loops = any(isinstance(s.data, Nested) and s.data.loops for s in self.all_steps)
         return loops or moved > HEAVY_BYTES or self.work > HEAVY_WORK
 
-    def step_at(self, address: int) -> Optional[Step]:
+    def step_at(self, address: int) -> Step | None:
         """Return the step of this program whose argument words start at an address, or None."""
         word, rest = divmod(address - self.base, 8)
         return self.starts.get(word) if rest == 0 else None
@@ -229,7 +229,7 @@ class Program(Encoded):
             )
         return result
 
-    def _settle(self, failure: Optional[BaseException]) -> None:
+    def _settle(self, failure: BaseException | None) -> None:
         """Wait, where a run has failed, for the exchanges that it has begun: ranks that fail alike
         have begun the same ones. An interrupt does not wait.
         """
@@ -253,7 +253,7 @@ def outside_error(table: int, record: int, index: int) -> BaseException:
         return error
 
 
-def program_of(entry: Callable[..., Any]) -> Optional[Program]:
+def program_of(entry: Callable[..., Any]) -> Program | None:
     """Return the program that an entry runs; None for other functions."""
     found = getattr(entry, "__dict__", {}).get("program")
     if found is None and type(entry) is types.BuiltinFunctionType and type(entry.__self__).__name__ == "PyCapsule":

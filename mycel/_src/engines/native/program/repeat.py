@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, Repetition, Rounds
@@ -47,7 +47,7 @@ class _Rounds(Rounds):
         return runtime().wrap(block, start + k * stride)
 
 
-def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+def repetition(entry: Entry, carried: Mapping[int, int]) -> Repetition | None:
     """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = program_of(entry)
     return None if found is None else _Repetition(found, carried)
@@ -92,7 +92,7 @@ class _Repetition(Repetition):
         stay: Sequence[Any],
         rounds: Sequence[Sequence[Any]],
         keep: bool = False,
-        restore: Optional[Callable[[int, Any], None]] = None,
+        restore: Callable[[int, Any], None] | None = None,
     ) -> Rounds:
         """Run the program for each of `rounds`.
 
@@ -105,9 +105,7 @@ class _Repetition(Repetition):
             stay[i - moving] = buffers.copy(stay[i - moving], self.program.graph.input_types[i])  # type: ignore[arg-type]
         bases = (ctypes.c_int64 * (self.inputs + self.outputs + 1))()
         bases[moving : self.inputs] = [address(b) for b in stay]
-        moves: list[tuple[int, Union[Sequence[int], range]]] = [
-            (i, [address(r[i]) for r in rounds]) for i in range(moving)
-        ]
+        moves: list[tuple[int, Sequence[int] | range]] = [(i, [address(r[i]) for r in rounds]) for i in range(moving)]
         outputs: list[Any] = []
         rows: dict[int, tuple[Any, int, int]] = {}
         keep = keep or count * self.row_bytes() <= self.KEPT

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class _NotStorable(Exception):
 
 
 @functools.cache
-def _source() -> Optional[str]:
+def _source() -> str | None:
     """Return the digest of the source of all modules that make programs; None if unreadable.
 
     It is kept under what the file system says of the files, as reading them takes longer.
@@ -132,7 +132,7 @@ def _modules(path: str) -> Iterator[tuple[str, os.stat_result]]:
                 yield entry.path, entry.stat()
 
 
-def _surroundings() -> Optional[str]:
+def _surroundings() -> str | None:
     source = _source()
     if source is None:
         return None
@@ -151,7 +151,7 @@ def _surroundings() -> Optional[str]:
     return "\n".join(parts)
 
 
-def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
+def key_of(graph: Graph, aliases: Mapping[int, int]) -> str | None:
     """Return the digest under which a graph's program is stored; None where it is not stored."""
     if not cache.is_on() or len(graph.nodes) < LEAST and not any(_programs((n,)) for n in graph.nodes):
         return None
@@ -220,7 +220,7 @@ def _programs(nodes: Iterable[Node]) -> list[LoopProgram]:
 # Writing.
 
 
-def written(graph: Graph, template: Template) -> Optional[bytes]:
+def written(graph: Graph, template: Template) -> bytes | None:
     """Return the template that was made of a staged graph as it is stored, but for its code.
 
     None where it is not storable.
@@ -377,7 +377,7 @@ def _check(module: str, name: str) -> None:
 
 
 @timed("cache", lambda _, graph, *__: graph.name)
-def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Template]:
+def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Template | None:
     """Return the template that is stored for a staged graph; None where there is none."""
     content = cache.read(_kind(), key)
     if content is None:

@@ -6,7 +6,6 @@ All programs of a graph share a template: sizes in it may be symbolic.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Optional
 
 from mycel._src.compiler.ir.decisions import evaluator
 from mycel._src.compiler.ir.dim_values import hint
@@ -43,13 +42,13 @@ class Making:
     goes on. `objects` has the code of texts that are known without, by their digests.
     """
 
-    def __init__(self, objects: Optional[Mapping[bytes, bytes]] = None) -> None:
+    def __init__(self, objects: Mapping[bytes, bytes] | None = None) -> None:
         self.objects = dict(objects or {})
         self._modules = jit.Modules()
         # Kernels with the nest that each is of, which keeps the number.
         self._kernels: dict[int, tuple[Nest, Kernel]] = {}
 
-    def begin(self, step: Step) -> Optional[Kernel]:
+    def begin(self, step: Step) -> Kernel | None:
         """Return the kernel of a step, which is compiled from now on; None for other steps."""
         data = step.data
         if isinstance(data, Nest):
@@ -111,12 +110,12 @@ class Template:
 
     @timed("lowering", lambda _, graph, *__: graph.name)
     def __init__(
-        self, graph: Graph, aliases: dict[int, int], inner: bool = False, making: Optional[Making] = None
+        self, graph: Graph, aliases: dict[int, int], inner: bool = False, making: Making | None = None
     ) -> None:
         Template.lowerings += 1
         self.inner = inner
-        self.making: Optional[Making] = Making() if making is None else making
-        self.objects: Optional[dict[bytes, bytes]] = None
+        self.making: Making | None = Making() if making is None else making
+        self.objects: dict[bytes, bytes] | None = None
         try:
             self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
             self.kernels = [kernel for s in self.all_steps if (kernel := self.making.begin(s)) is not None]
@@ -129,7 +128,7 @@ class Template:
             self.making.close()
             raise
         self._dims: dict[Dim, None] = {}
-        self._values: Optional[Callable[..., tuple[int, ...]]] = None
+        self._values: Callable[..., tuple[int, ...]] | None = None
 
     def restored(self, objects: Mapping[bytes, bytes]) -> None:
         """Begin to make the code of the kernels of a template that was read; `objects` is known."""
@@ -156,7 +155,7 @@ class Template:
                 self.objects.update(making.objects)
             self.making = None
 
-    def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
+    def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Lowered | None = None) -> None:
         """Lower the graph, and find the order of the steps and the places of values.
 
         `lowered` are its steps where they are known. No code is made.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Optional, Union
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node
@@ -35,7 +34,7 @@ from mycel._src.engines.reports import Account, StepAccount, joined
 __all__ = ["account"]
 
 
-def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+def account(graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
     """Return the account of the program of a graph of static types."""
     opened = prepared(graph)
     aliases = dict(aliases or {})
@@ -151,7 +150,7 @@ def _loops(step: Step) -> str:
     return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)
 
 
-def _code(data: Union[Nest, Kernel, Batch], assembly: bool) -> str:
+def _code(data: Nest | Kernel | Batch, assembly: bool) -> str:
     """Return the code of a kernel, or of those that run at once: LLVM's, or the processor's."""
     if isinstance(data, Batch):
         members = [m.data for m in data.members if isinstance(m.data, (Nest, Kernel, Batch))]

@@ -9,7 +9,6 @@ known, and the line of the user's program that each comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Optional
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph
@@ -23,7 +22,7 @@ from mycel._src.engines.reports import Alive, Footprint, place_of
 __all__ = ["footprint"]
 
 
-def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+def footprint(graph: Graph, aliases: Mapping[int, int] | None = None) -> Footprint:
     """Return the memory that the program of a graph of static types will need.
 
     `aliases` maps outputs to the inputs into whose memory they are written.

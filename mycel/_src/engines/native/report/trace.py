@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class NativeTrace(Trace):
         self._held: set[Program] = set()
         self._sorted: tuple[list[int], list[Program]] = ([], [])
         self._held_memory: list[tuple[NativeProgram, int]] = []
-        self._steps: dict[int, Optional[NativeStep]] = {}
+        self._steps: dict[int, NativeStep | None] = {}
         self._programs: dict[Program, NativeProgram] = {}
 
     def program_of(self, program: Program) -> NativeProgram:
@@ -100,7 +100,7 @@ class NativeTrace(Trace):
         found: np.ndarray[Any, Any] = self.records[self.records[:, 0] == what]
         return found
 
-    def step_at(self, address: int) -> Optional[NativeStep]:
+    def step_at(self, address: int) -> NativeStep | None:
         """Return the step, or its library's call, whose arguments are at an address."""
         if address not in self._steps:
             bases, owners = self._sorted
@@ -147,7 +147,7 @@ def _rows(log: Any) -> np.ndarray[Any, Any]:
 
 
 @contextmanager
-def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[NativeTrace]:
+def tracing(room: int | None = None, before_run: Callable[[], None] | None = None) -> Iterator[NativeTrace]:
     """Take a trace of all threads while a block runs, as `Engine.tracing` says."""
     if _active:
         raise RuntimeError("a trace is already being taken; end it first")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Optional
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.nest import Buffer
@@ -83,7 +82,7 @@ class NativeStep(TracedStep):
                     self.called = "reorder"
 
     @property
-    def _plan(self) -> Optional[Plan]:
+    def _plan(self) -> Plan | None:
         found = self.program.program.calls.get(id(self.step))
         return None if found is None else found[0]
 

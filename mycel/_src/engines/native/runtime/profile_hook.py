@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import types
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines import known_code
 from mycel._src.engines.native.llvm import jit
@@ -88,7 +88,7 @@ class KnownCode(known_code.KnownCode):
         super().__init__()
         self._table: Any = (ctypes.c_int64 * 2)()
         self._slots: Any = None
-        self._hook: Optional[int] = None
+        self._hook: int | None = None
         self._resize(1 << 10)
 
     def _resize(self, size: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.native.llvm import jit
 from mycel._src.engines.native.onednn.product_ir import PRODUCT, PRODUCT_SYMBOLS
@@ -188,7 +188,7 @@ class Runtime:
         if "max_device_memory" in options:
             self.set_limit(options["max_device_memory"])
 
-    def set_limit(self, limit: Optional[str]) -> None:
+    def set_limit(self, limit: str | None) -> None:
         """Limit the memory that buffers and arenas take from the system ("2GB"; None: no limit)."""
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
 

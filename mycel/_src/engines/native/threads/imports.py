@@ -14,7 +14,7 @@ import mmap
 import platform
 import sys
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 __all__ = ["imports", "lead"]
 
@@ -48,7 +48,7 @@ def _dynamic(link: _LinkMap) -> dict[int, int]:
     return found
 
 
-def imports(library: ctypes.CDLL) -> Optional[dict[str, list[int]]]:
+def imports(library: ctypes.CDLL) -> dict[str, list[int]] | None:
     """Return the places that hold the address of each name that a library imports.
 
     Returns None on systems whose libraries have another format.

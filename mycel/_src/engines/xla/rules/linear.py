@@ -6,7 +6,7 @@ Products have the precision of their operands' type; 16-bit floats accumulate in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from mycel._src.engines.xla.binding import jax, jnp, lax
 from mycel._src.engines.xla.rules.elementwise import narrow
@@ -17,7 +17,7 @@ __all__ = ["RULES"]
 _AXES = {3: ("NCH", "OIH", "NCH"), 4: ("NCHW", "OIHW", "NCHW"), 5: ("NCHWD", "OIHWD", "NCHWD")}
 
 
-def _accumulated(x: Any) -> Optional[Any]:
+def _accumulated(x: Any) -> Any | None:
     return jnp.float32 if narrow(x) else None
 
 

@@ -11,7 +11,7 @@ from mycel.ops.sequences.recurrence import step
 __all__: list[str] = []
 
 
-def _weights(w_ih: Tensor, w_hh: Tensor, *biases: Optional[Tensor]) -> tuple[Tensor, ...]:
+def _weights(w_ih: Tensor, w_hh: Tensor, *biases: Tensor | None) -> tuple[Tensor, ...]:
     """Return weights and biases as one tuple, without biases where there are none."""
     if all(b is None for b in biases):
         return w_ih, w_hh
@@ -19,7 +19,7 @@ def _weights(w_ih: Tensor, w_hh: Tensor, *biases: Optional[Tensor]) -> tuple[Ten
 
 
 def _rnn_tanh_cell(
-    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> Tensor:
     """Return the next state of an Elman network with tanh.
 
@@ -30,7 +30,7 @@ def _rnn_tanh_cell(
 
 
 def _rnn_relu_cell(
-    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> Tensor:
     """Return the next state of an Elman network with relu.
 
@@ -41,7 +41,7 @@ def _rnn_relu_cell(
 
 
 def _gru_cell(
-    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> Tensor:
     """Return the next state of a gated recurrent unit.
 
@@ -56,8 +56,8 @@ def _lstm_cell(
     hidden: tuple[Tensor, Tensor],
     w_ih: Tensor,
     w_hh: Tensor,
-    b_ih: Optional[Tensor],
-    b_hh: Optional[Tensor],
+    b_ih: Tensor | None,
+    b_hh: Tensor | None,
 ) -> tuple[Tensor, ...]:
     """Return the next state and memory of a long short-term memory.
 

@@ -25,7 +25,7 @@ def get_data_parallel_group() -> str:
     return _WORLD
 
 
-def get_data_parallel_world_size(group: Optional[str]) -> int:
+def get_data_parallel_world_size(group: str | None) -> int:
     """Return how many ranks a group has; all for None."""
     return get_group_size(group or _WORLD)
 
@@ -51,8 +51,8 @@ class DistributedDataParallel(Cell):
         self,
         module: Any,
         init_sync: bool = True,
-        process_group: Optional[str] = None,
-        bucket_cap_mb: Optional[int] = None,
+        process_group: str | None = None,
+        bucket_cap_mb: int | None = None,
         find_unused_parameters: bool = False,
         average_in_collective: bool = False,
         static_graph: bool = False,
