@@ -144,8 +144,8 @@ def interrupted(draw):
     iterator = drawn(draw, Trouble(pause=0.002)).create_tuple_iterator(output_numpy=True)
     next(iterator)
     timer = threading.Timer(0.05 * draw.random(), os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     try:
+        timer.start()  # it may have come before this returns
         for _ in range(1000):
             read(iterator)
         raise AssertionError("the interrupt was lost")
