@@ -16,7 +16,7 @@ from mycel._src.foundation.type_numbers import MINDSPORE
 
 __all__ = ["cpp"]
 
-_HEADER = Path(__file__).resolve().parent.parent / "_src" / "data" / "mycel_model.hpp"
+_HEADER = Path(__file__).resolve().parent.parent / "include" / "mycel_model.hpp"
 
 
 _TEXT = """/* {name} as a model: `{name}_program()` is what mindspore::Model::Build takes. */

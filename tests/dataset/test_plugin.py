@@ -35,7 +35,7 @@ FORMS = {
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     form, version = FORMS[request.param]
     path = tmp_path_factory.mktemp("plugin") / "operations.so"
-    include = Path(mycel.__file__).parent / "data"
+    include = Path(mycel.__file__).parent / "include"
     assert COMPILER is not None
     subprocess.run(
         [COMPILER, "-std=c++17", "-shared", "-fPIC", "-Wall", "-Werror", f"-D_GLIBCXX_USE_CXX11_ABI={form}"]
