@@ -119,7 +119,7 @@ x = ms.Tensor([0.25, 0.5, 1.0])
 value, gradient = ms.jit(lambda x: ms.value_and_grad(f)(x))(x)
 ms.explain(f, x).costs, ms.estimate(f, x)
 print(*[round(float(v), 4) for v in (value, *gradient)])
-print(*sorted({m.split(".")[3] for m in sys.modules if m.startswith("mycel._src.engines.native.")}))
+print(*sorted({m.split(".")[4] for m in sys.modules if m.startswith("mycel._src.engines.native.")}))
 """
 
 
