@@ -40,6 +40,7 @@ test: lint types layers pytest
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/subjects.py
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
