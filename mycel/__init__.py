@@ -4,6 +4,18 @@
 
 Tensors, operations, layers and gradients are here at once; the libraries for data, training and
 NumPy-like programs are loaded when they are first named, so that importing the package stays quick.
+
+What an import does to the process beside, and why:
+
+* `sys.excepthook`, `threading.excepthook` and a shell of IPython show a traceback without Mycel's
+  own frames; MYCEL_TRACEBACK=full shows all. The hooks of before are called.
+* `sys.meta_path` gets an entry that finds modules by the paths of earlier versions, for pickles.
+* The garbage collector pauses until the import is done: of modules nothing is garbage.
+* `atexit`: what was abandoned is ended, and groups of ranks are left, before the interpreter ends.
+* `os.register_at_fork`: locks, the pool of threads and oneDNN are made fit for child processes.
+* In a rank of several processes that no `mycel launch` watches, a thread shows where the rank is,
+  so that others can tell a rank that waits from one that is gone. Otherwise no thread starts.
+* Nothing is written, and no engine starts before it is used.
 """
 
 from __future__ import annotations
