@@ -22,7 +22,10 @@ DOCS = ROOT / "docs"
 PACKAGE = ROOT / "mycel"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "api" not in path.relative_to(DOCS).parts)
 DESIGN = [DOCS / "design.md", DOCS / "compiled_and_kept.md", *sorted((DOCS / "design").glob("*.md"))]
-WITHOUT_PROGRAMS = {DOCS / "index.md", *DESIGN} - {DOCS / "compiled_and_kept.md", DOCS / "design" / "paths.md"}
+WITHOUT_PROGRAMS = {
+    *DESIGN,
+    *(DOCS / f"{name}.md" for name in ("glossary", "measured", "status")),
+} - {DOCS / "compiled_and_kept.md", DOCS / "design" / "paths.md"}
 # What paths on a page of the design, or in CONTRIBUTING, may begin at.
 HOMES = (ROOT, PACKAGE, *(PACKAGE / "_src" / wing for wing in ("", "compiler", "tensors", "staging")))
 HOME_OF_PAGE = {
