@@ -13,11 +13,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel import nn
 from mycel import ops as _ops
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell, state_epoch
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.nn.layer.activation import (
+    ELU,
+    FastGelu,
+    HSigmoid,
+    HSwish,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    SeLU,
+    Sigmoid,
+    Softmax,
+    Softsign,
+    Tanh,
+)
+from mycel.nn.layer.basic import Dense, Dropout, OneHot
+from mycel.nn.layer.conv import Conv1d, Conv1dTranspose, Conv2d, Conv2dTranspose, Conv3d
+from mycel.nn.layer.embedding import Embedding
+from mycel.nn.layer.normalization import BatchNorm1d, BatchNorm2d, LayerNorm
+from mycel.nn.layer.pooling import AvgPool2d, MaxPool2d
+from mycel.nn.loss.base import LossBase
+from mycel.nn.loss.classification import SoftmaxCrossEntropyWithLogits
+from mycel.nn.loss.regression import SmoothL1Loss
+from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.nn.wrap import TrainOneStepCell
 
 __all__: list[str] = []
 
@@ -70,10 +96,10 @@ def _convolution(cell: Any, operation: Any, **more: Any) -> Any:
 
 _BIAS = {"bias_add": lambda cell: ops.BiasAdd(data_format=cell.data_format if cell.rank > 1 else "NCHW")}
 _layer: type[Cell]
-for _layer in (nn.Conv1d, nn.Conv2d):
+for _layer in (Conv1d, Conv2d):
     _keep(_layer, conv2d=lambda cell: _convolution(cell, ops.Conv2D), **_BIAS)
-_keep(nn.Conv3d, conv3d=lambda cell: _convolution(cell, ops.Conv3D), shape=lambda cell: ops.Shape(), **_BIAS)
-for _layer in (nn.Conv1dTranspose, nn.Conv2dTranspose):
+_keep(Conv3d, conv3d=lambda cell: _convolution(cell, ops.Conv3D), shape=lambda cell: ops.Shape(), **_BIAS)
+for _layer in (Conv1dTranspose, Conv2dTranspose):
     _keep(
         _layer,
         conv2d_transpose=lambda cell: _convolution(cell, ops.Conv2DTranspose),
@@ -86,7 +112,7 @@ for _layer in (nn.Conv1dTranspose, nn.Conv2dTranspose):
         is_valid=lambda cell: cell.pad_mode == "valid",
         is_pad=lambda cell: cell.pad_mode == "pad",
     )
-for _layer in (nn.Conv1d, nn.Conv1dTranspose):
+for _layer in (Conv1d, Conv1dTranspose):
     _keep(
         _layer,
         expand_dims=lambda cell: ops.ExpandDims(),
@@ -95,78 +121,76 @@ for _layer in (nn.Conv1d, nn.Conv1dTranspose):
     )
 
 _keep(
-    nn.Dense,
+    Dense,
     matmul=lambda cell: ops.MatMul(transpose_b=True),
     activation_flag=lambda cell: cell.activation is not None,
     **_plain("bias_add=BiasAdd reshape=Reshape shape_op=Shape"),
 )
-_keep(nn.Dropout, dropout=lambda cell: ops.Dropout(cell.keep_prob))
+_keep(Dropout, dropout=lambda cell: ops.Dropout(cell.keep_prob))
 _keep(
-    nn.Embedding,
+    Embedding,
     **_plain(
         "gather=Gather reshape=Reshape reshape_flat=Reshape get_shp=Shape expand=ExpandDims one_hot=OneHot "
         "array_mul=MatMul"
     ),
 )
 _keep(
-    nn.Embedding,
+    Embedding,
     shp_flat=lambda cell: (-1,),
     on_value=lambda cell: Tensor(1.0, D.float32),
     off_value=lambda cell: Tensor(0.0, D.float32),
 )
-_keep(nn.LayerNorm, layer_norm=lambda cell: ops.LayerNorm(cell.begin_norm_axis, cell.begin_params_axis, cell.epsilon))
-for _layer in (nn.BatchNorm1d, nn.BatchNorm2d):
+_keep(LayerNorm, layer_norm=lambda cell: ops.LayerNorm(cell.begin_norm_axis, cell.begin_params_axis, cell.epsilon))
+for _layer in (BatchNorm1d, BatchNorm2d):
     _keep(
         _layer,
         bn_train=lambda cell: ops.BatchNorm(True, cell.eps, cell.momentum),
         bn_infer=lambda cell: ops.BatchNorm(False, cell.eps),
     )
-_keep(nn.MaxPool2d, max_pool=lambda cell: ops.MaxPool(cell.kernel_size, cell.stride, cell.pad_mode))
-_keep(nn.AvgPool2d, avg_pool=lambda cell: ops.AvgPool(cell.kernel_size, cell.stride, cell.pad_mode))
-_keep(nn.ReLU, relu=lambda cell: ops.ReLU())
-_keep(nn.Sigmoid, sigmoid=lambda cell: ops.Sigmoid())
-_keep(nn.Tanh, tanh=lambda cell: ops.Tanh())
-_keep(nn.PReLU, prelu=lambda cell: ops.PReLU())
-_keep(nn.Softmax, softmax=lambda cell: ops.Softmax(cell.axis))
-_keep(nn.LogSoftmax, log_softmax=lambda cell: ops.LogSoftmax(cell.axis))
+_keep(MaxPool2d, max_pool=lambda cell: ops.MaxPool(cell.kernel_size, cell.stride, cell.pad_mode))
+_keep(AvgPool2d, avg_pool=lambda cell: ops.AvgPool(cell.kernel_size, cell.stride, cell.pad_mode))
+_keep(ReLU, relu=lambda cell: ops.ReLU())
+_keep(Sigmoid, sigmoid=lambda cell: ops.Sigmoid())
+_keep(Tanh, tanh=lambda cell: ops.Tanh())
+_keep(PReLU, prelu=lambda cell: ops.PReLU())
+_keep(Softmax, softmax=lambda cell: ops.Softmax(cell.axis))
+_keep(LogSoftmax, log_softmax=lambda cell: ops.LogSoftmax(cell.axis))
 
-_keep(nn.OneHot, onehot=lambda cell: ops.OneHot(cell.axis))
-_keep(nn.ELU, elu=lambda cell: ops.Elu(cell.alpha))
+_keep(OneHot, onehot=lambda cell: ops.OneHot(cell.axis))
+_keep(ELU, elu=lambda cell: ops.Elu(cell.alpha))
 # Layers that are one operation without arguments: the attribute, and the operation's name.
 _SIMPLE: dict[type[Cell], tuple[str, str]] = {
-    nn.ReLU6: ("relu6", "ReLU6"),
-    nn.FastGelu: ("fast_gelu", "FastGeLU"),
-    nn.SeLU: ("selu", "SeLU"),
-    nn.HSwish: ("hswish", "HSwish"),
-    nn.HSigmoid: ("hsigmoid", "HSigmoid"),
-    nn.Mish: ("mish", "Mish"),
-    nn.Softsign: ("softsign", "Softsign"),
+    ReLU6: ("relu6", "ReLU6"),
+    FastGelu: ("fast_gelu", "FastGeLU"),
+    SeLU: ("selu", "SeLU"),
+    HSwish: ("hswish", "HSwish"),
+    HSigmoid: ("hsigmoid", "HSigmoid"),
+    Mish: ("mish", "Mish"),
+    Softsign: ("softsign", "Softsign"),
 }
 for _layer, (_attribute, _name) in _SIMPLE.items():
     _keep(_layer, **_plain(f"{_attribute}={_name}"))
 
-_keep(nn.LossBase, **_plain("cast=Cast mul=Mul reduce_mean=ReduceMean reduce_sum=ReduceSum"))
-_keep(nn.LossBase, average=lambda cell: cell.reduction == "mean", reduce=lambda cell: cell.reduction != "none")
+_keep(LossBase, **_plain("cast=Cast mul=Mul reduce_mean=ReduceMean reduce_sum=ReduceSum"))
+_keep(LossBase, average=lambda cell: cell.reduction == "mean", reduce=lambda cell: cell.reduction != "none")
 _keep(
-    nn.SoftmaxCrossEntropyWithLogits,
+    SoftmaxCrossEntropyWithLogits,
     **_plain(
         "softmax_cross_entropy=SoftmaxCrossEntropyWithLogits "
         "sparse_softmax_cross_entropy=SparseSoftmaxCrossEntropyWithLogits one_hot=OneHot"
     ),
 )
 _keep(
-    nn.SoftmaxCrossEntropyWithLogits,
+    SoftmaxCrossEntropyWithLogits,
     on_value=lambda cell: Tensor(1.0, D.float32),
     off_value=lambda cell: Tensor(0.0, D.float32),
 )
-_keep(nn.SmoothL1Loss, smooth_l1_loss=lambda cell: ops.SmoothL1Loss(cell.beta, cell.reduction))
+_keep(SmoothL1Loss, smooth_l1_loss=lambda cell: ops.SmoothL1Loss(cell.beta, cell.reduction))
 
-_keep(nn.Optimizer, **_plain("map_=Map hyper_map=HyperMap assignadd=AssignAdd gather=Gather cast=Cast"))
+_keep(Optimizer, **_plain("map_=Map hyper_map=HyperMap assignadd=AssignAdd gather=Gather cast=Cast"))
+_keep(Optimizer, map_reverse=lambda cell: ops.Map(None, True), hyper_map_reverse=lambda cell: ops.HyperMap(None, True))
 _keep(
-    nn.Optimizer, map_reverse=lambda cell: ops.Map(None, True), hyper_map_reverse=lambda cell: ops.HyperMap(None, True)
-)
-_keep(
-    nn.Optimizer,
+    Optimizer,
     ps_parameters=lambda cell: (False,) * cell.param_length,
     cache_enable=lambda cell: (False,) * cell.param_length,
     global_step_increase_tensor=lambda cell: Tensor(1, D.int32),
@@ -176,7 +200,7 @@ _keep(
     skip_auto_parallel_compile=lambda cell: False,
 )
 _keep(
-    nn.TrainOneStepCell,
+    TrainOneStepCell,
     grad=lambda cell: ops.GradOperation(get_by_list=True, sens_param=True),
     grad_no_sens=lambda cell: ops.GradOperation(get_by_list=True),
     reducer_flag=lambda cell: False,
@@ -185,11 +209,11 @@ _keep(
     parallel_mode=lambda cell: "stand_alone",
 )
 _keep(
-    nn.TrainOneStepWithLossScaleCell,
+    TrainOneStepWithLossScaleCell,
     **_plain("hyper_map=HyperMap less_equal=LessEqual equal=Equal logic_not=LogicalNot"),
 )
 _keep(
-    nn.TrainOneStepWithLossScaleCell,
+    TrainOneStepWithLossScaleCell,
     base=lambda cell: Tensor(1, D.float32),
     base0=lambda cell: Tensor(0, D.int32),
     is_distributed=lambda cell: False,
@@ -257,23 +281,23 @@ def _pooled(attribute: str) -> Callable[[Any, Tensor], Any]:
 
 _RULES: dict[type[Cell], Callable[..., Any]] = {
     **{made: _by(name) for made, (name, _) in _SIMPLE.items()},
-    nn.ELU: _by("elu"),
-    nn.Sigmoid: _by("sigmoid"),
-    nn.Tanh: _by("tanh"),
-    nn.LogSoftmax: _by("log_softmax"),
-    nn.MaxPool2d: _pooled("max_pool"),
-    nn.AvgPool2d: _pooled("avg_pool"),
-    nn.PReLU: lambda cell, x: cell.prelu(x, cell.w),
-    nn.Dropout: lambda cell, x: cell.dropout(x)[0] if cell.training else x,
-    nn.BatchNorm1d: _normalized,
-    nn.BatchNorm2d: _normalized,
-    nn.SoftmaxCrossEntropyWithLogits: _entropy,
-    nn.Dense: _dense,
-    nn.Conv2d: _convolved,
-    nn.Embedding: _embedded,
-    nn.LayerNorm: lambda cell, x: cell.layer_norm(x, cell.gamma, cell.beta)[0],
-    nn.ReLU: lambda cell, x: cell.relu(x),
-    nn.Softmax: lambda cell, x: cell.softmax(x),
+    ELU: _by("elu"),
+    Sigmoid: _by("sigmoid"),
+    Tanh: _by("tanh"),
+    LogSoftmax: _by("log_softmax"),
+    MaxPool2d: _pooled("max_pool"),
+    AvgPool2d: _pooled("avg_pool"),
+    PReLU: lambda cell, x: cell.prelu(x, cell.w),
+    Dropout: lambda cell, x: cell.dropout(x)[0] if cell.training else x,
+    BatchNorm1d: _normalized,
+    BatchNorm2d: _normalized,
+    SoftmaxCrossEntropyWithLogits: _entropy,
+    Dense: _dense,
+    Conv2d: _convolved,
+    Embedding: _embedded,
+    LayerNorm: lambda cell, x: cell.layer_norm(x, cell.gamma, cell.beta)[0],
+    ReLU: lambda cell, x: cell.relu(x),
+    Softmax: lambda cell, x: cell.softmax(x),
 }
 for _layer, _rule in _RULES.items():
     _layer._by_operators = _rule
