@@ -73,12 +73,12 @@ from mycel._src.foundation.dtype import uint32 as uint32
 from mycel._src.foundation.dtype import uint64 as uint64
 from mycel._src.foundation.jit_config import JitConfig as JitConfig
 from mycel._src.foundation.jit_config import set_recursion_limit as set_recursion_limit
-from mycel._src.staging.compiled.compare import Comparison as Comparison
-from mycel._src.staging.compiled.compare import compare_modes as compare_modes
-from mycel._src.staging.compiled.estimate import Estimate as Estimate
-from mycel._src.staging.compiled.estimate import estimate as estimate
+from mycel._src.staging.compiled.eager_comparison import Comparison as Comparison
+from mycel._src.staging.compiled.eager_comparison import compare_modes as compare_modes
 from mycel._src.staging.compiled.explain import explain as explain
 from mycel._src.staging.compiled.jit import jit as jit
+from mycel._src.staging.compiled.memory_estimate import Estimate as Estimate
+from mycel._src.staging.compiled.memory_estimate import estimate as estimate
 from mycel._src.staging.compiled.vmap import vmap as vmap
 from mycel._src.staging.derivatives import get_grad as get_grad
 from mycel._src.staging.derivatives import grad as grad
@@ -88,7 +88,7 @@ from mycel._src.staging.derivatives import jvp as jvp
 from mycel._src.staging.derivatives import recompute as recompute
 from mycel._src.staging.derivatives import value_and_grad as value_and_grad
 from mycel._src.staging.derivatives import vjp as vjp
-from mycel._src.staging.frontend.mutables import mutable as mutable
+from mycel._src.staging.frontend.specialization.mutable_numbers import mutable as mutable
 from mycel._src.tensors.core.parameter import Parameter as Parameter
 from mycel._src.tensors.core.parameter import ParameterTuple as ParameterTuple
 from mycel._src.tensors.core.storage import from_numpy as from_numpy
@@ -120,7 +120,7 @@ gc.unfreeze()
 _rest.__exit__()
 del _rest, gc, left_alone
 
-from mycel._src.tensors.core import tensor_facts as _tensor_facts  # noqa: F401
+from mycel._src.tensors.core import tensor_compatibility as _tensor_facts  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -225,8 +225,8 @@ _OTHERS = {
     "run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
-    "mycel._src.tensors.core.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
-    "mycel._src.staging.compiled.dynamic": "enable_dynamic",
+    "mycel._src.tensors.core.autograd.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
+    "mycel._src.staging.compiled.dynamic_inputs": "enable_dynamic",
     "mycel.parallel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
     "mycel.parallel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
     "mycel._src.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream "
@@ -240,7 +240,7 @@ _OTHERS = {
         "Int QuantDtype TensorType dtype_to_pytype get_py_obj_dtype list_ number "
         "pytype_to_dtype string tensor_type tuple_ type_none"
     ),
-    "mycel._src.staging.frontend.permissions": (
+    "mycel._src.staging.frontend.calls.jit_forbidden": (
         "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module"
     ),
     "mycel._src.foundation.log": "get_level get_log_config",

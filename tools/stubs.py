@@ -33,7 +33,7 @@ IMPORTS = {
     "COOTensor": "mycel.ops.sparse.tensors",
     "CSRTensor": "mycel.ops.sparse.tensors",
     "UntypedStorage": "mycel._src.tensors.core.storage",
-    "TensorHookHandle": "mycel._src.tensors.core.hooks",
+    "TensorHookHandle": "mycel._src.tensors.core.autograd.gradient_hooks",
     "Chosen": "mycel.ops.sorting",
     "Callable": "collections.abc",
     "Sequence": "collections.abc",

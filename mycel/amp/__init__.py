@@ -4,7 +4,7 @@ gradients from vanishing.
 
 from mycel._src.foundation.names import listing as _listing
 from mycel._src.staging.compiled.jit import jit as jit
-from mycel._src.staging.frontend.mutables import mutable as mutable
+from mycel._src.staging.frontend.specialization.mutable_numbers import mutable as mutable
 from mycel._src.tensors.core.parameter import Parameter as Parameter
 from mycel._src.tensors.core.tensor import Tensor as Tensor
 from mycel.amp.build import build_train_network as build_train_network

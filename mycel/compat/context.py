@@ -96,8 +96,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     >>> reset_auto_parallel_context()
     """
     # Other programs need not load what divides.
-    from mycel._src.staging.distributed import of_cells  # noqa: F401  which tells how Cells are divided
-    from mycel._src.staging.distributed.modes import WITH_EFFECT, begin, device_count
+    from mycel._src.staging.distributed import cell_partition  # noqa: F401  which tells how Cells are divided
+    from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 
     function = "set_auto_parallel_context"
     changes: dict[str, Any] = {}

@@ -23,7 +23,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError, Unsupported
 from mycel._src.staging.compiled.jit import jit
 from mycel._src.tensors.cells.cell import Cell
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.compression.cost import Cost, cost_of_graph, staged
 from mycel.compression.dependences import Dependences, dependences

@@ -19,7 +19,7 @@ from mycel._src.compiler.ir.printer import graphs_in
 from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.transforms.opening import without_calls
 from mycel._src.engines.reports import work
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel.train.graph_file import Model
 from mycel.train.mindir import model_of
 

@@ -82,7 +82,7 @@ def _groups(parameters: Iterable[Parameter]) -> list[list[int]]:
     """
     # Programs of one process need not load what divides.
     from mycel._src.compiler.prims.collectives import all_reduce
-    from mycel._src.staging.distributed.modes import fusing_of
+    from mycel._src.staging.distributed.parallel_modes import fusing_of
 
     sizes = [p.nbytes for p in parameters]
     fusing = fusing_of(current())

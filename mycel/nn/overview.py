@@ -20,11 +20,11 @@ from mycel._src.engines.reports import work
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
 from mycel._src.foundation.tree import flatten
-from mycel._src.staging.compiled.estimate import estimate
+from mycel._src.staging.compiled.memory_estimate import estimate
 from mycel._src.tensors.cells.cell import Cell
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import get_rng_state, set_rng_state
 

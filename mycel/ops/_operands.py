@@ -26,8 +26,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import NotAnIndex, ShapeError, SizeError, operation_called
 from mycel._src.tensors.core import eager, precision
-from mycel._src.tensors.core.operators import pair as _pair
-from mycel._src.tensors.core.operators import promoted
+from mycel._src.tensors.core.binary_operators import pair as _pair
+from mycel._src.tensors.core.binary_operators import promoted
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = [

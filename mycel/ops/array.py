@@ -17,8 +17,8 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError, named
 from mycel._src.tensors.core.fused import fused
-from mycel._src.tensors.core.routes import viewing
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel._src.tensors.core.view_cache import viewing
 from mycel._src.tensors.core.views import broadcast, permuted, reshaped
 from mycel.ops import _operands
 from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of

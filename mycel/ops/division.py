@@ -6,8 +6,8 @@ from mycel._src.compiler.ir.division import division_of
 from mycel._src.compiler.ir.layout import Layout
 from mycel._src.compiler.ir.strategies import note_unused
 from mycel._src.foundation import arguments
-from mycel._src.staging.frontend.operator_marks import marked_value
-from mycel._src.staging.frontend.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.parallelism.operator_marks import marked_value
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
 

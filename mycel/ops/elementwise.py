@@ -15,8 +15,8 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
+from mycel._src.tensors.core.binary_operators import beyond
 from mycel._src.tensors.core.fused import fused
-from mycel._src.tensors.core.operators import beyond
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import floating, operand, run, size_of, terms
 from mycel.ops.complex_numbers import absolute_value, direction

@@ -8,7 +8,7 @@ from typing import Any
 from mycel._src.compiler.prims.custom import Rule
 from mycel._src.foundation import arguments
 from mycel._src.staging.derivatives import stop_gradient
-from mycel._src.tensors.core.hooks import attach, call_user, replaced_gradients
+from mycel._src.tensors.core.autograd.gradient_hooks import attach, call_user, replaced_gradients
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["HookBackward", "InsertGradientOf", "stop_gradient_"]

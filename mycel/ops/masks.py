@@ -14,7 +14,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
-from mycel._src.tensors.core.selection import flat_positions, positions_in
+from mycel._src.tensors.core.mask_indices import flat_positions, positions_in
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,

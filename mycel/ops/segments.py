@@ -19,7 +19,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.tensors.core.selection import flat_positions, is_open
+from mycel._src.tensors.core.mask_indices import flat_positions, is_open
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import sorting
 from mycel.ops._operands import (

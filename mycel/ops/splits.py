@@ -14,8 +14,8 @@ from typing import Any
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.tensors.core.routes import viewing
 from mycel._src.tensors.core.tensor import Tensor
+from mycel._src.tensors.core.view_cache import viewing
 from mycel._src.tensors.core.views import slice_step, take_slice, through
 from mycel.ops._operands import axis_of, one_by_one, operand, size_of, sizes_of
 

@@ -14,8 +14,8 @@ from mycel._src.compiler.transport.place import transport
 from mycel._src.foundation import arguments
 from mycel._src.foundation.notes import without_effect
 from mycel._src.foundation.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
-from mycel._src.staging.distributed import of_cells as _of_cells  # noqa: F401  which tells how Cells are divided
-from mycel._src.staging.distributed.modes import WITH_EFFECT, begin, device_count
+from mycel._src.staging.distributed import cell_partition as _of_cells  # noqa: F401  which tells how Cells are divided
+from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 from mycel._src.tensors.cells.cell import Cell
 from mycel.common.markers import constexpr
 from mycel.compat.parallel_values import check_value

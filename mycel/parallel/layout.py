@@ -13,9 +13,9 @@ from typing import Any
 from mycel._src.compiler.ir.layout import Layout as Layout
 from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
 from mycel._src.foundation import arguments
-from mycel._src.staging.distributed.apart import held
-from mycel._src.staging.frontend.operator_marks import marked_cell
-from mycel._src.staging.frontend.stage import Stage
+from mycel._src.staging.distributed.sharded_tensors import held
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.parallelism.operator_marks import marked_cell
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel.communication import get_group_size, get_rank

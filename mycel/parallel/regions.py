@@ -63,7 +63,7 @@ def chosen_strategy(net: Cell) -> dict[str, list[list[int]]]:
     [[2, 1]]
     >>> ms.reset_auto_parallel_context()
     """
-    from mycel._src.staging.distributed.of_cells import chosen_strategies
+    from mycel._src.staging.distributed.cell_partition import chosen_strategies
 
     _graph_of("chosen_strategy", net)
     return chosen_strategies(net)

@@ -28,10 +28,10 @@ from mycel._src.engines.tracing import Trace, TracedProgram
 from mycel._src.foundation.spans import Span, sinks
 from mycel._src.staging.compiled import jit as compiled_functions
 from mycel._src.staging.compiled.jit import Jit
-from mycel._src.staging.frontend.cell_scope import path_in
+from mycel._src.staging.frontend.parallelism.cell_path import path_in
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.recorded import Recorded
+from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset.profiling import PipelineProfile, of_scope
 from mycel.dataset.scope import watching

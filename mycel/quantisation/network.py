@@ -16,7 +16,7 @@ from mycel._src.compiler.transforms.quantise.freezing import frozen, literal
 from mycel._src.compiler.transforms.quantise.lowering import Lowered
 from mycel._src.compiler.transforms.quantise.scales import Scale
 from mycel._src.foundation.dtype import float32
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel.train.graph_file import Model
 from mycel.train.mindir import LoadedGraph, model_of
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel._src.foundation.origins import is_installed, is_standard
-from mycel._src.staging.frontend.source import NoSource, definition_of
+from mycel._src.staging.frontend.source_code.function_source import NoSource, definition_of
 from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.container import CellList, SequentialCell
 from mycel.ops.operations.primitive import Primitive

@@ -16,7 +16,7 @@ from typing import Any
 
 from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.staging.frontend.source import NoSource, definition_of
+from mycel._src.staging.frontend.source_code.function_source import NoSource, definition_of
 from mycel._src.tensors.cells.cell import Cell
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.flattening import Flattener, hold_members

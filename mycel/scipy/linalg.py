@@ -19,7 +19,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import NeedsValue, ShapeError
 from mycel._src.foundation.names import listing as _listing
-from mycel._src.tensors.core.operators import promoted
+from mycel._src.tensors.core.binary_operators import promoted
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import iota, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import decompositions, matrices, systems

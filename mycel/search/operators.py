@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel import nn
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.search.architecture import Add, GlobalMean
 

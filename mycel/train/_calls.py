@@ -11,7 +11,7 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.foundation.config import GRAPH_MODE, get_context
 from mycel._src.foundation.parallel_settings import in_force
-from mycel._src.staging.compiled.divided import dividing
+from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["FunctionLoss", "called", "check_columns", "check_counts", "checked_indexes", "settings_of"]

@@ -33,13 +33,13 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.atomic_files import replacing
 from mycel._src.foundation.errors import CompileError, Unsupported, VerifyError
 from mycel._src.foundation.log import logger
+from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit
-from mycel._src.staging.compiled.version import Version
-from mycel._src.staging.frontend.dimensions import Plan, is_open
-from mycel._src.staging.frontend.segments import REFUSALS
-from mycel._src.staging.frontend.tracebacks import show_user_lines
+from mycel._src.staging.frontend.ast_interpreter.graph_breaks import REFUSALS
+from mycel._src.staging.frontend.source_code.tracebacks import show_user_lines
+from mycel._src.staging.frontend.specialization.dynamic_shapes import Plan, is_open
 from mycel._src.tensors.cells.cell import Cell
-from mycel._src.tensors.cells.modes import outside_of_training
+from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor

@@ -35,7 +35,7 @@ from mycel._src.foundation.log import logger
 from mycel._src.foundation.notes import unused, without_effect
 from mycel._src.foundation.parallel_settings import current
 from mycel._src.foundation.tracebacks import border
-from mycel._src.staging.compiled.repeat import Results, held
+from mycel._src.staging.compiled.repeated_execution import Results, held
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size

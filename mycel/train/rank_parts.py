@@ -18,8 +18,8 @@ from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
 from mycel._src.foundation import locks
 from mycel._src.foundation.parallel_settings import ParallelSettings
-from mycel._src.staging.distributed import modes
-from mycel._src.staging.distributed.apart import Held, held, hold, whole_value
+from mycel._src.staging.distributed import parallel_modes
+from mycel._src.staging.distributed.sharded_tensors import Held, held, hold, whole_value
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.strategies import Dims, ParallelLayouts, write_strategy
@@ -114,4 +114,4 @@ def write_layouts(settings: ParallelSettings, parameters: Mapping[str, tuple[Par
         write_strategy(path, entries)
 
 
-modes.saving.write = write_layouts
+parallel_modes.saving.write = write_layouts

@@ -17,7 +17,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.jit_config import JitConfig
 from mycel._src.foundation.tree import flatten
 from mycel._src.staging.compiled.jit import Jit
-from mycel._src.staging.compiled.repeat import Repeater, Results
+from mycel._src.staging.compiled.repeated_execution import Repeater, Results
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import offloading

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys, numpy as np
 import mycel as ms
-from mycel._src.staging.frontend.natives import is_native
+from mycel._src.staging.frontend.calls.user_code import is_native
 assert "elsewhere" in np.__file__, np.__file__
 assert is_native(np.iinfo.__init__)
 step = ms.jit(lambda x: ms.ops.cumsum(x * float(np.iinfo(np.int8).max), 0))

@@ -20,7 +20,7 @@ import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel._src.foundation import remembered
 from mycel._src.foundation.remembered import Remembered, RememberedOf
-from mycel._src.tensors.core import eager, fused, routes
+from mycel._src.tensors.core import eager, fused, view_cache
 
 PACKAGE = Path(ms.__file__).parent
 
@@ -269,7 +269,7 @@ def test_no_other_table_forgets() -> None:
 
 
 def test_operations_on_ever_new_shapes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in (eager._entries, fused._calls, routes._table):
+    for table in (eager._entries, fused._calls, view_cache._table):
         monkeypatch.setattr(table, "most", 16)
         table.forget()
     for n in range(1, 161):
@@ -278,7 +278,7 @@ def test_operations_on_ever_new_shapes_are_bounded(monkeypatch: pytest.MonkeyPat
         assert float(ops.softmax(x)[1].sum()) == pytest.approx(1)
         assert x.transpose(1, 0).shape == (n, 2)
         assert len(eager._entries) <= 16 and sum(map(len, eager._pairs.values())) <= 8
-        assert len(fused._calls) <= 16 and len(routes._table) <= 16
+        assert len(fused._calls) <= 16 and len(view_cache._table) <= 16
 
 
 def test_forgetting_loses_no_program() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, Tensor, nn
-from mycel._src.tensors.cells.conveniences import MixedPrecisionType
+from mycel._src.tensors.cells.compatibility_methods import MixedPrecisionType
 
 
 class Net(nn.Cell):

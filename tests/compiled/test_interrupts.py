@@ -71,7 +71,7 @@ def round_(x):
 
 
 def rounds():
-    from mycel._src.staging.compiled.repeat import Repeater
+    from mycel._src.staging.compiled.repeated_execution import Repeater
 
     run = Repeater(round_)
     batches = [(Tensor(np.ones(4, np.float32)),) for _ in range(20000)]

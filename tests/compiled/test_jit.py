@@ -262,11 +262,11 @@ def test_lambdas_on_one_line() -> None:
 
 
 def test_lambdas_are_told_apart_without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel._src.staging.frontend import source
+    from mycel._src.staging.frontend.source_code import function_source
 
-    monkeypatch.setattr(source, "_by_columns", lambda found, code: [])
+    monkeypatch.setattr(function_source, "_by_columns", lambda found, code: [])
     fs = [lambda x: x + 1, lambda x: x - 2, lambda x: x * 3]
-    found = [source.definition_of(f)[0].body.op.__class__.__name__ for f in fs]
+    found = [function_source.definition_of(f)[0].body.op.__class__.__name__ for f in fs]
     assert found == ["Add", "Sub", "Mult"]
 
 

@@ -21,7 +21,7 @@ import pytest
 import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel._src.foundation import ends
-from mycel._src.staging.compiled.deep_stack import deep_stack
+from mycel._src.staging.compiled.recursion_limit import deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
 cases = {}

@@ -20,10 +20,11 @@ from mycel import Tensor, nn
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.tensors.core import eager, structures
-from mycel._src.tensors.core import recording as record
-from mycel._src.tensors.core.context import Context
-from mycel._src.tensors.core.recording import Recorder, current_recorder
+from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.autograd import compile_threshold
+from mycel._src.tensors.core.autograd import recording as record
+from mycel._src.tensors.core.autograd.recording import Recorder, current_recorder
+from mycel._src.tensors.core.execution_context import Context
 
 STATUS = pathlib.Path("/proc/self/statm")
 
@@ -218,7 +219,7 @@ def test_what_is_remembered_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 def test_backward_graphs_are_compiled_once_for_a_structure() -> None:
     f = ms.grad(lambda a: (ms.ops.sin(a) * a * 3).sum())
-    for _ in range(structures.OFTEN):
+    for _ in range(compile_threshold.OFTEN):
         f(Tensor([1.0, 2.0, 5.0, 7.0]))
     before = len(record._derived)
     for i in range(5):

@@ -17,8 +17,8 @@ from mycel._src.compiler.prims.saved import SAVED, SAVED_ALONE, pairs
 from mycel._src.devices import runtime
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.tensors.core import recording
-from mycel._src.tensors.core.piecewise import _piece
+from mycel._src.tensors.core.autograd import recording
+from mycel._src.tensors.core.autograd.per_operation_gradient import _piece
 
 SIZE = 256 * 1024
 BYTES = 4 * SIZE

@@ -16,7 +16,7 @@ from mycel._src.compiler.ir.mesh import Mesh
 from mycel._src.compiler.transport import threads
 from mycel._src.foundation.parallel_settings import ParallelSettings
 from mycel._src.staging.distributed import Layouts, distribute
-from mycel._src.staging.distributed.apart import held
+from mycel._src.staging.distributed.sharded_tensors import held
 from mycel.train.rank_parts import write_layouts
 
 _making = threading.Lock()

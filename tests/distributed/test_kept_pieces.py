@@ -14,7 +14,7 @@ from mycel import nn, ops
 from mycel._src.compiler.ir.mesh import Mesh
 from mycel._src.compiler.transport import threads
 from mycel._src.compiler.transport.place import transport
-from mycel._src.staging.distributed import Layouts, apart, distribute, executing
+from mycel._src.staging.distributed import Layouts, distribute, rank_executors, sharded_tensors
 
 RANKS = 2
 
@@ -39,8 +39,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
 
         return call
 
-    monkeypatch.setattr(executing, "shard", counted("cuts", executing.shard))
-    monkeypatch.setattr(apart, "_gathered", counted("joins", apart._gathered))
+    monkeypatch.setattr(rank_executors, "shard", counted("cuts", rank_executors.shard))
+    monkeypatch.setattr(sharded_tensors, "_gathered", counted("joins", sharded_tensors._gathered))
     return found
 
 

@@ -16,7 +16,7 @@ import mycel as ms
 from mycel import nn, train
 from mycel._src.compiler.transport import threads
 from mycel._src.foundation.errors import CompileError
-from mycel._src.staging.distributed.apart import held
+from mycel._src.staging.distributed.sharded_tensors import held
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.train.callback.base import CallbackParameters
 

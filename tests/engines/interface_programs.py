@@ -19,7 +19,7 @@ import numpy as np
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.foundation.errors import NonFiniteError
-from mycel._src.staging.compiled.repeat import Repeater
+from mycel._src.staging.compiled.repeated_execution import Repeater
 from mycel.profiler import Machine
 from mycel.profiler.limits import measure
 

@@ -239,7 +239,7 @@ def test_the_strict_level_makes_a_break_an_error_and_lax_does_not() -> None:
 
 
 def test_numbers_that_differ_do_not_compile_again() -> None:
-    from mycel._src.staging.frontend import segments as live
+    from mycel._src.staging.frontend.ast_interpreter import graph_breaks as live
 
     @ms.jit
     def fn(x: Any) -> Any:

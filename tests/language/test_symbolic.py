@@ -20,7 +20,7 @@ import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel._src.compiler.ir import symbols
 from mycel._src.engines.native.program.template import Template
-from mycel._src.staging.frontend import dimensions
+from mycel._src.staging.frontend.specialization import dynamic_shapes
 from tests.language.harness import F, differences, same, total
 
 W = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
@@ -455,7 +455,7 @@ def test_declared_inputs_of_any_rank() -> None:
 @pytest.mark.usefixtures("graph_mode")
 def test_declared_sizes_are_none_of_those_of_inputs_of_any_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     # Each counts the names that it has given.
-    monkeypatch.setattr(dimensions, "_numbers", itertools.count(1000))
+    monkeypatch.setattr(dynamic_shapes, "_numbers", itertools.count(1000))
     monkeypatch.setattr(symbols, "_numbers", itertools.count(1000))
 
     class Both(nn.Cell):

@@ -19,7 +19,7 @@ from mycel._src.compiler.prims.base import GET_ITEM, Primitive, constant
 from mycel._src.engines import buffers
 from mycel._src.engines.reference.evaluation import evaluate
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.context import Staging
+from mycel._src.tensors.core.execution_context import Staging
 from mycel._src.tensors.core.tensor import make_staged
 
 from .checks import numbers

@@ -30,8 +30,8 @@ from mycel._src.compiler.transport.counted import Counted
 from mycel._src.compiler.transport.place import transport, within
 from mycel._src.engines.select import engine
 from mycel._src.planner.account import Communication
-from mycel._src.staging.distributed.function import Distributed
-from mycel._src.staging.frontend.micro_batches import cut_into
+from mycel._src.staging.distributed.distributed_function import Distributed
+from mycel._src.staging.frontend.parallelism.micro_batches import cut_into
 from tests.parallel import accounts
 from tests.parallel.adasum import alone_by_adasum
 from tests.parallel.networks import TASKS, Task

@@ -15,7 +15,7 @@ from mycel import nn, ops
 from mycel._src.foundation.spans import sinks
 from mycel._src.staging.compiled.jit import Jit
 from mycel._src.tensors.cells.cell import Cell
-from mycel._src.tensors.core.recorded import Recorded
+from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
 

@@ -32,7 +32,7 @@ from mycel.train import (
     load_checkpoint,
     sinking,
 )
-from tests.compiled.test_repeat import Noisy
+from tests.compiled.test_repeated_execution import Noisy
 from tests.train.test_background import gone, running
 
 CHECKED = {"data_sink": "the same steps called one by one"}

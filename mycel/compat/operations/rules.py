@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.tensors.core.hooks import attach_bprop
+from mycel._src.tensors.core.autograd.gradient_hooks import attach_bprop
 
 __all__ = ["with_gradient"]
 

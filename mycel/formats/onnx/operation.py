@@ -28,7 +28,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType, from_any
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.formats.onnx import messages
 from mycel.formats.onnx.tensors import TYPES

@@ -10,10 +10,10 @@ from typing import Any
 from mycel._src.foundation import config
 from mycel._src.foundation.parallel_settings import ParallelSettings, current, in_force
 from mycel._src.foundation.tracebacks import at_border
-from mycel._src.staging.compiled.divided import dividing
+from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.rows import Rows, bytes_in_rows, in_parts, whole
+from mycel._src.tensors.core.autograd.sparse_gradient import Rows, bytes_in_rows, in_parts, whole
 
 __all__ = ["Stepping"]
 

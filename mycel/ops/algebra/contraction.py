@@ -17,7 +17,7 @@ from mycel._src.compiler.prims import linalg as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.tensors.core.operators import pair
+from mycel._src.tensors.core.binary_operators import pair
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import broadcast, iota, operand, permuted, reshaped, run, select
 

@@ -21,7 +21,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of
-from mycel._src.tensors.core.selection import flat_positions
+from mycel._src.tensors.core.mask_indices import flat_positions
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, sorting
 from mycel.ops._operands import (

@@ -7,7 +7,7 @@ Every class is one statement over a function of `mycel.ops`, one module a topic
 
 from __future__ import annotations
 
-from mycel._src.staging.frontend.operator_marks import KINDS
+from mycel._src.staging.frontend.parallelism.operator_marks import KINDS
 from mycel.ops.operations import (
     advanced as advanced,
 )

@@ -26,7 +26,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.ownership import check_code
 from mycel._src.foundation.tree import flatten
-from mycel._src.tensors.core.hooks import attach, attach_bprop
+from mycel._src.tensors.core.autograd.gradient_hooks import attach, attach_bprop
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed

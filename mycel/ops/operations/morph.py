@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.tensors.core.hooks import attach_bprop, call_user
+from mycel._src.tensors.core.autograd.gradient_hooks import attach_bprop, call_user
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Morph"]

@@ -26,8 +26,8 @@ from mycel._src.compiler.ir.strategies import Strategy, attributes_of, note_unus
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.staging.derivatives.recomputation import recompute
-from mycel._src.staging.frontend.operator_marks import marked_call
-from mycel._src.staging.frontend.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.parallelism.operator_marks import marked_call
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of

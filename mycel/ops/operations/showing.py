@@ -19,7 +19,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import atomic_files as whole
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.hooks import attach
+from mycel._src.tensors.core.autograd.gradient_hooks import attach
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import summaries
 from mycel.ops.operations.attributes import one_of

@@ -11,7 +11,7 @@ from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.tensors.core.selection import flat_positions
+from mycel._src.tensors.core.mask_indices import flat_positions
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import indexed
 from mycel.ops._operands import (

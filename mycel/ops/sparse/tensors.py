@@ -20,7 +20,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.foundation.log import logger
-from mycel._src.tensors.core.arrays import is_scipy_sparse, value_text
+from mycel._src.tensors.core.array_conversion import is_scipy_sparse, value_text
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import certainly, term
 

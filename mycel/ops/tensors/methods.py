@@ -24,10 +24,10 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import indexing, views
 from mycel._src.tensors.core.fused import fused
-from mycel._src.tensors.core.routes import indexing as by_routes
-from mycel._src.tensors.core.routes import viewing
-from mycel._src.tensors.core.selection import is_open
+from mycel._src.tensors.core.mask_indices import is_open
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel._src.tensors.core.view_cache import indexing as by_routes
+from mycel._src.tensors.core.view_cache import viewing
 from mycel.ops import (
     activation,
     arrange,

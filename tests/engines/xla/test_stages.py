@@ -134,7 +134,7 @@ import numpy as np
 import mycel as ms
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 from mycel._src.compiler.ir.mesh import Mesh
-from tests.distributed.test_pipeline import BATCHES, Net, Tied, TOKENS, trained
+from tests.distributed.test_pipeline_parallelism import BATCHES, Net, Tied, TOKENS, trained
 
 layouts = Layouts(Mesh((2,), ("dp",)), [("dp",)] * 2)
 cuts = ["layers.0", "layers.1", "head"]

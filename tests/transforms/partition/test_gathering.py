@@ -22,7 +22,7 @@ from mycel._src.foundation.dtype import bfloat16, float16, float32
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.parallel_settings import current
 from mycel._src.staging.distributed import Layouts, distribute
-from mycel._src.staging.distributed.modes import distributed
+from mycel._src.staging.distributed.parallel_modes import distributed
 
 LAYERS, SIZE, ROWS = 8, 192, 16
 MESH = Mesh((2,), ("data",))

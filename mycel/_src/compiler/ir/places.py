@@ -36,7 +36,14 @@ def caller(depth: int = 1) -> Where | None:
 
 _RUNNING = frozenset(
     f"mycel._src.staging.frontend.{name}"
-    for name in ("expressions", "names", "statements", "assignments", "interpret", "native_calls", "builtin_calls")
+    for name in (
+        *(
+            f"ast_interpreter.{name}"
+            for name in ("expressions", "name_lookup", "statements", "assignments", "interpret")
+        ),
+        "ast_interpreter.builtin_calls",
+        "calls.native_calls",
+    )
 )
 _TENSORS = frozenset(("mycel._src.tensors.core.tensor", "mycel._src.tensors.core.parameter"))
 _DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_pytest", "IPython", "pydevd", "debugpy"))

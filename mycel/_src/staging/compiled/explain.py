@@ -13,9 +13,9 @@ from mycel._src.compiler.ir.printer import to_text
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.select import engine
 from mycel._src.foundation.parallel_settings import current
-from mycel._src.staging.compiled.divided import dividing
-from mycel._src.staging.frontend.segments import Break
-from mycel._src.staging.frontend.tracebacks import describe_place
+from mycel._src.staging.compiled.parallel_dispatch import dividing
+from mycel._src.staging.frontend.ast_interpreter.graph_breaks import Break
+from mycel._src.staging.frontend.source_code.tracebacks import describe_place
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Account, Footprint

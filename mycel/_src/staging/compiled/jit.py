@@ -28,20 +28,20 @@ from mycel._src.foundation.log import logger
 from mycel._src.foundation.parallel_settings import current
 from mycel._src.foundation.spans import timed
 from mycel._src.foundation.tracebacks import at_border
-from mycel._src.staging.compiled.arguments import Arguments, describe, identities, key_of
-from mycel._src.staging.compiled.deep_stack import deep_stack
-from mycel._src.staging.compiled.divided import dividing
-from mycel._src.staging.compiled.structures import Structures
-from mycel._src.staging.compiled.version import Version
-from mycel._src.staging.frontend.dimensions import Dimensions, Plan, declared_inputs
-from mycel._src.staging.frontend.interpret import Interpreter
-from mycel._src.staging.frontend.iterators import without_iterators
-from mycel._src.staging.frontend.native_calls import refuse_unseen, watched
-from mycel._src.staging.frontend.segments import REFUSALS, LivePlan, LiveStage
-from mycel._src.staging.frontend.sizes import use_stage
-from mycel._src.staging.frontend.snapshots import reach
-from mycel._src.staging.frontend.stage import MISSING
-from mycel._src.staging.frontend.tracebacks import describe_places, note_end, reason_of, show_user_lines
+from mycel._src.staging.compiled.call_signature import Arguments, describe, identities, key_of
+from mycel._src.staging.compiled.compile_threshold import Structures
+from mycel._src.staging.compiled.function_version import Version
+from mycel._src.staging.compiled.parallel_dispatch import dividing
+from mycel._src.staging.compiled.recursion_limit import deep_stack
+from mycel._src.staging.frontend.ast_interpreter.graph_breaks import REFUSALS, LivePlan, LiveStage
+from mycel._src.staging.frontend.ast_interpreter.interpret import Interpreter
+from mycel._src.staging.frontend.calls.native_calls import refuse_unseen, watched
+from mycel._src.staging.frontend.graph_building.stage import MISSING
+from mycel._src.staging.frontend.graph_building.symbolic_sizes import use_stage
+from mycel._src.staging.frontend.returned_iterators import without_iterators
+from mycel._src.staging.frontend.source_code.tracebacks import describe_places, note_end, reason_of, show_user_lines
+from mycel._src.staging.frontend.specialization.dynamic_shapes import Dimensions, Plan, declared_inputs
+from mycel._src.staging.frontend.specialization.snapshots import reach
 from mycel._src.tensors.cells.cell import compiler
 from mycel._src.tensors.core import eager
 

@@ -8,17 +8,17 @@ Python is compiled as a whole.
 """
 
 from mycel._src.foundation.names import listing as _listing
-from mycel._src.staging.derivatives.directional import derivative as derivative
-from mycel._src.staging.derivatives.directional import jet as jet
-from mycel._src.staging.derivatives.directional import jvp as jvp
-from mycel._src.staging.derivatives.directional import linearize as linearize
-from mycel._src.staging.derivatives.directional import vjp as vjp
 from mycel._src.staging.derivatives.gradient import get_grad as get_grad
 from mycel._src.staging.derivatives.gradient import grad as grad
 from mycel._src.staging.derivatives.gradient import stop_gradient as stop_gradient
 from mycel._src.staging.derivatives.gradient import value_and_grad as value_and_grad
 from mycel._src.staging.derivatives.jacobians import jacfwd as jacfwd
 from mycel._src.staging.derivatives.jacobians import jacrev as jacrev
+from mycel._src.staging.derivatives.jvp_vjp import derivative as derivative
+from mycel._src.staging.derivatives.jvp_vjp import jet as jet
+from mycel._src.staging.derivatives.jvp_vjp import jvp as jvp
+from mycel._src.staging.derivatives.jvp_vjp import linearize as linearize
+from mycel._src.staging.derivatives.jvp_vjp import vjp as vjp
 from mycel._src.staging.derivatives.recomputation import recompute as recompute
 
 __all__ = [

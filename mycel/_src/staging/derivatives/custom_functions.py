@@ -12,7 +12,7 @@ from typing import Any
 from mycel._src.compiler.prims.custom import Rule
 from mycel._src.foundation.errors import GradientError, Unsupported
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.hooks import attach, call_user, gradient_like, zeros_of
+from mycel._src.tensors.core.autograd.gradient_hooks import attach, call_user, gradient_like, zeros_of
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["CustomFunction", "no_gradients", "refused"]

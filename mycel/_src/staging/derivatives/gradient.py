@@ -15,7 +15,7 @@ from mycel._src.compiler.prims.shape import BROADCAST_TO, RESHAPE
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import GradientError, IndexRangeError
 from mycel._src.foundation.tree import flatten, map_leaves, unflatten
-from mycel._src.staging.derivatives.contexts import (
+from mycel._src.staging.derivatives.transformed_function import (
     Marked,
     Transformed,
     back_in,
@@ -31,10 +31,10 @@ from mycel._src.staging.derivatives.contexts import (
     split_aux,
     weights_of,
 )
-from mycel._src.staging.frontend.micro_batches import invoked
+from mycel._src.staging.frontend.parallelism.micro_batches import invoked
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.context import Differentiating
-from mycel._src.tensors.core.hooks import broadcasts, hooked
+from mycel._src.tensors.core.autograd.gradient_hooks import broadcasts, hooked
+from mycel._src.tensors.core.execution_context import Differentiating
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 

@@ -11,7 +11,7 @@ from typing import Any
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.foundation import arguments
 from mycel._src.foundation.tree import flatten, unflatten
-from mycel._src.staging.derivatives.contexts import (
+from mycel._src.staging.derivatives.transformed_function import (
     Marked,
     Transformed,
     mark_arguments,
@@ -20,8 +20,8 @@ from mycel._src.staging.derivatives.contexts import (
     recording,
     split_aux,
 )
-from mycel._src.tensors.core.context import Differentiating
-from mycel._src.tensors.core.hooks import zeros_of
+from mycel._src.tensors.core.autograd.gradient_hooks import zeros_of
+from mycel._src.tensors.core.execution_context import Differentiating
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["jacfwd", "jacrev"]

@@ -23,14 +23,14 @@ from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.tree import flatten
-from mycel._src.staging.frontend.frames import Closure
-from mycel._src.staging.frontend.iterators import is_iterator, members
-from mycel._src.staging.frontend.join import Choice
-from mycel._src.staging.frontend.loops import TensorRange
-from mycel._src.staging.frontend.sizes import number_of
-from mycel._src.staging.frontend.snapshots import reach
-from mycel._src.staging.frontend.stage import Stage, current_stage, is_constant, is_staged
-from mycel._src.staging.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
+from mycel._src.staging.frontend.calls.frames import Closure
+from mycel._src.staging.frontend.control_flow.branch_join import Choice
+from mycel._src.staging.frontend.control_flow.loop_unrolling import TensorRange
+from mycel._src.staging.frontend.graph_building.stage import Stage, current_stage, is_constant, is_staged
+from mycel._src.staging.frontend.graph_building.staged_views import OWN, Either, Mixed, Origin, Tree, decided, is_left
+from mycel._src.staging.frontend.graph_building.symbolic_sizes import number_of
+from mycel._src.staging.frontend.returned_iterators import is_iterator, members
+from mycel._src.staging.frontend.specialization.snapshots import reach
 from mycel._src.tensors.core.tensor import Tensor
 from mycel._src.tensors.core.views import View, attach
 

@@ -19,11 +19,11 @@ from mycel._src.foundation import arguments, config
 from mycel._src.foundation.jit_config import JitConfig
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.tracebacks import at_border
-from mycel._src.tensors.cells.conveniences import CellExtras
+from mycel._src.tensors.cells.compatibility_methods import CellExtras
 from mycel._src.tensors.cells.hooks import CellHooks, WithKwargs
 from mycel._src.tensors.cells.hooks import state_epoch as state_epoch
 from mycel._src.tensors.cells.printing import CellText, warn_of_hidden
-from mycel._src.tensors.cells.state import CellState
+from mycel._src.tensors.cells.state_dict import CellState
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor

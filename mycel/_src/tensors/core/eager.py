@@ -22,7 +22,7 @@ from mycel._src.engines import buffers
 from mycel._src.engines.failures import out_of_memory, told
 from mycel._src.foundation import config, locks
 from mycel._src.foundation.remembered import MANY, Remembered
-from mycel._src.tensors.core.context import Context, Recording, Staging
+from mycel._src.tensors.core.execution_context import Context, Recording, Staging
 
 if TYPE_CHECKING:
     from mycel._src.tensors.core.tensor import Tensor

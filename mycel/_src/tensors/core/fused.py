@@ -36,10 +36,10 @@ from mycel._src.foundation.log import logger
 from mycel._src.foundation.remembered import MANY, SOME, Remembered
 from mycel._src.foundation.tracebacks import at_border
 from mycel._src.tensors.core import eager, precision
-from mycel._src.tensors.core.context import Staging
+from mycel._src.tensors.core.autograd.recorded_node import Recorded
+from mycel._src.tensors.core.autograd.recording import Recorder
+from mycel._src.tensors.core.execution_context import Staging
 from mycel._src.tensors.core.parameter import Parameter
-from mycel._src.tensors.core.recorded import Recorded
-from mycel._src.tensors.core.recording import Recorder
 from mycel._src.tensors.core.tensor import Tensor, make, make_staged
 from mycel._src.tensors.core.views import View
 

@@ -18,7 +18,7 @@ from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import IndexRangeError, NeedsValue, ShapeError
 from mycel._src.tensors.core.eager import apply
-from mycel._src.tensors.core.selection import positions_in
+from mycel._src.tensors.core.mask_indices import positions_in
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 
 __all__ = ["Axes", "Entry", "Mask", "entry_of", "expanded", "inside", "limited"]

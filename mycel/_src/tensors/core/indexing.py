@@ -36,7 +36,7 @@ from mycel._src.foundation.errors import ShapeError
 from mycel._src.foundation.references import ONE_OWNER
 from mycel._src.foundation.remembered import MANY, SOME, Remembered
 from mycel._src.foundation.tracebacks import at_border
-from mycel._src.tensors.core import eager, routes, views
+from mycel._src.tensors.core import eager, view_cache, views
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.index_entries import Axes, Mask, entry_of, expanded, inside, limited
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
@@ -289,7 +289,7 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
         if not eager.active or eager.local.staging is None:
             if type(value) is int or type(value) is float:
                 value = scalar(value, D.int64 if type(value) is int else D.float32)
-            key = routes.basic_key(index)
+            key = view_cache.basic_key(index)
             if key is not None:
                 known = tensor._type, key
                 block = _recent.get(known)

@@ -17,7 +17,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.notes import asked_for_host
 from mycel._src.tensors.core import eager, views
-from mycel._src.tensors.core.parameter_marks import Mark, fusion, is_flag, sizes, whole_number
+from mycel._src.tensors.core.parameter_parallelism import Mark, fusion, is_flag, sizes, whole_number
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside", "types_only"]

@@ -24,7 +24,7 @@ from mycel._src.foundation import locks
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.tree import map_leaves
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.context import Context
+from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 

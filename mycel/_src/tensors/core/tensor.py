@@ -27,7 +27,7 @@ from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import NeedsValue, NotAnIndex
 from mycel._src.foundation.remembered import MANY, Remembered
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.arrays import array_of, shape_of, unset_text, value_text, with_arrays
+from mycel._src.tensors.core.array_conversion import array_of, shape_of, unset_text, value_text, with_arrays
 
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 

@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Sequence
-from mycel._src.tensors.core.hooks import TensorHookHandle
+from mycel._src.tensors.core.autograd.gradient_hooks import TensorHookHandle
 from mycel._src.tensors.core.storage import UntypedStorage
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor

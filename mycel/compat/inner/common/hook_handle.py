@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mycel._src.tensors.cells.hooks import HookHandle
-from mycel._src.tensors.core.hooks import TensorHookHandle as _TensorHookHandle
+from mycel._src.tensors.core.autograd.gradient_hooks import TensorHookHandle as _TensorHookHandle
 
 __all__ = ["HookHandle"]

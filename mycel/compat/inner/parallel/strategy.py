@@ -7,7 +7,7 @@ from typing import Any, Optional
 from mycel._src.compiler.ir.layout import Layout
 from mycel._src.foundation import arguments
 from mycel._src.foundation.notes import without_effect
-from mycel._src.staging.distributed.of_cells import divided
+from mycel._src.staging.distributed.cell_partition import divided
 from mycel._src.tensors.cells.cell import Cell
 
 __all__: list[str] = []

@@ -23,7 +23,7 @@ from mycel._src.engines.native.lowering.steps import Tape, flat
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.foundation.dtype import bool_, float32, int64
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.recording import Recorder
+from mycel._src.tensors.core.autograd.recording import Recorder
 from mycel._src.tensors.core.tensor import make
 
 X, A = np.array([0.4, -1.1, 0.9], np.float32), np.array([1.1, 0.7, -0.8], np.float32)

@@ -1,0 +1,1 @@
+"""How interpreted code calls functions, native code and methods, and reads attributes."""

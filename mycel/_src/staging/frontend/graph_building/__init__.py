@@ -1,0 +1,1 @@
+"""The stage, in which operations become nodes: captures, views, derivatives, symbolic sizes."""

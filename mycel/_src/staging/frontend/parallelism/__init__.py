@@ -1,0 +1,1 @@
+"""Marks for parallel training: paths of Cells, operators' strategies, and micro-batches."""

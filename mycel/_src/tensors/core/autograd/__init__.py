@@ -1,0 +1,1 @@
+"""Gradients of eager operations: recordings, their derivatives, hooks, and reused forward calls."""
