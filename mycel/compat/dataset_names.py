@@ -9,7 +9,7 @@ from typing import Any
 
 from mycel.compat.dataset_checks import type_check, type_check_list
 from mycel.dataset import WaitedDSCallback, pipeline
-from mycel.dataset.sources import MappableDataset
+from mycel.dataset.basic_sources.mappable_source import MappableDataset
 
 __all__ = [
     "Implementation",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import vision
-from mycel.dataset.blocks import is_picture
-from mycel.dataset.vision import Border, Inter, pictures
+from mycel.dataset.rows.column_blocks import is_picture
+from mycel.dataset.vision import Border, Inter, pillow_operations
 from mycel.dataset.vision.geometry import draw_rectangle
 from mycel.dataset.vision.warp import affine_matrix
 
@@ -148,7 +148,7 @@ def random_affine(
     """
     picture = _picture(img)
     matrix = affine_matrix((picture.height, picture.width), angle, translations, scale, shear)
-    return pictures.affine(picture, matrix, resample, fill_value)
+    return pillow_operations.affine(picture, matrix, resample, fill_value)
 
 
 def random_crop(img: Any, size: Any, padding: Any, pad_if_needed: bool, fill_value: Any, padding_mode: Border) -> Any:
@@ -161,17 +161,17 @@ def random_crop(img: Any, size: Any, padding: Any, pad_if_needed: bool, fill_val
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     """Return the part of `img` of `height` and `width` from (`top`, `left`) on."""
-    return pictures.crop(_picture(img), top, left, height, width)
+    return pillow_operations.crop(_picture(img), top, left, height, width)
 
 
 def horizontal_flip(img: Any) -> Any:
     """Return the picture, mirrored."""
-    return pictures.flip(_picture(img), 1)
+    return pillow_operations.flip(_picture(img), 1)
 
 
 def vertical_flip(img: Any) -> Any:
     """Return the picture upside down."""
-    return pictures.flip(_picture(img), 0)
+    return pillow_operations.flip(_picture(img), 0)
 
 
 def rotate(img: Any, angle: float, resample: Inter, expand: bool, center: Any, fill_value: Any) -> Any:
@@ -180,7 +180,7 @@ def rotate(img: Any, angle: float, resample: Inter, expand: bool, center: Any, f
     * `angle`: the angle in degrees.
     * `resample`, `expand`, `center`, `fill_value`: as in `vision.RandomRotation`.
     """
-    return pictures.rotate(_picture(img), angle, resample, expand, center, fill_value)
+    return pillow_operations.rotate(_picture(img), angle, resample, expand, center, fill_value)
 
 
 def decode(img: Any) -> Any:

@@ -14,8 +14,14 @@ The names are MindSpore's.
 
 from mycel._src.foundation.names import listing as _listing
 from mycel.dataset import audio, config, debug, text, transforms, utils, vision
-from mycel.dataset.batching import BatchInfo
-from mycel.dataset.cache import CacheStatistics, DatasetCache
+from mycel.dataset.basic_sources.generator_source import GeneratorDataset
+from mycel.dataset.basic_sources.mappable_source import MappableDataset, NumpySlicesDataset
+from mycel.dataset.basic_sources.modality_bases import (
+    AudioBaseDataset,
+    TextBaseDataset,
+    VisionBaseDataset,
+)
+from mycel.dataset.caching.dataset_cache import CacheStatistics, DatasetCache
 from mycel.dataset.callback import DSCallback, WaitedDSCallback
 from mycel.dataset.config import (
     ErrorSamplesMode,
@@ -32,14 +38,10 @@ from mycel.dataset.config import (
     set_video_backend,
 )
 from mycel.dataset.debug import DebugHook
-from mycel.dataset.describing import compare, deserialize, serialize, show
-from mycel.dataset.families import (
-    AudioBaseDataset,
-    TextBaseDataset,
-    VisionBaseDataset,
-)
-from mycel.dataset.generator import GeneratorDataset
-from mycel.dataset.iterators import DictIterator, TupleIterator
+from mycel.dataset.iteration.iterators import DictIterator, TupleIterator
+from mycel.dataset.json_serialization import compare, deserialize, serialize, show
+from mycel.dataset.nodes.batching import BatchInfo
+from mycel.dataset.nodes.sync_wait import sync_wait_for_dataset
 from mycel.dataset.pipeline import (
     BatchDataset,
     BucketBatchByLengthDataset,
@@ -60,9 +62,9 @@ from mycel.dataset.pipeline import (
 )
 from mycel.dataset.pipeline import zip_datasets as zip
 from mycel.dataset.profiling import NodeProfile, PipelineProfile, profile
-from mycel.dataset.readers.arrow import ArrowDataset
-from mycel.dataset.readers.hugging_face import HuggingFaceDataset
-from mycel.dataset.readers.records import MindDataset
+from mycel.dataset.readers.columnar.arrow import ArrowDataset
+from mycel.dataset.readers.columnar.hugging_face import HuggingFaceDataset
+from mycel.dataset.readers.mindrecords import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset
 from mycel.dataset.readers.tfrecords import TFRecordDataset
@@ -80,7 +82,6 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     WeightedRandomSampler,
 )
-from mycel.dataset.sets.annotated import CocoDataset, VOCDataset
 from mycel.dataset.sets.audio import (
     CMUArcticDataset,
     GTZANDataset,
@@ -91,7 +92,7 @@ from mycel.dataset.sets.audio import (
     YesNoDataset,
 )
 from mycel.dataset.sets.digits_and_letters import EMnistDataset, QMnistDataset, SemeionDataset, USPSDataset
-from mycel.dataset.sets.image_files import (
+from mycel.dataset.sets.image_folder_and_cifar import (
     CelebADataset,
     Cifar10Dataset,
     Cifar100Dataset,
@@ -113,7 +114,6 @@ from mycel.dataset.sets.images import (
     SUN397Dataset,
 )
 from mycel.dataset.sets.mnist import FashionMnistDataset, KMnistDataset, MnistDataset
-from mycel.dataset.sets.random_rows import FakeImageDataset, RandomDataset
 from mycel.dataset.sets.scenes import (
     CityscapesDataset,
     Flowers102Dataset,
@@ -124,6 +124,7 @@ from mycel.dataset.sets.scenes import (
     SBDataset,
     WIDERFaceDataset,
 )
+from mycel.dataset.sets.synthetic_data import FakeImageDataset, RandomDataset
 from mycel.dataset.sets.text import (
     AGNewsDataset,
     AmazonReviewDataset,
@@ -139,12 +140,17 @@ from mycel.dataset.sets.text import (
     YahooAnswersDataset,
     YelpReviewDataset,
 )
-from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
-from mycel.dataset.sources import MappableDataset, NumpySlicesDataset
+from mycel.dataset.sets.translation_and_questions import (
+    CLUEDataset,
+    IWSLT2016Dataset,
+    IWSLT2017Dataset,
+    Multi30kDataset,
+    SQuADDataset,
+)
+from mycel.dataset.sets.voc_coco import CocoDataset, VOCDataset
 from mycel.dataset.text.enums import SentencePieceModel
 from mycel.dataset.utils import LineReader
 from mycel.dataset.vision.color import ToNumpy
-from mycel.dataset.waiting import sync_wait_for_dataset
 
 __all__ = [
     "BatchDataset",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.failure import InputValueError
+from mycel.dataset.pipeline_errors import InputValueError
 
 INT32_MAX = 2**31 - 1
 # More threads or processes are a mistake; the system may have fewer to give.

@@ -14,10 +14,10 @@ from mycel._src.foundation import locks
 from mycel._src.foundation.hooks import Callback
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
-from mycel.dataset.failure import said
-from mycel.dataset.flow import is_cancelled
-from mycel.dataset.run import Run
-from mycel.dataset.scope import Scope
+from mycel.dataset.execution.iterator_scope import Scope
+from mycel.dataset.execution.pass_context import Run
+from mycel.dataset.execution.threaded_stages import is_cancelled
+from mycel.dataset.pipeline_errors import said
 
 __all__ = ["DSCallback", "RunContext", "WaitedDSCallback", "check_callbacks"]
 

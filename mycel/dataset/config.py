@@ -15,10 +15,8 @@ from typing import Any
 from mycel._src.foundation.cores import usable_cores
 from mycel._src.foundation.notices import no_effect
 from mycel.common import seed as global_seed
-from mycel.dataset import randomness
 from mycel.dataset.arguments import MOST_WORKERS
-from mycel.dataset.failure import InputValueError, MissingFile
-from mycel.dataset.options import (
+from mycel.dataset.execution_options import (
     INT32_MAX,
     ErrorSamplesMode,
     check_bool,
@@ -47,6 +45,8 @@ from mycel.dataset.options import (
     set_sending_batches,
     set_video_backend,
 )
+from mycel.dataset.pipeline_errors import InputValueError, MissingFile
+from mycel.dataset.random_numbers import random_streams
 
 __all__ = [
     "ErrorSamplesMode",
@@ -131,7 +131,7 @@ def set_seed(seed: int) -> None:
     global _times
     _settings["seed"] = check_integer("set_seed", seed, 0, UINT32_MAX)
     _times += 1
-    randomness.reseed_eager(seed)
+    random_streams.reseed_eager(seed)
 
 
 def get_seed() -> int:

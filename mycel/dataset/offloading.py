@@ -24,9 +24,8 @@ from mycel._src.foundation.notices import no_effect
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import config
-from mycel.dataset.applying import Applied
 from mycel.dataset.arguments import is_hidden
-from mycel.dataset.blocks import Array
+from mycel.dataset.nodes.map_execution import Applied
 from mycel.dataset.pipeline import (
     BatchDataset,
     Dataset,
@@ -36,6 +35,7 @@ from mycel.dataset.pipeline import (
     TakeDataset,
     TransferDataset,
 )
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.transforms.generic import TypeCast
 from mycel.dataset.vision.color import Normalize, Rescale, ToType

@@ -11,19 +11,27 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel.dataset import positions
 from mycel.dataset.arguments import check_count
-from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
-from mycel.dataset.iterators import DictIterator, TupleIterator
-from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode, several
-from mycel.dataset.mapping import MapNode
-from mycel.dataset.saving import check_files, save
-from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
-from mycel.dataset.splitting import PartNode, Places, draw_parts
-from mycel.dataset.transfer import Received, TransferNode, receive_row, send_row
-from mycel.dataset.trees import written
-from mycel.dataset.vocabularies import MakesVocabularies
-from mycel.dataset.waiting import SyncWaitNode, update, waits
+from mycel.dataset.iteration import elastic_resumption
+from mycel.dataset.iteration.device_queue import Received, TransferNode, receive_row, send_row
+from mycel.dataset.iteration.iterators import DictIterator, TupleIterator
+from mycel.dataset.nodes.batching import BatchNode, BucketBatchNode, PaddedBatchNode
+from mycel.dataset.nodes.graph_description import written
+from mycel.dataset.nodes.mapping import MapNode
+from mycel.dataset.nodes.row_selection import (
+    FilterNode,
+    ProjectNode,
+    RenameNode,
+    RepeatNode,
+    ShuffleNode,
+    SkipNode,
+    TakeNode,
+)
+from mycel.dataset.nodes.saving import check_files, save
+from mycel.dataset.nodes.splitting import PartNode, Places, draw_parts
+from mycel.dataset.nodes.sync_wait import SyncWaitNode, update, waits
+from mycel.dataset.nodes.zip_and_concat import ConcatNode, FlatMapNode, ZipNode, several
+from mycel.dataset.text.vocab_from_dataset import MakesVocabularies
 
 
 class Dataset(MakesVocabularies):
@@ -63,7 +71,7 @@ class Dataset(MakesVocabularies):
         >>> len(rest)
         4
         """
-        return positions.state_at(self, check_count("state_at", "step", step, 0))
+        return elastic_resumption.state_at(self, check_count("state_at", "step", step, 0))
 
     def set_init_state(self, state: dict[str, Any] | str) -> None:
         """Start later iterators where others were that had a dataset equal to this one, or the same
@@ -75,7 +83,7 @@ class Dataset(MakesVocabularies):
         what is no position, and where the rows that were read are not known
         (`Iterator.load_state_dict` says when).
         """
-        self._init_state, self._init_step = positions.begun(self, state)
+        self._init_state, self._init_step = elastic_resumption.begun(self, state)
 
     # Operations.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mycel.dataset.failure import operation_name
-from mycel.dataset.iterators import DictIterator, TupleIterator
-from mycel.dataset.node import Node
-from mycel.dataset.scope import Counter, Scope
+from mycel.dataset.execution.iterator_scope import Counter, Scope
+from mycel.dataset.iteration.iterators import DictIterator, TupleIterator
+from mycel.dataset.nodes.node import Node
+from mycel.dataset.pipeline_errors import operation_name
 
 __all__ = ["NodeProfile", "PipelineProfile", "profile"]
 

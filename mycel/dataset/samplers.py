@@ -18,11 +18,11 @@ import numpy as np
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel.dataset.arguments import INT32_MAX, check_count, check_counts
-from mycel.dataset.failure import InputValueError, said
-from mycel.dataset.made_of import MadeOf
-from mycel.dataset.randomness import using
-from mycel.dataset.run import Begun, Run, Stretch
-from mycel.dataset.undone import undone
+from mycel.dataset.constructor_arguments import MadeOf
+from mycel.dataset.execution.pass_context import Begun, Run, Stretch
+from mycel.dataset.execution.remaining_rows import undone
+from mycel.dataset.pipeline_errors import InputValueError, said
+from mycel.dataset.random_numbers.random_streams import using
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mycel._src.foundation import atomic_files, ends
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -15,11 +15,11 @@ import numpy as np
 
 from mycel._src.foundation import arguments, log
 from mycel._src.foundation.idx import read_idx
-from mycel.mindrecord import plain_pickle
+from mycel.mindrecord import safe_unpickling
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter
-from mycel.mindrecord.packing import Schema
-from mycel.mindrecord.schema import check_filename
+from mycel.mindrecord.row_encoding import Schema
+from mycel.mindrecord.schema_checks import check_filename
 from mycel.mindrecord.tfrecord import parse_example, read_records
 
 _BATCH = 256
@@ -54,7 +54,7 @@ def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.
     The labels are those under `keys`.
     """
     try:
-        found = plain_pickle.load(path.read_bytes())
+        found = safe_unpickling.load(path.read_bytes())
         images, labels = found[b"data"], [found[key] for key in keys]
         if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
             raise ValueError("its images are no array of uint8")

@@ -7,9 +7,9 @@ from typing import Any
 
 from mycel._src.foundation.notices import no_effect
 from mycel.mindrecord.errors import ParamTypeError
-from mycel.mindrecord.packing import Schema
-from mycel.mindrecord.records import Records
-from mycel.mindrecord.schema import CONSUMERS, check_consumers
+from mycel.mindrecord.row_encoding import Schema
+from mycel.mindrecord.row_reader import Records
+from mycel.mindrecord.schema_checks import CONSUMERS, check_consumers
 
 
 class FileReader:

@@ -28,8 +28,7 @@ from mycel.mindrecord.errors import (
     ParamValueError,
     failure,
 )
-from mycel.mindrecord.index import same_columns, write_index
-from mycel.mindrecord.layout import (
+from mycel.mindrecord.file_layout import (
     MAX_HEADER_SIZE,
     MAX_PAGE_SIZE,
     MAX_SHARD_COUNT,
@@ -39,7 +38,7 @@ from mycel.mindrecord.layout import (
     Place,
     ShardWriter,
 )
-from mycel.mindrecord.packing import (
+from mycel.mindrecord.row_encoding import (
     NO_PLAIN_FIELDS,
     Field,
     Schema,
@@ -48,7 +47,8 @@ from mycel.mindrecord.packing import (
     pack_map,
     unpack_map,
 )
-from mycel.mindrecord.schema import check_filename, check_schema, plain_value, valid_rows
+from mycel.mindrecord.schema_checks import check_filename, check_schema, plain_value, valid_rows
+from mycel.mindrecord.sqlite_index import same_columns, write_index
 
 
 class _Draft:

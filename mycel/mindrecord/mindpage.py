@@ -14,8 +14,8 @@ from mycel.mindrecord.errors import (
     ParamValueError,
     failure,
 )
-from mycel.mindrecord.records import Records
-from mycel.mindrecord.schema import CONSUMERS, check_consumers
+from mycel.mindrecord.row_reader import Records
+from mycel.mindrecord.schema_checks import CONSUMERS, check_consumers
 
 
 class MindPage:

@@ -21,7 +21,7 @@ from mycel._src.engines.routines import are_on
 from mycel._src.foundation import ends, remote
 from mycel._src.foundation.decompression import PIECE, Inflated
 from mycel._src.foundation.wire import fields, integers
-from mycel.mindrecord.example_index import find_records
+from mycel.mindrecord.tfrecord_parsing import find_records
 
 # How many files stay open for reading records by their places.
 _OPEN = 16

@@ -33,8 +33,8 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.dataset.execution.iterator_scope import watching
 from mycel.dataset.profiling import PipelineProfile, of_scope
-from mycel.dataset.scope import watching
 
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import config
-from mycel.dataset.iterators import tensor_of
-from mycel.dataset.options import sending
+from mycel.dataset.execution_options import sending
+from mycel.dataset.iteration.iterators import tensor_of
 from mycel.dataset.pipeline import Dataset
 from mycel.train._background import Ahead
 

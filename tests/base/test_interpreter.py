@@ -34,8 +34,8 @@ TESTS = (
     "tests/engines/routines/test_draws.py::test_threads_share_a_stream_without_equal_draws",
     "tests/dataset/test_kept_calls.py::test_other_arrays_are_computed_as_before",
     "tests/dataset/test_kept_calls.py::test_what_users_compute_is_not_kept",
-    "tests/dataset/test_owning.py::test_columns_do_not_share_memory",
-    "tests/dataset/test_owning.py::test_a_buffer_that_a_function_writes_again[whole-1-False]",
+    "tests/dataset/test_array_ownership.py::test_columns_do_not_share_memory",
+    "tests/dataset/test_array_ownership.py::test_a_buffer_that_a_function_writes_again[whole-1-False]",
 )
 
 

@@ -15,7 +15,7 @@ import mycel as ms
 import mycel.dataset as ds
 from mycel import Tensor, mindrecord
 from mycel._src.foundation import notices
-from mycel.dataset.audio import products
+from mycel.dataset.audio import single_thread_products
 from mycel.mindrecord import FileReader, MindPage
 
 ROOTS = [Path(str(package.__file__)).parent for package in (ds, mindrecord)]
@@ -148,9 +148,11 @@ def test_filters_are_applied_in_pieces_that_no_library_shares_out(monkeypatch, l
     sizes = []
     plain = np.matmul
     monkeypatch.setattr(
-        products.np, "matmul", lambda a, b, out: sizes.append(a.size * b.shape[-1]) or plain(a, b, out=out)
+        single_thread_products.np,
+        "matmul",
+        lambda a, b, out: sizes.append(a.size * b.shape[-1]) or plain(a, b, out=out),
     )
-    found = products.filtered(matrix, values)
+    found = single_thread_products.filtered(matrix, values)
     assert found.dtype == np.float32 and found.shape == (*lead, rows, frames) and found.flags.c_contiguous
     scale = np.abs(matrix) @ np.abs(values).astype(np.float64) if frames else np.ones((1,))
     assert np.all(np.abs(found - plain(matrix, values.astype(np.float64))) <= 1e-6 * scale + 1e-12)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset.run import Run
+from mycel.dataset.execution.pass_context import Run
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install mycel[arrow]")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -19,10 +19,11 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.cli import dataset_cache
-from mycel.dataset import config, processes, vision
+from mycel.dataset import config, vision
 from mycel.dataset.caching import admin, protocol
 from mycel.dataset.caching.client import CacheError, Client
-from mycel.dataset.caching.rows import decoded, encoded
+from mycel.dataset.caching.row_encoding import decoded, encoded
+from mycel.dataset.execution import worker_pool
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the server runs on Linux")
 PORT = 20000 + os.getpid() % 20000
@@ -97,7 +98,7 @@ class Source:
         return np.arange(3) + 3 * number
 
 
-@pytest.mark.skipif(not processes.has_processes("tests"), reason="no worker processes here")
+@pytest.mark.skipif(not worker_pool.has_processes("tests"), reason="no worker processes here")
 @pytest.mark.parametrize("made", ["arrays", "generator", "processes"])
 def test_rows_are_made_in_processes(cache: ds.DatasetCache, made: str) -> None:
     data: Any = rows_of(shuffle=False)

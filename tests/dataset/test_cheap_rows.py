@@ -13,12 +13,13 @@ import pytest
 
 import mycel.dataset as ds
 from mycel._src.engines.routines import are_on
-from mycel.dataset import audio, config, flow, processes, text, transforms, vision
-from mycel.dataset.applying import Applied
+from mycel.dataset import audio, config, text, transforms, vision
 from mycel.dataset.audio import resampling
 from mycel.dataset.audio.stft import pad_ends
-from mycel.dataset.iterators import _Queue
-from mycel.dataset.text.chains import TextChain
+from mycel.dataset.execution import threaded_stages, worker_pool
+from mycel.dataset.iteration.iterators import _Queue
+from mycel.dataset.nodes.map_execution import Applied
+from mycel.dataset.text.fused_transforms import TextChain
 
 
 def _rows(data: Any, skip: int = 0) -> list[list[Any]]:
@@ -93,7 +94,7 @@ def test_rows_are_the_same_where_they_are_made(cheap: float, monkeypatch: pytest
             return _rows(data.map(operations, "x", num_parallel_workers=workers).project("x").batch(32))
 
     expected = made(None)
-    monkeypatch.setattr(flow, "CHEAP", cheap)
+    monkeypatch.setattr(threaded_stages, "CHEAP", cheap)
     assert made(2) == expected
 
 
@@ -110,7 +111,7 @@ class _seeded:
 
 @pytest.mark.parametrize("cheap", [0.0, 1.0])
 def test_a_row_that_fails_comes_after_those_before_it(cheap: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "CHEAP", cheap)
+    monkeypatch.setattr(threaded_stages, "CHEAP", cheap)
     words = text.Vocab.from_list(["a", "b"])
     data = ds.NumpySlicesDataset({"x": ["a", "b"] * 200 + ["c"] + ["a"] * 50}, shuffle=False)
     rows = data.map(text.Lookup(words), "x", num_parallel_workers=2).create_tuple_iterator(
@@ -218,8 +219,8 @@ def _same(x: Any) -> Any:
     return x
 
 
-@pytest.mark.skipif(not processes.has_processes("test"), reason="no worker processes on this system")
+@pytest.mark.skipif(not worker_pool.has_processes("test"), reason="no worker processes on this system")
 def test_the_fork_server_starts_with_the_pipeline() -> None:
-    processes._server.forget()
+    worker_pool._server.forget()
     ds.NumpySlicesDataset(np.zeros(3), shuffle=False).map(_same, python_multiprocessing=True)
-    assert processes._server.process is not None and processes._server.process.poll() is None
+    assert worker_pool._server.process is not None and worker_pool._server.process.poll() is None

@@ -18,8 +18,9 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
-from mycel.dataset import config, offloading, processes
+from mycel.dataset import config, offloading
 from mycel.dataset.caching import admin
+from mycel.dataset.execution import worker_pool
 from tests.dataset.programs import Program, plain, rows_of
 
 EPOCHS = 2
@@ -42,7 +43,7 @@ def killer(at: int) -> Any:
 
     def seen(count: int) -> None:
         if count == at:
-            for crew in list(processes._crews):
+            for crew in list(worker_pool._crews):
                 for pid in crew.pids():
                     os.kill(pid, signal.SIGKILL)
 
@@ -111,7 +112,7 @@ def check(seed: int, port: int = 0) -> None:
     config.set_callback_timeout(10)
     program, choose = Program(seed), random.Random(seed)
     expected = expected_of(program)
-    has_processes = processes.has_processes("tests") and choose.random() < 0.4
+    has_processes = worker_pool.has_processes("tests") and choose.random() < 0.4
     data = program.build(choose, has_processes)
     assert rows_of(data, EPOCHS) == expected, program
     epoch = choose.randrange(EPOCHS)

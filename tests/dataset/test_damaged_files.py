@@ -15,7 +15,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.dataset.sets.audio import read_sphere, read_wav
-from mycel.dataset.vision.files import FORMATS, decode_image
+from mycel.dataset.vision.codecs.image_io import FORMATS, decode_image
 from tests.dataset.set_files import png
 
 

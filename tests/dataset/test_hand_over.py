@@ -11,7 +11,7 @@ import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
 from mycel._src.engines import buffers
-from mycel.dataset.blocks import aligned, stack
+from mycel.dataset.rows.column_blocks import aligned, stack
 from mycel.train import LambdaCallback, Model
 from mycel.train._batches import Epochs
 

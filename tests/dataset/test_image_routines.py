@@ -8,9 +8,9 @@ import pytest
 
 from mycel._src.engines.routines import running
 from mycel.dataset import vision
-from mycel.dataset.randomness import Stream, using
+from mycel.dataset.random_numbers.random_streams import Stream, using
 from mycel.dataset.vision.erasing import normals
-from mycel.dataset.vision.nests import colouring
+from mycel.dataset.vision.kernels import color_values
 
 INTER = vision.Inter
 SIZES = [(1, 1), (2, 2), (3, 5), (7, 4), (16, 16), (31, 20), (40, 33)]
@@ -326,9 +326,9 @@ def test_integers_stand_for_quotients_when_hues_are_turned():
     for first in range(0, 256, 32):
         numbers = np.arange(first << 19, (first + 32) << 19)
         numbers = numbers[numbers <= 255**3]
-        assert (colouring._over_255(numbers) == numbers // 255).all()
+        assert (color_values._over_255(numbers) == numbers // 255).all()
         rounded = (2 * numbers + 255**2) // (2 * 255**2)
-        assert (colouring._part(numbers, 1) == rounded).all()
+        assert (color_values._part(numbers, 1) == rounded).all()
 
 
 def test_all_colours_of_bytes_have_their_hues(monkeypatch):
@@ -349,5 +349,5 @@ def test_values_are_looked_up_at_all_lengths(channels):
         for element in ("uint8", "float32"):
             tables = rng.integers(0, 256, (channels, 256)).astype(element)
             found = np.zeros(source.shape, element)
-            colouring.look_up(source, count, channels, element, tables, found)
+            color_values.look_up(source, count, channels, element, tables, found)
             assert (found == np.stack([tables[c][source[:, c]] for c in range(channels)], -1)).all()

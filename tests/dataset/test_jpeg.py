@@ -9,8 +9,8 @@ from PIL import Image, ImageFile
 
 from mycel._src.engines.routines import are_on
 from mycel.dataset import vision
-from mycel.dataset.vision import jpeg
-from mycel.dataset.vision.files import decode_image
+from mycel.dataset.vision.codecs import jpeg
+from mycel.dataset.vision.codecs.image_io import decode_image
 
 needs_decoder = pytest.mark.skipif(
     jpeg.decoder() is None or not are_on(), reason="Pillow has brought no libjpeg-turbo of version 6.2"

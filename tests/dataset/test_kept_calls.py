@@ -9,7 +9,7 @@ import pytest
 
 from mycel._src.engines.routines import running
 from mycel.dataset import transforms, vision
-from mycel.dataset.randomness import Stream, using
+from mycel.dataset.random_numbers.random_streams import Stream, using
 
 INTER, BORDER = vision.Inter, vision.Border
 KEPT = [

@@ -12,14 +12,15 @@ import pytest
 from PIL import Image
 
 import mycel.dataset as ds
-from mycel.dataset import audio, config, flow, text, vision
+from mycel.dataset import audio, config, text, vision
+from mycel.dataset.execution import threaded_stages
 
 
 @pytest.fixture(autouse=True)
 def _two(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(config, "offered_workers", lambda: 2)
     # Dearer than any machine's worst, and cheaper than all.
-    monkeypatch.setattr(flow, "DEAR", 1e-9)
+    monkeypatch.setattr(threaded_stages, "DEAR", 1e-9)
     before = config._settings["seed"]
     config.set_seed(3)
     yield
@@ -79,7 +80,7 @@ def test_functions_of_users_have_one_thread(folder: str) -> None:
 
 
 def test_cheap_rows_stay_where_they_are(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "DEAR", 1e9)
+    monkeypatch.setattr(threaded_stages, "DEAR", 1e9)
     assert _kinds(_images(folder))["map"] == ("inline", 1)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset.readers import pieces as pieces_module
-from mycel.dataset.readers.shards import partial_order
+from mycel.dataset.readers import coalesced_reads as pieces_module
+from mycel.dataset.readers.sharded_files import partial_order
 from mycel.mindrecord import FileWriter
 from tests.dataset.test_webdataset import pack
 from tests.tfrecords import write
@@ -82,7 +82,7 @@ KINDS = {"text": text, "csv": csv, "tar": tar, "tfrecord": tfrecord, "mindrecord
 def source(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(pieces_module, "_PIECE", 1 << 9)
     monkeypatch.setattr(pieces_module.Pieces.__init__, "__defaults__", (1 << 12,))
-    monkeypatch.setattr("mycel.dataset.readers.records._PIECE", 1 << 20)
+    monkeypatch.setattr("mycel.dataset.readers.mindrecords._PIECE", 1 << 20)
     return KINDS[request.param](tmp_path)
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import mycel.dataset as ds
 from mycel.dataset import transforms, vision
-from mycel.dataset.blocks import Block, drop
-from mycel.dataset.run import Run
+from mycel.dataset.execution.pass_context import Run
+from mycel.dataset.rows.column_blocks import Block, drop
 
 
 def numbers(count: int = 7, name: str = "x", **options: Any) -> ds.NumpySlicesDataset:

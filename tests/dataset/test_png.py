@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dataset.vision import Decode, png
-from mycel.dataset.vision.files import decode_image
+from mycel.dataset.vision import Decode
+from mycel.dataset.vision.codecs import png
+from mycel.dataset.vision.codecs.image_io import decode_image
 
 PIL = pytest.importorskip("PIL.Image")
 

@@ -233,7 +233,9 @@ def test_copies_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     for part in range(2):
         memory.pipe(f"/{name}/{part}.txt", b"".join(b"%d\n" % n for n in range(part * 30_000, part * 30_000 + 30_000)))
     said: list[str] = []
-    monkeypatch.setattr("mycel.dataset.options.logger.warning", lambda *words: said.append(words[0] % words[1:]))
+    monkeypatch.setattr(
+        "mycel.dataset.execution_options.logger.warning", lambda *words: said.append(words[0] % words[1:])
+    )
     ds.config.set_keep_remote_files(True)
     try:
         data = ds.TextFileDataset(f"memory://{name}/*.txt", shuffle=False)

@@ -18,7 +18,7 @@ import mycel as ms
 import mycel.dataset as ds
 from mycel import compat
 from mycel.dataset import text as T
-from mycel.dataset.text.characters import categories, characters, script
+from mycel.dataset.text.unicode_sets import categories, characters, script
 
 # What MindSpore 2.10 does: the files that calls read, vocabularies, calls that fail by error, and
 # for each call results.
@@ -280,7 +280,7 @@ def test_names_of_mindspore() -> None:
 
 def test_blanks_are_those_of_unicode():
     every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    from mycel.dataset.text.characters import is_space
+    from mycel.dataset.text.unicode_sets import is_space
 
     blanks = [place for place, character in enumerate(every) if is_space(character)]
     ends = zip([-1, *blanks], [*blanks, len(every)])

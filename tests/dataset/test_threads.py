@@ -18,8 +18,8 @@ import pytest
 
 import mycel.dataset as ds
 from mycel._src.foundation import notices
-from mycel.dataset import sharing
-from mycel.dataset.iterators import _Queue
+from mycel.dataset.execution import thread_safety
+from mycel.dataset.iteration.iterators import _Queue
 
 ROWS = 12
 
@@ -394,7 +394,7 @@ def test_files_in_classes_globals_and_closures_are_found(numbers_file, said):
         class Held:
             file = opened
 
-        assert "its class holds" in sharing.held(Held())
+        assert "its class holds" in thread_safety.held(Held())
 
         def seek(x, file=opened):
             file.seek(8 * int(x))
@@ -415,21 +415,21 @@ def test_copies_share_what_cannot_change_and_are_bounded(monkeypatch):
             self.fixed, self.changing, self.function = fixed, np.arange(10), lambda x: x + 1
 
     source = Source()
-    made, reason = sharing.copies(source, 3)
+    made, reason = thread_safety.copies(source, 3)
     assert not reason and made[0] is source and type(made[1]) is Source
     assert np.shares_memory(made[1].fixed, fixed) and not np.shares_memory(made[1].changing, source.changing)
     assert made[2].changing.flags.writeable and made[1].function is source.function
     source.names = [(f"{n}.jpg", n) for n in range(2000)]
     source.by_name = {name: n for name, n in source.names}
     source.short, source.mixed = [1, 2], [[n] for n in range(2000)]
-    (_, copy), _ = sharing.copies(source, 2)
+    (_, copy), _ = thread_safety.copies(source, 2)
     assert copy.names is source.names and copy.by_name is source.by_name
     assert copy.short == [1, 2] and copy.short is not source.short
     assert copy.mixed == source.mixed and copy.mixed[0] is not source.mixed[0]
-    monkeypatch.setattr(sharing, "MOST", 1 << 20)
+    monkeypatch.setattr(thread_safety, "MOST", 1 << 20)
     source.changing = np.zeros(1 << 20, np.uint8)
-    assert sharing.copies(source, 3) == ([source], "copies of it would take more than 1 MiB")
+    assert thread_safety.copies(source, 3) == ([source], "copies of it would take more than 1 MiB")
     items = [1, 2]
-    assert sharing.copies(items, 2) == ([items, items], "")
+    assert thread_safety.copies(items, 2) == ([items, items], "")
     source.changing = threading.Lock()
-    assert "it cannot be copied" in sharing.copies(source, 2)[1]
+    assert "it cannot be copied" in thread_safety.copies(source, 2)[1]

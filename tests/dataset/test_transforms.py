@@ -11,7 +11,7 @@ import mycel.dataset as ds
 from mycel._src.foundation import dtype
 from mycel.dataset import audio
 from mycel.dataset import transforms as T
-from mycel.dataset.randomness import Stream, first_uniform, key_of, row_keys, using
+from mycel.dataset.random_numbers.random_streams import Stream, first_uniform, key_of, row_keys, using
 
 
 @pytest.mark.parametrize("target", [np.int32, "float16", dtype.float32, dtype.uint8, np.dtype("bool")])

@@ -16,7 +16,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.dataset import vision
-from mycel.dataset.cached import key_of
+from mycel.dataset.nodes.cached_rows import key_of
 from mycel.dataset.readers import tar_index
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}

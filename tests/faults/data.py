@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import mycel.dataset as ds
-from mycel.dataset import processes
+from mycel.dataset.execution import worker_pool
 from tests.fuzz.drivers._damage import damage
 
 try:
@@ -95,7 +95,7 @@ def left():
     """What may not grow: threads and processes of pipelines, and open descriptors."""
     gc.collect()
     threads = sorted(t.name for t in threading.enumerate() if t.name.startswith(THREADS))
-    crews = [crew.name for crew in processes._crews if not crew.closed]
+    crews = [crew.name for crew in worker_pool._crews if not crew.closed]
     return threads, crews, len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
@@ -127,7 +127,7 @@ def kills_worker(draw):
 
     def kill():
         while not over.wait(0.2 * draw.random()):
-            pids = [pid for crew in processes._crews if not crew.closed for pid in crew.pids()]
+            pids = [pid for crew in worker_pool._crews if not crew.closed for pid in crew.pids()]
             if pids:
                 os.kill(draw.choice(pids), signal.SIGKILL)
                 return

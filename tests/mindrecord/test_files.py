@@ -19,9 +19,9 @@ from mycel import mindrecord
 from mycel._src.foundation import ends, log
 from mycel._src.foundation.errors import Unsupported
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
-from mycel.mindrecord.layout import Header
+from mycel.mindrecord.file_layout import Header
 from mycel.mindrecord.packed_integers import pack_integers, unpack_integers
-from mycel.mindrecord.packing import pack_map, unpack_map
+from mycel.mindrecord.row_encoding import pack_map, unpack_map
 from tests.mindrecord.cases import CASES, write_cases
 
 CHECKED = dict.fromkeys(("FileReader", "FileWriter", "MindPage"), "MindSpore 2.10") | dict.fromkeys(

@@ -22,7 +22,7 @@ from mycel._src.foundation.idx import read_idx
 from mycel.mindrecord import FileReader, FileWriter, MindPage
 from mycel.mindrecord.errors import DbConnectionError, MRMOpenError
 from mycel.mindrecord.packed_integers import pack_integers, unpack_arrays, unpack_integers
-from mycel.mindrecord.packing import unpack_map
+from mycel.mindrecord.row_encoding import unpack_map
 from mycel.mindrecord.tfrecord import read_records
 from tests import tfrecords
 
@@ -99,13 +99,13 @@ def test_places_beyond_the_file_and_rows_beyond_the_index(record):
 
 def test_reading_an_index_ends(record, monkeypatch):
     # As if the file were so small that it could not hold what is read from it.
-    monkeypatch.setattr("mycel.mindrecord.index._LEAST_STEPS", 0)
+    monkeypatch.setattr("mycel.mindrecord.sqlite_index._LEAST_STEPS", 0)
     monkeypatch.setattr("os.path.getsize", lambda path: 100)
     with closing(sqlite3.connect(record + ".db")) as database, database:
         database.executemany(
             "INSERT INTO INDEXES VALUES (?, 1, 0, 8, 0, 0, 0, 8, 0, 0)", [(n,) for n in range(10, 3000)]
         )
-    from mycel.mindrecord.index import read_places
+    from mycel.mindrecord.sqlite_index import read_places
 
     with pytest.raises(DbConnectionError, match="interrupted"):
         read_places(record + ".db", "a.mindrecord")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import Keys, Transform
 
 # Bytes of samples that are taken at once.

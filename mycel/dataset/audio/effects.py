@@ -13,7 +13,7 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation.remembered import Remembered
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import (
     FLOAT_MAX,
     AudioTransform,
@@ -26,8 +26,8 @@ from mycel.dataset.audio.base import (
 )
 from mycel.dataset.audio.enums import DensityFunction, FadeShape, GainType
 from mycel.dataset.audio.filters import recursive_filter
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 
 
 def limit(array: Array) -> Array:
@@ -83,7 +83,7 @@ class DCShift(AudioTransform):
         if self.shift and threshold != 1.0 and are_on():
             numbers = self.shift, gain, threshold, 1 - threshold, abs(self.shift), sign
             result = np.empty_like(values, order="C")
-            nests.move(np.ascontiguousarray(values), values.size, np.array(numbers, values.dtype), result)
+            audio_kernels.move(np.ascontiguousarray(values), values.size, np.array(numbers, values.dtype), result)
             return result
         moved = limit(values + values.dtype.type(self.shift))
         if not self.shift or threshold == 1.0:
@@ -268,7 +268,7 @@ class Overdrive(AudioTransform):
         if are_on():
             result = np.empty_like(values, order="C")
             length = values.shape[-1]
-            nests.bend(
+            audio_kernels.bend(
                 np.ascontiguousarray(values),
                 values.size // max(length, 1),
                 length,
@@ -319,7 +319,7 @@ class Dither(AudioTransform):
         if self.density_function is DensityFunction.TPDF and are_on():
             result = np.empty_like(values, order="C")
             rows, double = values.size // length, values.dtype == np.float64
-            nests.dither(np.ascontiguousarray(values), rows, length, self.noise_shaping, double, result)
+            audio_kernels.dither(np.ascontiguousarray(values), rows, length, self.noise_shaping, double, result)
             return result
         moved = values * values.dtype.type(2**15 - 2) + self._noise(values)
         # Halves are rounded away from zero.

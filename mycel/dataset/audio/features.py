@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import (
     AudioTransform,
     check_bool,
@@ -18,12 +18,12 @@ from mycel.dataset.audio.base import (
     float_type,
 )
 from mycel.dataset.audio.enums import BorderType, MelType, NormMode, NormType, WindowType
-from mycel.dataset.audio.products import Filters, filtered
 from mycel.dataset.audio.scales import check_band, cosines, decibels, linear_bank, mel_bank
+from mycel.dataset.audio.single_thread_products import Filters, filtered
 from mycel.dataset.audio.spectra import Spectrogram
 from mycel.dataset.audio.stft import pad_ends
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 
 
 class MelScale(AudioTransform):
@@ -162,7 +162,7 @@ class InverseMelScale(AudioTransform):
         # Few enough at once for an interrupt to come through soon.
         some = max(1, _WORK // (found.size + wanted.size + rows * frames * len(weights)))
         for first in range(0, self.max_iter, some):
-            nests.descend(
+            audio_kernels.descend(
                 wanted,
                 rows,
                 mels,
@@ -467,7 +467,9 @@ class ComputeDeltas(AudioTransform):
         if are_on():
             found = np.empty_like(values, order="C")
             length = values.shape[-1]
-            nests.slopes(np.ascontiguousarray(padded), values.size // length, length, len(weights), weights, found)
+            audio_kernels.slopes(
+                np.ascontiguousarray(padded), values.size // length, length, len(weights), weights, found
+            )
             return found
         frames = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=-1)
         result: Array = np.einsum("...k,k->...", frames, weights)
@@ -536,7 +538,7 @@ class SlidingWindowCmn(AudioTransform):
         """Return the same by a routine; windows begin at `start` and end before `end`."""
         count, bins = values.shape[-2:]
         result = np.empty_like(values, order="C")
-        nests.centre(
+        audio_kernels.centre(
             np.ascontiguousarray(values),
             values.size // (count * bins),
             count,

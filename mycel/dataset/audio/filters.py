@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_among, check_bool, check_float, check_rate
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 Coefficients = tuple[Sequence[float], Sequence[float]]
 
@@ -54,7 +54,7 @@ def _second_order(array: Array, b: Sequence[float], a: Sequence[float], clamp: b
     """Filter by a routine into `result`; the other parameters are those of `recursive_filter`."""
     first, length = float(a[0]), array.shape[-1]
     given = array if array.dtype.char in "fd" else array.astype(np.float64)
-    nests.filter_rows(
+    audio_kernels.filter_rows(
         np.ascontiguousarray(given),
         array.size // length,
         length,

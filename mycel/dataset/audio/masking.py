@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.audio.base import AudioTransform, check_bool, check_float, check_int
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 
 
 class _Masking(AudioTransform):

@@ -15,11 +15,11 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation.remembered import Remembered
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_bool, check_choice, check_float, check_int, check_rate
 from mycel.dataset.audio.effects import limit
 from mycel.dataset.audio.enums import Interpolation, Modulation
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 
 def wave_table(kind: Modulation, size: int, low: float, high: float, phase: float) -> Array:
@@ -122,7 +122,7 @@ class Phaser(AudioTransform):
         delays = _delays(kind, period, size)
         if are_on():
             result = np.empty_like(values, order="C")
-            nests.phase(
+            audio_kernels.phase(
                 np.ascontiguousarray(values),
                 values.size // max(length, 1),
                 length,
@@ -212,7 +212,7 @@ class Flanger(AudioTransform):
         if are_on():
             whole, part = _places(self.modulation, period, shortest, size)
             found = np.empty(array.shape)
-            nests.flange(
+            audio_kernels.flange(
                 np.ascontiguousarray(array, array.dtype if array.dtype in (np.float32, np.float64) else np.float64),
                 array.size // max(channels * length, 1),
                 channels,

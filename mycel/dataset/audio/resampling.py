@@ -14,11 +14,11 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation.remembered import FEW, Remembered
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_choice, check_float, check_int, check_positive
 from mycel.dataset.audio.enums import BorderType, ResampleMethod
 from mycel.dataset.audio.stft import pad_ends
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 KAISER_BETA = 14.769656459379492
 
@@ -101,7 +101,7 @@ def _side_by_side(waveform: Array, source: int, target: int, count: int, reach: 
     padded[:, reach : reach + length] = waveform.reshape(rows, length)
     found = np.empty((*waveform.shape[:-1], count))
     memory = np.empty(span * source), np.empty(most)
-    nests.interpolate(padded, rows, span, weights, taps, source, target, count, *memory, found)
+    audio_kernels.interpolate(padded, rows, span, weights, taps, source, target, count, *memory, found)
     return found
 
 

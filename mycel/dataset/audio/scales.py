@@ -16,7 +16,7 @@ from mycel.dataset.audio.base import (
     check_positive,
 )
 from mycel.dataset.audio.enums import MelType, NormMode, NormType, ScaleType
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 
 class AmplitudeToDB(AudioTransform):

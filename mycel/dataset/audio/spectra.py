@@ -22,8 +22,8 @@ from mycel.dataset.audio.base import (
 from mycel.dataset.audio.enums import BorderType, WindowType
 from mycel.dataset.audio.resampling import resample
 from mycel.dataset.audio.stft import Frames, istft, pad_ends, stft
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 
 
 def as_complex(array: Array) -> Array:

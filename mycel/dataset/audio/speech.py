@@ -9,11 +9,11 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation.remembered import Remembered
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_float, check_int, check_positive, check_rate
 from mycel.dataset.audio.enums import BorderType
 from mycel.dataset.audio.stft import pad_ends
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 EPSILON = 1e-9
 
@@ -322,7 +322,7 @@ class _Meter:
             amount, bins = vad.noise_reduction_amount, found.shape[-1]
             for channel, given in enumerate(np.ascontiguousarray(found)):
                 kept = self.spectrum[channel], self.noise[channel]
-                nests.smooth(given, count, bins, shares, up, down, boot, amount, *kept, result[channel])
+                audio_kernels.smooth(given, count, bins, shares, up, down, boot, amount, *kept, result[channel])
             return result
         for moment, keep in enumerate(shares.tolist()):
             self.spectrum = self.spectrum * keep + found[:, moment] * (1 - keep)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.audio import nests
+from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import check_choice, check_int
 from mycel.dataset.audio.enums import BorderType, WindowType
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 _PAD_MODES: dict[BorderType, Any] = {
     BorderType.CONSTANT: "constant",
@@ -138,8 +138,8 @@ def istft(
     weight = np.zeros(total)
     if are_on() and frames.size:
         rows = frames.size // (count * n_fft)
-        nests.overlap(np.ascontiguousarray(frames), rows, count, n_fft, hop, full, total, summed)
-        nests.overlap(np.broadcast_to(full, (count, n_fft)).copy(), 1, count, n_fft, hop, full, total, weight)
+        audio_kernels.overlap(np.ascontiguousarray(frames), rows, count, n_fft, hop, full, total, summed)
+        audio_kernels.overlap(np.broadcast_to(full, (count, n_fft)).copy(), 1, count, n_fft, hop, full, total, weight)
         count = 0
     for frame in range(count):
         place = slice(frame * hop, frame * hop + n_fft)

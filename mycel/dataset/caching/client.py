@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mycel._src.foundation import ends, locks
+from mycel.dataset.caching.concurrency_limit import Turns
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
-from mycel.dataset.caching.turns import Turns
 
 
 class CacheError(RuntimeError):

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.foundation import locks, starting
+from mycel.dataset.caching.concurrency_limit import Turns
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.store import Cache, NoRoom, Session, Store
-from mycel.dataset.caching.turns import Turns
 
 # What a server says first, with the number of its process.
 STARTED = "started"

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Column
-from mycel.dataset.readers.lines import Lines, read_text
-from mycel.dataset.readers.pieces import Spans
+from mycel.dataset.readers.coalesced_reads import Spans
+from mycel.dataset.readers.text_lines import Lines, read_text
+from mycel.dataset.rows.column_blocks import Column
 
 # As many rows are checked at once.
 _SOME = 4096

@@ -16,12 +16,12 @@ import numpy as np
 
 from mycel._src.foundation import remote
 from mycel.dataset.arguments import check_count, check_counts
-from mycel.dataset.options import kept
-from mycel.dataset.readers.pieces import Pieces
-from mycel.dataset.readers.shards import partial_order, remote_files
-from mycel.dataset.run import Run
+from mycel.dataset.execution.pass_context import Run
+from mycel.dataset.execution.remaining_rows import taken_of, undone
+from mycel.dataset.execution_options import kept
+from mycel.dataset.readers.coalesced_reads import Pieces
+from mycel.dataset.readers.sharded_files import partial_order, remote_files
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
-from mycel.dataset.undone import taken_of, undone
 
 
 class FileOrder(BuiltinSampler):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import decompression as inflate
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXT = {16: "utf-8", 17: "utf-16", 18: "utf-32", 4: "utf-16", 2: "latin-1", 1: "latin-1"}

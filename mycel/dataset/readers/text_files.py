@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array, Block, Column, as_array
-from mycel.dataset.families import TextBaseDataset
-from mycel.dataset.flow import Plan
-from mycel.dataset.generator import GeneratorDataset
+from mycel.dataset.basic_sources.generator_source import GeneratorDataset
+from mycel.dataset.basic_sources.mappable_source import ArrayDataset, HeldDataset, MappableDataset
+from mycel.dataset.basic_sources.modality_bases import TextBaseDataset
+from mycel.dataset.execution.pass_context import Run
+from mycel.dataset.execution.threaded_stages import Plan
 from mycel.dataset.readers.csv_rows import Form, Rows
 from mycel.dataset.readers.file_order import FileOrder, check_files, find_files
-from mycel.dataset.readers.lines import Lines, read_text
-from mycel.dataset.run import Run
+from mycel.dataset.readers.text_lines import Lines, read_text
+from mycel.dataset.rows.column_blocks import Array, Block, Column, as_array
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sources import ArrayDataset, HeldDataset, MappableDataset
 
 
 class _InPieces(ArrayDataset):

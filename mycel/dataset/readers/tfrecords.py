@@ -10,14 +10,14 @@ import numpy as np
 
 from mycel._src.foundation import arguments, remote
 from mycel._src.foundation import decompression as inflate
-from mycel.dataset.blocks import Array, Block, Column, Row
-from mycel.dataset.failure import reading
-from mycel.dataset.readers.failures import stored
+from mycel.dataset.basic_sources.mappable_source import MappableDataset
+from mycel.dataset.pipeline_errors import reading
+from mycel.dataset.readers.coalesced_reads import Pieces
+from mycel.dataset.readers.damaged_files import stored
 from mycel.dataset.readers.file_order import FileOrder, check_files, find_files
-from mycel.dataset.readers.pieces import Pieces
 from mycel.dataset.readers.schema import Schema
+from mycel.dataset.rows.column_blocks import Array, Block, Column, Row
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sources import MappableDataset
 
 
 class TFRecordDataset(MappableDataset):
@@ -178,7 +178,7 @@ class TFRecordDataset(MappableDataset):
 
     def _together(self, numbers: list[int]) -> list[Column] | None:
         """Return the columns of several records, or None where they are to be parsed one by one."""
-        from mycel.mindrecord.example_index import parse_rows
+        from mycel.mindrecord.tfrecord_parsing import parse_rows
 
         if any("shape" in column or column.get("type") == "string" for column in self._wanted):
             return None

@@ -20,12 +20,12 @@ import numpy as np
 from mycel._src.foundation import remote
 from mycel._src.foundation.notices import no_effect
 from mycel.dataset.arguments import check_count, names
-from mycel.dataset.blocks import Array, Block, Row, as_array
-from mycel.dataset.readers import shards, tar_index
-from mycel.dataset.readers.pieces import HELD, Pieces
+from mycel.dataset.basic_sources.mappable_source import MappableDataset
+from mycel.dataset.readers import sharded_files, tar_index
+from mycel.dataset.readers.coalesced_reads import HELD, Pieces
+from mycel.dataset.rows.column_blocks import Array, Block, Row, as_array
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sources import MappableDataset
-from mycel.dataset.vision.files import decode_image
+from mycel.dataset.vision.codecs.image_io import decode_image
 
 _OWN = "WebDataset"
 KEY = "__key__"
@@ -126,7 +126,7 @@ class WebDataset(MappableDataset):
             num_parallel_workers, sampler, num_samples, False if by_file else shuffle, num_shards, shard_id, cache
         )
         self._decoders = _chosen_decoders(decode)
-        self._shards = shards.files_of(_OWN, dataset_files, (".tar",))
+        self._shards = sharded_files.files_of(_OWN, dataset_files, (".tar",))
         self._files: list[tar_index.Index] = []
         self._stamps: list[list[Any]] = []
         for path in self._shards:
@@ -152,10 +152,10 @@ class WebDataset(MappableDataset):
             sizes = [len(index) for index in self._files]
             if shuffle is Shuffle.PARTIAL:
                 self._pieces = self._in_pieces(held_bytes)
-                order = shards.Together(shuffle, sizes, self._pieces.groups.tolist(), self._pieces.mixed)
+                order = sharded_files.Together(shuffle, sizes, self._pieces.groups.tolist(), self._pieces.mixed)
             else:
-                order = shards.Together(Shuffle(shuffle), sizes, sizes, 1)
-            self.sampler = shards.together(_OWN, order, num_shards, shard_id)
+                order = sharded_files.Together(Shuffle(shuffle), sizes, sizes, 1)
+            self.sampler = sharded_files.together(_OWN, order, num_shards, shard_id)
         if self._pieces is None and shuffle in (False, Shuffle.FILES) and any(map(remote.is_remote, self._shards)):
             self._pieces = self._in_pieces(held_bytes)
 

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array, Block, Row
-from mycel.dataset.failure import reading
-from mycel.dataset.families import AudioBaseDataset
+from mycel.dataset.basic_sources.mappable_source import MappableDataset
+from mycel.dataset.basic_sources.modality_bases import AudioBaseDataset
+from mycel.dataset.pipeline_errors import reading
+from mycel.dataset.rows.column_blocks import Array, Block, Row
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
-from mycel.dataset.sources import MappableDataset
+from mycel.dataset.sets.folder_checks import check_folder, check_usage, read_lines
 
 
 def read_wav(operation: str, path: str) -> tuple[Array, int]:

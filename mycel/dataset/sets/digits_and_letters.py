@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation.idx import read_idx
-from mycel.dataset.blocks import Array, Column
-from mycel.dataset.failure import reading
-from mycel.dataset.families import VisionBaseDataset
+from mycel.dataset.basic_sources.mappable_source import HeldDataset
+from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
+from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.file_order import FileOrder, check_shards
+from mycel.dataset.rows.column_blocks import Array, Column
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
-from mycel.dataset.sources import HeldDataset
+from mycel.dataset.sets.folder_checks import check_folder, check_usage, read_lines
 
 
 def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Array:

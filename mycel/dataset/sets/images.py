@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.blocks import Array
-from mycel.dataset.readers.failures import read_matlab
+from mycel.dataset.readers.damaged_files import read_matlab
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.file_sets import (
+from mycel.dataset.sets.folder_checks import check_folder, check_usage, image_names, read_lines
+from mycel.dataset.sets.image_set_base import (
     FileSet,
     FolderSet,
     Picture,
@@ -26,7 +27,6 @@ from mycel.dataset.sets.file_sets import (
     label,
     one_of,
 )
-from mycel.dataset.sets.folders import check_folder, check_usage, image_names, read_lines
 
 
 class Caltech256Dataset(FolderSet):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation.idx import idx_shape, read_idx
-from mycel.dataset.blocks import Array, Column
-from mycel.dataset.families import VisionBaseDataset
+from mycel.dataset.basic_sources.mappable_source import HeldDataset
+from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
+from mycel.dataset.rows.column_blocks import Array, Column
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sources import HeldDataset
 
 
 class MnistDataset(HeldDataset, VisionBaseDataset):

@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mycel._src.foundation.remembered import FEW, Remembered
-from mycel.dataset.blocks import Array
-from mycel.dataset.failure import reading
-from mycel.dataset.readers.failures import read_json, read_matlab
+from mycel.dataset.pipeline_errors import reading
+from mycel.dataset.readers.damaged_files import read_json, read_matlab
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.file_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of
-from mycel.dataset.sets.folders import check_class_indexing, check_folder, check_usage, image_names, read_lines
+from mycel.dataset.sets.folder_checks import check_class_indexing, check_folder, check_usage, image_names, read_lines
+from mycel.dataset.sets.image_set_base import FileSet, Picture, UsageSet, Value, images_in, label, one_of
+from mycel.dataset.vision.codecs.image_io import decode_image
 from mycel.dataset.vision.enums import ImageReadMode
-from mycel.dataset.vision.files import decode_image
 
 _MOST_FACES = 100_000
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, Block
+from mycel.dataset.rows.column_blocks import Array, Block
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.folders import check_folder, read_lines
-from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, TextSetWorkersLast, read_tagged
+from mycel.dataset.sets.folder_checks import check_folder, read_lines
+from mycel.dataset.sets.text_set_base import Cells, TextRows, TextSet, TextSetWorkersLast, read_tagged
 
 
 class AGNewsDataset(TextSet):

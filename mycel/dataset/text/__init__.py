@@ -23,8 +23,8 @@ from mycel.dataset.text.enums import (
 )
 from mycel.dataset.text.jieba import JiebaTokenizer
 from mycel.dataset.text.normalize import CaseFold, NormalizeUTF8
-from mycel.dataset.text.pieces import SentencePieceTokenizer, SentencePieceVocab
 from mycel.dataset.text.regex import FilterWikipediaXML, RegexReplace, RegexTokenizer
+from mycel.dataset.text.sentencepiece_models import SentencePieceTokenizer, SentencePieceVocab
 from mycel.dataset.text.sequences import AddToken, Ngram, SlidingWindow, ToNumber, Truncate, TruncateSequencePair
 from mycel.dataset.text.tokenizers import (
     PythonTokenizer,
@@ -32,8 +32,8 @@ from mycel.dataset.text.tokenizers import (
     UnicodeScriptTokenizer,
     WhitespaceTokenizer,
 )
-from mycel.dataset.text.vectors import CharNGram, FastText, GloVe, ToVectors, Vectors
 from mycel.dataset.text.vocab import Lookup, Vocab
+from mycel.dataset.text.word_vectors import CharNGram, FastText, GloVe, ToVectors, Vectors
 from mycel.dataset.text.wordpiece import BasicTokenizer, BertTokenizer, WordpieceTokenizer
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.blocks import Array
-from mycel.dataset.text import codes
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.text import code_points
 from mycel.dataset.transforms.base import Transform
 
 INT32_MAX = 2**31 - 1
@@ -103,8 +103,8 @@ def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
     """Convert spans of characters to spans of the bytes in UTF-8."""
     if text.isascii():
         return list(spans)
-    if len(text) >= codes.LONG:
-        before = codes.bytes_before(codes.codes_of(text)).tolist()
+    if len(text) >= code_points.LONG:
+        before = code_points.bytes_before(code_points.codes_of(text)).tolist()
         return [(before[start], before[end]) for start, end in spans]
     before = [0]
     for character in text:
@@ -171,16 +171,16 @@ class Tokenizer(TextTransform):
         return self.spans(text) if places is None else _spans_of(places)
 
     def _placed(self, text: str) -> Places | None:
-        return self.places(text) if len(text) >= codes.LONG and are_on() else None
+        return self.places(text) if len(text) >= code_points.LONG and are_on() else None
 
     def compute(self, array: Array, lead: int) -> Any:
         text = self.prepare(self.texts(array, 0)[0])
         places = self._placed(text)
         if places is not None and len(places[1]):
-            tokens = codes.cut(*places)
+            tokens = code_points.cut(*places)
             if not self.with_offsets:
                 return tokens
-            before = codes.bytes_before(places[0])
+            before = code_points.bytes_before(places[0])
             return tokens, before[places[1]], before[places[2]]
         if not self.with_offsets:
             return words_array(self.pieces(text))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 
 # NumPy's functions take longer for so few.
 _FEW = 16

@@ -19,7 +19,7 @@ import os
 import re
 from itertools import chain
 
-from mycel.dataset.failure import reading
+from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.text.base import UINT32_MAX, Span, Tokenizer, check_range, check_type
 from mycel.dataset.text.enums import JiebaMode
 

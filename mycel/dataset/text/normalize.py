@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from mycel.dataset.blocks import Array
-from mycel.dataset.text import codes
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.text import code_points
 from mycel.dataset.text.base import ElementwiseText
 from mycel.dataset.text.enums import NormalizeForm
 
@@ -47,11 +47,11 @@ _LONG = 256
 
 def _one_by_one(text: str, change: str) -> str | None:
     """Return a text that is "folded" or in "NFKC" where each character becomes one, else None."""
-    points = codes.codes_of(text)
+    points = code_points.codes_of(text)
     if int(points.max()) >= _CODES:
         return None
     found = np.take(_alone(change), points)
-    return codes.text_of(found) if int(found.min()) >= 0 else None
+    return code_points.text_of(found) if int(found.min()) >= 0 else None
 
 
 _CODES = 0x10000

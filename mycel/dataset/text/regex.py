@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mycel.dataset.text import codes
+from mycel.dataset.text import code_points
 from mycel.dataset.text.base import ElementwiseText, Places, Span, Tokenizer, check_type
-from mycel.dataset.text.characters import Ranges, intersection
-from mycel.dataset.text.patterns import compile_pattern, compile_replacement
+from mycel.dataset.text.icu_regex import compile_pattern, compile_replacement
+from mycel.dataset.text.unicode_sets import Ranges, intersection
 
 
 class RegexReplace(ElementwiseText):
@@ -38,7 +38,7 @@ class RegexReplace(ElementwiseText):
 
     def one(self, text: str) -> str:
         if self.replace_all and len(text) >= _LONG and isinstance(self._replacement, str):
-            given = codes.set_of(self._compiled)
+            given = code_points.set_of(self._compiled)
             if given is not None:
                 return _replaced(text, self._compiled.pattern, *given, self._literal)
         return self._compiled.sub(self._replacement, text, 0 if self.replace_all else 1)
@@ -50,8 +50,8 @@ _LONG = 256
 
 def _replaced(text: str, name: str, ranges: Ranges, several: bool, literal: str) -> str:
     """Return a text with `literal` for each character of a set, or with `several` for each run."""
-    kinds = codes.kinds_of(codes.codes_of(text), (name,), lambda: (ranges,))
-    starts, ends = codes.runs(kinds, 2 if several else 1)
+    kinds = code_points.kinds_of(code_points.codes_of(text), (name,), lambda: (ranges,))
+    starts, ends = code_points.runs(kinds, 2 if several else 1)
     taken = kinds[starts] == 1
     parts: list[str] = []
     after = 0
@@ -61,18 +61,18 @@ def _replaced(text: str, name: str, ranges: Ranges, several: bool, literal: str)
     return literal.join([*parts, text[after:]])
 
 
-def split_places(text: str, name: tuple[str, ...], sets: Callable[[], codes.Sets], blanks: bool) -> Places:
+def split_places(text: str, name: tuple[str, ...], sets: Callable[[], code_points.Sets], blanks: bool) -> Places:
     """Return where a text is cut, and its code points.
 
     Its words are tokens, and characters of the second of `sets`, and with `blanks` runs of the
     first. `name` names the sets.
     """
-    points = codes.codes_of(text)
-    kinds = codes.kinds_of(points, name, sets)
-    starts, ends = codes.runs(kinds)
+    points = code_points.codes_of(text)
+    kinds = code_points.kinds_of(points, name, sets)
+    starts, ends = code_points.runs(kinds)
     if blanks:
         return points, starts, ends
-    kept = kinds[starts] != codes.BLANK
+    kept = kinds[starts] != code_points.BLANK
     return points, starts[kept], ends[kept]
 
 
@@ -115,14 +115,14 @@ class RegexTokenizer(Tokenizer):
         self._keep = compile_pattern("RegexTokenizer", keep_delim_pattern) if keep_delim_pattern else None
 
     def places(self, text: str) -> Places | None:
-        given = codes.set_of(self._delimiter)
+        given = code_points.set_of(self._delimiter)
         if given is None:
             return None
         ranges, several = given
         name: tuple[str, ...] = (self._delimiter.pattern,)
         if self._keep is None:
             return split_places(text, name, lambda: (ranges,), False)
-        kept = codes.set_of(self._keep)
+        kept = code_points.set_of(self._keep)
         if kept is None:
             return None
         if not several:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.blocks import Array
-from mycel.dataset.failure import InputValueError
-from mycel.dataset.text import codes
+from mycel.dataset.pipeline_errors import InputValueError
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.text import code_points
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.transforms.base import Transform, numpy_type
 
@@ -206,7 +206,7 @@ class ToNumber(TextTransform):
         """Return the numbers where each text is but a numeral within the type, else None."""
         result: Array
         if self.data_type.kind in "iu":
-            whole = codes.whole_numbers(array)
+            whole = code_points.whole_numbers(array)
             if whole is None:
                 return None
             limits = np.iinfo(self.data_type)
@@ -215,7 +215,7 @@ class ToNumber(TextTransform):
                 return None
             result = whole.astype(self.data_type)
             return result
-        if not codes.are_numerals(array):
+        if not code_points.are_numerals(array):
             return None
         values: Array = np.array(list(map(float, texts)))
         fits = float(np.abs(values).max()) <= float(np.finfo(self.data_type).max)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array
-from mycel.dataset.text import codes
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.text import code_points
 from mycel.dataset.text.base import Places, Span, TextTransform, Tokenizer, check_type
-from mycel.dataset.text.characters import WHITE_SPACE, is_space, script, script_kinds
+from mycel.dataset.text.unicode_sets import WHITE_SPACE, is_space, script, script_kinds
 
 # Python counts four separators as blanks that Unicode's White_Space does not have.
 _WORDS = re.compile(r"(?:\S|[\x1c-\x1f])+")
@@ -33,9 +33,9 @@ class WhitespaceTokenizer(Tokenizer):
         if not self.with_offsets:
             # Texts of Python are split quicker.
             return None
-        points = codes.codes_of(text)
-        kinds = codes.kinds_of(points, ("blanks",), lambda: (WHITE_SPACE,))
-        starts, ends = codes.runs(kinds)
+        points = code_points.codes_of(text)
+        kinds = code_points.kinds_of(points, ("blanks",), lambda: (WHITE_SPACE,))
+        starts, ends = code_points.runs(kinds)
         kept = kinds[starts] == 0
         return points, starts[kept], ends[kept]
 
@@ -56,7 +56,7 @@ class UnicodeCharTokenizer(Tokenizer):
     """
 
     def places(self, text: str) -> Places | None:
-        points = codes.codes_of(text)
+        points = code_points.codes_of(text)
         starts = np.arange(len(points))
         return points, starts, starts + 1
 
@@ -80,9 +80,9 @@ class UnicodeScriptTokenizer(Tokenizer):
         self.keep_whitespace = keep_whitespace
 
     def places(self, text: str) -> Places | None:
-        points = codes.codes_of(text)
+        points = code_points.codes_of(text)
         kinds = np.take(script_kinds(), points)
-        starts, ends = codes.runs(kinds, -1)
+        starts, ends = code_points.runs(kinds, -1)
         if self.keep_whitespace:
             return points, starts, ends
         kept = kinds[starts] >= 0

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array
-from mycel.dataset.failure import reading
+from mycel.dataset.pipeline_errors import reading
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, check_words
-from mycel.dataset.text.chains import chain_of
+from mycel.dataset.text.fused_transforms import chain_of
 from mycel.dataset.transforms.base import Joined, numpy_type
 
 

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from mycel._src.foundation.remembered import FEW, MANY, RememberedOf
-from mycel.dataset.blocks import Array
-from mycel.dataset.text import codes
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.text import code_points
 from mycel.dataset.text.base import (
     UINT32_MAX,
     Places,
@@ -25,11 +25,11 @@ from mycel.dataset.text.base import (
     check_type,
     token_columns,
 )
-from mycel.dataset.text.characters import WHITE_SPACE, Ranges, categories
 from mycel.dataset.text.enums import NormalizeForm
+from mycel.dataset.text.icu_regex import compile_pattern
 from mycel.dataset.text.normalize import case_folded, check_form, normalized
-from mycel.dataset.text.patterns import compile_pattern
 from mycel.dataset.text.regex import split_places, split_spans
+from mycel.dataset.text.unicode_sets import WHITE_SPACE, Ranges, categories
 from mycel.dataset.text.vocab import Vocab
 
 _SPECIAL = r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused[0-9]+\]"
@@ -56,7 +56,7 @@ def _controls() -> re.Pattern[str]:
 
 def _singles() -> Ranges:
     """Return the characters that are tokens."""
-    found = codes.set_of(compile_pattern("BasicTokenizer", _SINGLE))
+    found = code_points.set_of(compile_pattern("BasicTokenizer", _SINGLE))
     assert found is not None
     return found[0]
 
@@ -120,10 +120,10 @@ def _plain(text: str) -> str:
     apart = unicodedata.normalize("NFD", case_folded(text))
     if apart.isascii():
         return apart
-    if len(apart) < codes.LONG:
+    if len(apart) < code_points.LONG:
         return "".join(c for c in apart if unicodedata.category(c) != "Mn")
-    points = codes.codes_of(apart)
-    return codes.text_of(points[codes.kinds_of(points, ("Mn",), lambda: (categories("Mn"),)) == 0])
+    points = code_points.codes_of(apart)
+    return code_points.text_of(points[code_points.kinds_of(points, ("Mn",), lambda: (categories("Mn"),)) == 0])
 
 
 _Pieces = tuple[list[str], list[Span]]

@@ -18,9 +18,9 @@ from mycel._src.engines.routines.keeping import Kept, kept
 from mycel._src.engines.routines.running import observers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as types
-from mycel.dataset.blocks import Array, Column, as_array, is_picture
-from mycel.dataset.failure import InputValueError, input_refused
-from mycel.dataset.made_of import MadeOf
+from mycel.dataset.constructor_arguments import MadeOf
+from mycel.dataset.pipeline_errors import InputValueError, input_refused
+from mycel.dataset.rows.column_blocks import Array, Column, as_array, is_picture
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array
-from mycel.dataset.failure import InputIndexError, InputTypeError, InputValueError
-from mycel.dataset.padding import pad_stack
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.pipeline_errors import InputIndexError, InputTypeError, InputValueError
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
+from mycel.dataset.rows.padded_stacking import pad_stack
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mycel._src.engines.routines.plugins import Operation, opened
 from mycel._src.foundation import arguments
-from mycel.dataset.failure import input_refused
+from mycel.dataset.pipeline_errors import input_refused
 from mycel.dataset.transforms.base import Transform
 
 __all__ = ["Plugin"]

@@ -1,10 +1,10 @@
 """Transforms of images; the names are MindSpore's."""
 
 from mycel._src.foundation.names import listing as _listing
-from mycel.dataset.vision import picture_forms as picture_forms
+from mycel.dataset.vision import pillow_dispatch as pillow_dispatch
 from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.blurring import GaussianBlur
-from mycel.dataset.vision.boxes import (
+from mycel.dataset.vision.bounding_boxes import (
     BoundingBoxAugment,
     RandomCropWithBBox,
     RandomHorizontalFlipWithBBox,
@@ -13,6 +13,18 @@ from mycel.dataset.vision.boxes import (
     RandomVerticalFlipWithBBox,
     ResizeWithBBox,
 )
+from mycel.dataset.vision.codecs.image_io import (
+    encode_jpeg,
+    encode_png,
+    get_image_num_channels,
+    get_image_size,
+    read_file,
+    read_image,
+    write_file,
+    write_jpeg,
+    write_png,
+)
+from mycel.dataset.vision.codecs.video import DecodeVideo, VideoDecoder, read_video, read_video_timestamps
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -29,6 +41,7 @@ from mycel.dataset.vision.color import (
     ToTensor,
     ToType,
 )
+from mycel.dataset.vision.color_conversion import ConvertColor, ConvertMode
 from mycel.dataset.vision.composition import (
     CutMixBatch,
     FiveCrop,
@@ -45,7 +58,6 @@ from mycel.dataset.vision.composition import (
     TenCrop,
     UniformAugment,
 )
-from mycel.dataset.vision.convert import ConvertColor, ConvertMode
 from mycel.dataset.vision.enhance import (
     AdjustGamma,
     AdjustHue,
@@ -63,17 +75,6 @@ from mycel.dataset.vision.enhance import (
 )
 from mycel.dataset.vision.enums import Border, ImageReadMode, Inter
 from mycel.dataset.vision.erasing import CutOut, Erase, RandomErasing
-from mycel.dataset.vision.files import (
-    encode_jpeg,
-    encode_png,
-    get_image_num_channels,
-    get_image_size,
-    read_file,
-    read_image,
-    write_file,
-    write_jpeg,
-    write_png,
-)
 from mycel.dataset.vision.geometry import (
     HWC2CHW,
     CenterCrop,
@@ -89,14 +90,13 @@ from mycel.dataset.vision.geometry import (
     VerticalFlip,
 )
 from mycel.dataset.vision.hsv import HsvToRgb, RgbToHsv
-from mycel.dataset.vision.levels import (
+from mycel.dataset.vision.mixup import MixUp
+from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
+from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.solarize_posterize import (
     Posterize,
     Solarize,
 )
-from mycel.dataset.vision.mixing import MixUp
-from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
-from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.video import DecodeVideo, VideoDecoder, read_video, read_video_timestamps
 from mycel.dataset.vision.warp import Affine, Perspective, RandomAffine, RandomPerspective, RandomRotation, Rotate
 
 __all__ = [

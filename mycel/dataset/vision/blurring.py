@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation.remembered import FEW, Remembered
-from mycel.dataset.blocks import Array, aligned
+from mycel.dataset.rows.column_blocks import Array, aligned
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
-from mycel.dataset.vision.bordering import beyond
+from mycel.dataset.vision.border_padding import beyond
 from mycel.dataset.vision.enums import Border
-from mycel.dataset.vision.nests import exact, filtering
+from mycel.dataset.vision.kernels import float_images, separable_filters
 
 # The element types of images whose sums are exact.
 _EXACT = dtypes_of("uint16", "int16", "float32", "float64")
@@ -123,7 +123,7 @@ class GaussianBlur(ImageTransform):
         weights, columns, rows = _blur(height, width, self.kernel_size, self.sigma, False)
         line, part = np.empty(len(columns) * channels, np.uint16), np.empty(array.shape, np.uint16)
         result = np.empty(array.shape, np.uint8)
-        filtering.blur(
+        separable_filters.blur(
             array, height, width, channels, rows, weights[1], down, columns, weights[0], across, line, part, result
         )
         return result
@@ -136,7 +136,7 @@ class GaussianBlur(ImageTransform):
         pitch = width * channels
         held, lines, total = np.empty(down, np.int64), aligned([down * pitch], _DOUBLE), np.empty(pitch)
         result = np.empty(array.shape, array.dtype)
-        exact.blur(
+        float_images.blur(
             array,
             name_of(array),
             height,

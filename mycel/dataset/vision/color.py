@@ -14,8 +14,8 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array, as_array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array, as_array
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
 from mycel.dataset.vision.base import (
     FLOATS,
@@ -27,9 +27,10 @@ from mycel.dataset.vision.base import (
     is_read,
     name_of,
 )
-from mycel.dataset.vision.files import decode_image, decode_picture
-from mycel.dataset.vision.nests import colouring, exact, plain
-from mycel.dataset.vision.taking import Part, write
+from mycel.dataset.vision.codecs.image_io import decode_image, decode_picture
+from mycel.dataset.vision.kernels import color_values, float_images
+from mycel.dataset.vision.kernels import pixelwise as plain
+from mycel.dataset.vision.lazy_regions import Part, write
 
 _SHORTS = dtypes_of("uint16", "int16")
 # The types of which routines make floats, and those from which 255 can be taken.
@@ -50,13 +51,13 @@ def looked_up(array: Array, table: Array) -> Array:
     """Return an image's values looked up in a table [256] or, for each channel, [C, 256]."""
     if table.ndim == 1 and array.dtype == np.uint8 and array.size and are_on():
         result = np.empty(array.shape, table.dtype)
-        colouring.look_up(np.ascontiguousarray(array), array.size, 1, table.dtype.name, table, result)
+        color_values.look_up(np.ascontiguousarray(array), array.size, 1, table.dtype.name, table, result)
         return result
     if not by_routine(array):
         return table[array] if table.ndim == 1 else np.stack([t[array[..., c]] for c, t in enumerate(table)], -1)
     channels = len(table)
     result = np.empty(array.shape, table.dtype)
-    colouring.look_up(np.ascontiguousarray(array), array.size // channels, channels, table.dtype.name, table, result)
+    color_values.look_up(np.ascontiguousarray(array), array.size // channels, channels, table.dtype.name, table, result)
     return result
 
 
@@ -67,7 +68,7 @@ def grey(array: Array) -> Array:
     """
     if array.dtype == np.uint8 and array.size and are_on():
         result = np.empty(array.shape[:-1], np.uint8)
-        colouring.greys(np.ascontiguousarray(array), result.size, 1, result)
+        color_values.greys(np.ascontiguousarray(array), result.size, 1, result)
         return result
     weights = np.array([19595, 38470, 7471], np.int64)
     return ((array.astype(np.int64) @ weights + 0x8000) >> 16).astype(np.uint8)
@@ -166,7 +167,7 @@ class Rescale(Transform):
             raise TypeError(f"Rescale: expected numbers, got {array.dtype}")
         if is_read(array):
             result: Array = np.empty(array.shape, np.float32)
-            colouring.rescale(np.ascontiguousarray(array), array.size, self.rescale, self.shift, result)
+            color_values.rescale(np.ascontiguousarray(array), array.size, self.rescale, self.shift, result)
             return result
         result = np.multiply(array, np.float32(self.rescale), dtype=np.float32)
         if self.shift:
@@ -209,7 +210,7 @@ class Normalize(ImageTransform):
         if (plain or self.is_hwc and channels <= MOST_CHANNELS) and is_read(array):
             result = np.empty(array.shape, np.float32)
             source = np.ascontiguousarray(array)
-            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), 0, result)
+            color_values.normalise(source, array.size // channels, channels, *self._numbers(channels), 0, result)
             return result
         shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
         mean = np.array(self.mean, np.float32).reshape(shape)
@@ -341,7 +342,7 @@ def grey_of_floats(transform: Transform, array: Array) -> Array:
 
 def _exact_greys(array: Array, lead: int) -> Array:
     greys: Array = np.empty(array.shape[:-1])
-    exact.greys(np.ascontiguousarray(array), greys.size, greys)
+    float_images.greys(np.ascontiguousarray(array), greys.size, greys)
     return greys
 
 
@@ -387,7 +388,7 @@ class Grayscale(ImageTransform):
             if array.size and are_on():
                 count = self.num_output_channels
                 repeated = np.empty(array.shape[:-1] if count == 1 else array.shape, np.uint8)
-                colouring.greys(np.ascontiguousarray(array), array.size // 3, count, repeated)
+                color_values.greys(np.ascontiguousarray(array), array.size // 3, count, repeated)
                 return repeated
             flat = grey(array)
         return flat if self.num_output_channels == 1 else np.repeat(flat[..., None], 3, -1)
@@ -484,12 +485,12 @@ class AdjustBrightness(ImageTransform):
         if array.dtype == np.uint8:
             if array.size and are_on():
                 result = np.empty(array.shape, np.uint8)
-                colouring.brighten(np.ascontiguousarray(array), array.size, factor, np.empty(256, np.uint8), result)
+                color_values.brighten(np.ascontiguousarray(array), array.size, factor, np.empty(256, np.uint8), result)
                 return result
             return to_uint8(np.rint(array.astype(np.float32) * np.float32(factor)))
         if flat_by_routine(array, _SHORTS):
             scaled: Array = np.empty(array.shape, array.dtype)
-            exact.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, factor, scaled)
+            float_images.blend(np.ascontiguousarray(array), name_of(array), array.size, 0.0, factor, scaled)
             return scaled
         limits = np.iinfo(array.dtype)
         return np.clip(np.rint(array * factor), limits.min, limits.max).astype(array.dtype)
@@ -532,7 +533,7 @@ class AdjustContrast(ImageTransform):
 
 def _sum_of_greys(array: Array, lead: int) -> Array:
     total = np.zeros(1, np.int64)
-    colouring.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
+    color_values.sum_of_greys(np.ascontiguousarray(array), array.size // 3, total)
     return total
 
 
@@ -540,9 +541,9 @@ def _contrast(array: Array, lead: int, mean: float, factor: float) -> Array:
     result: Array = np.empty(array.shape, array.dtype)
     source = np.ascontiguousarray(array)
     if array.dtype == np.uint8:
-        colouring.contrast(source, array.size, mean, factor, np.empty(256, np.uint8), result)
+        color_values.contrast(source, array.size, mean, factor, np.empty(256, np.uint8), result)
     else:
-        exact.blend(source, name_of(array), array.size, mean, factor, result)
+        float_images.blend(source, name_of(array), array.size, mean, factor, result)
     return result
 
 
@@ -575,12 +576,12 @@ class AdjustSaturation(ImageTransform):
                 return blended(array, grey_of_floats(self, array)[..., None], factor)
             made: Array = np.empty(array.shape, array.dtype)
             source = np.ascontiguousarray(array)
-            exact.saturate(source, name_of(array), array.size // 3, factor, made)
+            float_images.saturate(source, name_of(array), array.size // 3, factor, made)
             return made
         check_colours(self, array)
         if array.size and are_on():
             result = np.empty(array.shape, np.uint8)
-            colouring.saturate(np.ascontiguousarray(array), array.size // 3, factor, result)
+            color_values.saturate(np.ascontiguousarray(array), array.size // 3, factor, result)
             return result
         greys = grey(array).astype(np.float64)[..., None]
         return to_uint8(np.rint(greys + (array - greys) * factor))

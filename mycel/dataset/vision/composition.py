@@ -10,19 +10,19 @@ import numpy as np
 
 from mycel._src.compiler.prims.lapack import alone
 from mycel._src.foundation import arguments
-from mycel.dataset.betas import betas
-from mycel.dataset.blocks import Array, as_array
-from mycel.dataset.failure import InputValueError
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.pipeline_errors import InputValueError
+from mycel.dataset.random_numbers.beta_distribution import betas
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array, as_array
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
 from mycel.dataset.vision.base import ImageTransform, by_routine, dtypes_of, is_read, name_of, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, looked_up, to_uint8
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import RandomResizedCrop, crop
-from mycel.dataset.vision.mixing import mixed
-from mycel.dataset.vision.nests import colouring, exact
+from mycel.dataset.vision.kernels import color_values, float_images
+from mycel.dataset.vision.lazy_regions import cut, is_cut, mirror, mirrors
+from mycel.dataset.vision.mixup import mixed
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.taking import cut, is_cut, mirror, mirrors
 
 # The types of images that routines light.
 _LIT = dtypes_of("uint8", "uint16", "int16", "float32", "float64")
@@ -138,7 +138,7 @@ class NormalizePad(Normalize):
             channels = self._channels(array, 0)
             padded = np.empty((*array.shape[:2], channels + 1), np.float32)
             source = np.ascontiguousarray(array)
-            colouring.normalise(source, array.size // channels, channels, *self._numbers(channels), 1, padded)
+            color_values.normalise(source, array.size // channels, channels, *self._numbers(channels), 1, padded)
             return padded.astype(self.dtype, copy=False)
         normalised = super().compute(array, lead)
         if array.ndim - lead == 2:
@@ -172,7 +172,7 @@ class RandomLighting(ImageTransform):
         if not lead and by_routine(array, _LIT):
             made: Array = np.empty(array.shape, array.dtype)
             source, repeated = np.ascontiguousarray(array), np.empty(3 * 64)
-            exact.add(source, name_of(array), array.size, *added, repeated, made)
+            float_images.add(source, name_of(array), array.size, *added, repeated, made)
             return made
         amounts = np.array(added)
         if array.dtype == np.uint8:

@@ -16,8 +16,8 @@ import numpy as np
 from mycel._src.engines.routines import Routine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.remembered import FEW, Remembered
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import check_probability
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
 from mycel.dataset.vision.color import (
@@ -32,12 +32,12 @@ from mycel.dataset.vision.color import (
     to_uint8,
 )
 from mycel.dataset.vision.hsv import hsv_to_rgb
-from mycel.dataset.vision.levels import (
+from mycel.dataset.vision.kernels import color_values, float_images, separable_filters
+from mycel.dataset.vision.solarize_posterize import (
     UPPER,
     posterised,
     solarised,
 )
-from mycel.dataset.vision.nests import colouring, exact, filtering
 from mycel.dataset.vision.warp import interval
 
 _WIDE = dtypes_of("uint16", "int16", "float32", "float64")
@@ -61,7 +61,7 @@ def _histograms(array: Array) -> list[Array]:
     """Return how often each value is in each channel."""
     if by_routine(array):
         counts = np.zeros((channels_of(array), 256), np.int64)
-        colouring.histogram(np.ascontiguousarray(array), array.size // len(counts), len(counts), counts)
+        color_values.histogram(np.ascontiguousarray(array), array.size // len(counts), len(counts), counts)
         return list(counts)
     return [np.bincount(channel.reshape(-1), minlength=256) for channel in _channels(array)]
 
@@ -70,10 +70,10 @@ def _by_tables(array: Array, make: Routine, *numbers: float) -> Array:
     """Look up every channel in the table that a routine makes of its counts and of `numbers`."""
     channels, source = channels_of(array), np.ascontiguousarray(array)
     counts, tables = np.zeros((channels, 256), np.int64), np.empty((channels, 256), np.uint8)
-    colouring.histogram(source, array.size // channels, channels, counts)
+    color_values.histogram(source, array.size // channels, channels, counts)
     make(counts, channels, *numbers, tables)
     result: Array = np.empty(array.shape, np.uint8)
-    colouring.look_up(source, array.size // channels, channels, "uint8", tables, result)
+    color_values.look_up(source, array.size // channels, channels, "uint8", tables, result)
     return result
 
 
@@ -150,7 +150,7 @@ def _turned_hue(array: Array, lead: int, turn: int) -> Array:
     """Return an image of three channels with its hue turned, 256 of which are a whole turn."""
     if by_routine(array):
         result: Array = np.empty(array.shape, np.uint8)
-        colouring.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, result)
+        color_values.turn_hue(np.ascontiguousarray(array), result.size // 3, turn, result)
         return result
     hue, saturation = _byte_hsv(array)
     turned = (hue + turn) % 256
@@ -228,12 +228,12 @@ class AdjustSharpness(ImageTransform):
         if by_routine(array) and min(array.shape[:2]) > 2:
             sharp: Array = array.copy()
             source = np.ascontiguousarray(array)
-            filtering.sharpen(source, *array.shape[:2], channels_of(array), factor, sharp)
+            separable_filters.sharpen(source, *array.shape[:2], channels_of(array), factor, sharp)
             return sharp
         if by_routine(array, _WIDE) and min(array.shape[:2]) > 2:
             result: Array = np.empty(array.shape, array.dtype)
             source, element = np.ascontiguousarray(array), name_of(array)
-            exact.sharpen(source, element, *array.shape[:2], channels_of(array), factor, result)
+            float_images.sharpen(source, element, *array.shape[:2], channels_of(array), factor, result)
             return result
         soft = blurred(array)
         result = soft + (array - soft) * factor
@@ -301,7 +301,7 @@ class AutoContrast(_OfBytes):
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
         if by_routine(array) and not self.ignore:
-            return _by_tables(array, colouring.stretch, self.cutoff)
+            return _by_tables(array, color_values.stretch, self.cutoff)
         return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
     def _table(self, histogram: Array) -> Array:
@@ -339,7 +339,7 @@ class Equalize(_OfBytes):
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
         if by_routine(array):
-            return _by_tables(array, colouring.equalise)
+            return _by_tables(array, color_values.equalise)
         return _by_channel(array, [self._table(counts) for counts in _histograms(array)])
 
     @staticmethod

@@ -10,13 +10,13 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array, as_array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array, as_array
 from mycel.dataset.transforms.base import check_probability
 from mycel.dataset.vision.base import ImageTransform, channels_of, dtypes_of
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
-from mycel.dataset.vision.nests import exact, plain
-from mycel.dataset.vision.taking import WORDS, is_cut
+from mycel.dataset.vision.kernels import float_images, pixelwise
+from mycel.dataset.vision.lazy_regions import WORDS, is_cut
 
 # Integers that hold all values that rectangles are set to.
 _HOLD = dtypes_of("uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64")
@@ -92,7 +92,7 @@ def erase(
     """
     word, steps = WORDS[result.itemsize], int(filled.size > 1)
     by = (steps, 0) if planes else (0, steps)
-    plain.erase(result.view(word), *shape, top, left, back, height, width, filled.reshape(-1).view(word), *by)
+    pixelwise.erase(result.view(word), *shape, top, left, back, height, width, filled.reshape(-1).view(word), *by)
 
 
 def normals(count: int) -> Array:
@@ -100,7 +100,7 @@ def normals(count: int) -> Array:
     uniform = current_stream().uniforms(2 * count)
     if are_on():
         result = np.empty(count)
-        exact.normals(uniform, count, 2.0 * math.pi, result)
+        float_images.normals(uniform, count, 2.0 * math.pi, result)
         return result
     pairs = uniform.reshape(-1, 2).tolist()
     return np.array([math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v) for u, v in pairs])

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream, first_uniform
+from mycel.dataset.random_numbers.random_streams import current_stream, first_uniform
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import Keys, check_probability
 from mycel.dataset.vision.base import (
     BYTE,
@@ -26,11 +26,11 @@ from mycel.dataset.vision.base import (
     parse_padding,
     parse_size,
 )
-from mycel.dataset.vision.bordering import PADDED, fill_of, pad_image, pixel_of
+from mycel.dataset.vision.border_padding import PADDED, fill_of, pad_image, pixel_of
 from mycel.dataset.vision.enums import Border, Inter
-from mycel.dataset.vision.nests import plain
+from mycel.dataset.vision.kernels import pixelwise
+from mycel.dataset.vision.lazy_regions import Part, cut, is_cut, mirror, mirrors, write
 from mycel.dataset.vision.resize import resize_part
-from mycel.dataset.vision.taking import Part, cut, is_cut, mirror, mirrors, write
 
 
 class HWC2CHW(ImageTransform):
@@ -403,7 +403,7 @@ class RandomCrop(ImageTransform):
             result: Array = np.empty((*self.size, *channels), array.dtype)
             pixel, even, _ = pixel_of(array.dtype, channels_of(array), fill if self.padding is not None else 0)
             source, into = np.ascontiguousarray(array).view(BYTE), result.view(BYTE)
-            plain.window(source, height, width, len(pixel), top, left, above, before, *self.size, pixel, even, into)
+            pixelwise.window(source, height, width, len(pixel), top, left, above, before, *self.size, pixel, even, into)
             return result
         if self.padding is not None:
             array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform
-from mycel.dataset.vision.nests import colouring
+from mycel.dataset.vision.kernels import color_values
 
 # The element types that routines read.
 _READ = frozenset(map(np.dtype, ("uint8", "uint16", "float32", "float64")))
@@ -101,7 +101,7 @@ class RgbToHsv(_ColourSpace):
         return rgb_to_hsv(image)
 
     def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
-        colouring.to_hsv(source, source.dtype.name, count, self.is_hwc, result, large)
+        color_values.to_hsv(source, source.dtype.name, count, self.is_hwc, result, large)
 
 
 class HsvToRgb(_ColourSpace):
@@ -114,4 +114,4 @@ class HsvToRgb(_ColourSpace):
         return hsv_to_rgb(image)
 
     def _loop(self, source: Array, count: int, result: Array, large: Array) -> None:
-        colouring.from_hsv(source, count, self.is_hwc, result, large)
+        color_values.from_hsv(source, count, self.is_hwc, result, large)

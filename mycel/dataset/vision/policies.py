@@ -13,8 +13,8 @@ from enum import Enum
 from typing import Any
 
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform, parse_fill
 from mycel.dataset.vision.color import (
     AdjustBrightness,
@@ -26,7 +26,7 @@ from mycel.dataset.vision.color import (
 )
 from mycel.dataset.vision.enhance import AdjustSharpness, AutoContrast, Equalize
 from mycel.dataset.vision.enums import Inter
-from mycel.dataset.vision.levels import (
+from mycel.dataset.vision.solarize_posterize import (
     Posterize,
     Solarize,
 )

@@ -19,12 +19,12 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation.remembered import FEW, SOME, Remembered
-from mycel.dataset.blocks import Array
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, parse_size
 from mycel.dataset.vision.enums import Inter
-from mycel.dataset.vision.nests import filtering, resizing
-from mycel.dataset.vision.nests.places import PIXELS
-from mycel.dataset.vision.taking import cut, is_cut, places
+from mycel.dataset.vision.kernels import resize_interpolation, separable_filters
+from mycel.dataset.vision.kernels.pixel_store import PIXELS
+from mycel.dataset.vision.lazy_regions import cut, is_cut, places
 
 _BITS = 11
 _PILLOW_BITS = 22
@@ -287,7 +287,7 @@ def _planned(
         rows = places(height, size[0], pitch, kind)[0]
         columns = places(width, size[1], channels, kind)[0]
         table = np.zeros(1, dtype)
-        return lambda image, start, result: resizing.nearest(
+        return lambda image, start, result: resize_interpolation.nearest(
             image, start, rows, columns, *size, channels, table, PIXELS, result, 0
         )
     if dtype != np.uint8:
@@ -297,7 +297,7 @@ def _planned(
         if (height, width) != (down * size[0], across * size[1]):
             return _separably(frame, kind, shrinks, "float", "uint8")
         share = float(np.float32(1.0 / (down * across)))
-        return lambda image, start, result: filtering.cells(
+        return lambda image, start, result: separable_filters.cells(
             image, start, pitch, down, across, channels, *size, np.empty(size[1] * channels, np.int32), share, result
         )
     if kind is Inter.BICUBIC:
@@ -325,7 +325,7 @@ def _bilinear(frame: _Frame, kind: Inter) -> _Plan:
     room = 2 * (size[1] * channels + 4)
 
     def plan(image: Array, start: int, result: Array) -> None:
-        resizing.bilinear(
+        resize_interpolation.bilinear(
             image,
             image.size,
             start,
@@ -352,7 +352,7 @@ def _bilinear_of_all(images: Array, result: Array) -> None:
     channels = channels_of(images[0])
     row_places, row_weights = places(height, rows, width * channels, Inter.BILINEAR)
     column_places, column_weights = places(width, columns, channels, Inter.BILINEAR)
-    resizing.bilinear_of_all(
+    resize_interpolation.bilinear_of_all(
         images,
         images.size,
         count,
@@ -385,7 +385,7 @@ def _separably(frame: _Frame, kind: Inter, shrinks: bool, across: str, down: str
     room = size[1] * channels
 
     def plan(image: Array, start: int, result: Array) -> None:
-        filtering.filtered(
+        separable_filters.filtered(
             image,
             image.size,
             start,
@@ -429,7 +429,7 @@ def _as_pillow(frame: _Frame, kind: Inter) -> _Plan:
         def along_rows(image: Array, start: int, result: Array) -> None:
             # Four channels are written at once, so there is room for more.
             source, once = part(image, start), np.empty(room + 4, np.uint8)
-            filtering.along_rows(
+            separable_filters.along_rows(
                 source,
                 source.size,
                 height,
@@ -450,7 +450,7 @@ def _as_pillow(frame: _Frame, kind: Inter) -> _Plan:
 
     def along_columns(image: Array, start: int, result: Array) -> None:
         source, memory = part(image, start), np.empty(width * channels, np.int32)
-        filtering.along_columns(
+        separable_filters.along_columns(
             source, height, width * channels, rows, row_weights, rows.shape[1], "bytes", size[0], memory, result
         )
 
@@ -465,7 +465,7 @@ def _axis(source: int, target: int, kind: Inter, shrinks: bool, form: str) -> tu
     """
     if kind is Inter.BILINEAR and form == "float":
         near, shares = np.empty((target, 2), np.int64), np.empty((target, 2), np.float32)
-        resizing.two_taps(source, target, 1, True, near, shares)
+        resize_interpolation.two_taps(source, target, 1, True, near, shares)
         return near, shares
     positions, weights = taps(source, target, kind, shrinks)
     if form == "float":

@@ -16,12 +16,12 @@ import numpy as np
 from mycel._src.engines.routines import are_on
 from mycel._src.foundation import arguments
 from mycel._src.foundation.remembered import FEW, Remembered
-from mycel.dataset.blocks import Array
-from mycel.dataset.randomness import current_stream
+from mycel.dataset.random_numbers.random_streams import current_stream
+from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, parse_fill
 from mycel.dataset.vision.enums import Inter
-from mycel.dataset.vision.nests import quadrilaterals, warping
-from mycel.dataset.vision.sampling import FRACTIONS, READ, Reading, reading_of, sample
+from mycel.dataset.vision.interpolation_weights import FRACTIONS, READ, Reading, reading_of, sample
+from mycel.dataset.vision.kernels import perspective_matrix, warp_interpolation
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 # An affine matrix: (x, y) goes to (a x + b y + c, d x + e y + f).
@@ -120,7 +120,7 @@ def _warped(image: Array, inverse: Six, size: tuple[int, int], reading: Reading,
     word, dtype = ("int32", _INT32) if far < _NEAR and image.size < _FAR else ("int64", _INT64)
     height, width = image.shape[:2]
     channels, element, fills, even, weights, taps = reading
-    warping.affine(
+    warp_interpolation.affine(
         np.ascontiguousarray(image),
         height,
         width,
@@ -133,7 +133,7 @@ def _warped(image: Array, inverse: Six, size: tuple[int, int], reading: Reading,
         element,
         *size,
         word,
-        np.empty(2 * (size[1] + warping.WIDE), dtype),
+        np.empty(2 * (size[1] + warp_interpolation.WIDE), dtype),
         result,
     )
     return result
@@ -153,7 +153,7 @@ def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) 
     if by_routine(image, READ) and max(map(abs, inverse.tolist())) < _FAR:
         result = np.empty(image.shape, image.dtype)
         channels, element, fills, even, weights, taps = reading_of(image, kind, fill)
-        warping.perspective(
+        warp_interpolation.perspective(
             np.ascontiguousarray(image),
             height,
             width,
@@ -165,7 +165,7 @@ def warp_perspective(image: Array, inverse: Matrix, kind: Inter, fill: Any = 0) 
             weights,
             taps,
             element,
-            np.empty(2 * warping.WIDE, _INT64),
+            np.empty(2 * warp_interpolation.WIDE, _INT64),
             result,
         )
         return result
@@ -194,10 +194,10 @@ _known_inverses = Remembered[tuple[float, ...], Matrix]("perspectives of images"
 def _inverse_of(points: tuple[float, ...]) -> Matrix:
     found = np.empty(10)
     if are_on():
-        quadrilaterals.inverse_of_points(*points, np.empty(72), found)
+        perspective_matrix.inverse_of_points(*points, np.empty(72), found)
     else:
         with np.errstate(all="ignore"):
-            quadrilaterals.inverse_of_points.function(*map(np.float64, points), np.empty(72), found)
+            perspective_matrix.inverse_of_points.function(*map(np.float64, points), np.empty(72), found)
     if not found[9]:
         pairs = list(zip(points[::2], points[1::2]))
         raise np.linalg.LinAlgError(f"Singular matrix: three of the points {pairs[:4]} or {pairs[4:]} lie on a line")

@@ -22,7 +22,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.dtype import float32
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_rank
-from mycel.dataset.node import Node
+from mycel.dataset.nodes.node import Node
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.monitor import LossMonitor, TimeMonitor
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mycel._src.engines.routines import draws
-from mycel.dataset import randomness
-from mycel.dataset.randomness import Stream
+from mycel.dataset.random_numbers import random_streams
+from mycel.dataset.random_numbers.random_streams import Stream
 
 GAMMA, MULTIPLY = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -25,7 +25,7 @@ def make(native):
             """Draw 64 random bits."""
             state = (int(self.words[0]) + GAMMA) % 2**64
             self.words[0] = state
-            return randomness.mix(state)
+            return random_streams.mix(state)
 
         def uniform(self, low=0.0, high=1.0):
             return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
@@ -82,7 +82,7 @@ def test_what_is_not_taken_is_refused():
 
 
 def test_streams_of_a_process_begin_to_draw_natively():
-    expected = [randomness.mix(5 + n * GAMMA) for n in range(1, 401)]
+    expected = [random_streams.mix(5 + n * GAMMA) for n in range(1, 401)]
     stream = Stream(5)
     assert [stream.bits() for _ in range(400)] == expected
     assert type(Stream.bits).__name__ == "method_descriptor"
@@ -104,4 +104,4 @@ def test_threads_share_a_stream_without_equal_draws():
         worker.start()
     for worker in workers:
         worker.join()
-    assert sorted(found) == sorted(randomness.mix(9 + n * GAMMA) for n in range(1, 8001))
+    assert sorted(found) == sorted(random_streams.mix(9 + n * GAMMA) for n in range(1, 8001))

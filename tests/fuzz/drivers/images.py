@@ -11,8 +11,8 @@ import zlib
 import numpy as np
 
 from mycel.dataset import vision
+from mycel.dataset.vision.codecs.image_io import decode_image
 from mycel.dataset.vision.enums import ImageReadMode
-from mycel.dataset.vision.files import decode_image
 from tests.fuzz.drivers._damage import clear, damage
 
 CORPUS = 60

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.mindrecord import plain_pickle
+from mycel.mindrecord import safe_unpickling
 from tests.fuzz.drivers._damage import damage
 
 CORPUS = 200
@@ -93,7 +93,7 @@ def case(random: random_module.Random) -> bytes:
 
 
 def run(case: bytes) -> None:
-    found = plain_pickle.load(case)
+    found = safe_unpickling.load(case)
     for value in found.values() if isinstance(found, dict) else [found]:
         if isinstance(value, np.ndarray):
             assert value.dtype.kind in "iufb" and value.nbytes <= len(case)

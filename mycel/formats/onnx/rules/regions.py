@@ -149,8 +149,8 @@ def _within(at: Tensor, size: int) -> Tensor:
 
 @rule("ImageDecoder", known=(0,))
 def _image_decoder(op: Operation, encoded: Array) -> Any:
+    from mycel.dataset.vision.codecs.image_io import decode_image
     from mycel.dataset.vision.enums import ImageReadMode
-    from mycel.dataset.vision.files import decode_image
 
     form = op.get("pixel_format", "RGB")
     if form not in ("RGB", "BGR", "Grayscale"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.dataset.iterators import created as ITERATORS_LIST
+from mycel.dataset.iteration.iterators import created as ITERATORS_LIST
 
 __all__: list[str] = ["ITERATORS_LIST"]
 

@@ -1,0 +1,1 @@
+"""How passes are executed: stages on threads, worker processes, and transfer between them."""

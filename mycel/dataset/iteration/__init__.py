@@ -1,0 +1,1 @@
+"""Iterators over pipelines: epochs, seeds, resumption, autotuning and device queues."""

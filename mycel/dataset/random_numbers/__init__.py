@@ -1,0 +1,1 @@
+"""Random numbers that depend on the place of a row alone, also in users' functions."""

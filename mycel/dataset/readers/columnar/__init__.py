@@ -1,0 +1,1 @@
+"""Parquet and Arrow files, and datasets of Hugging Face, which hold tables of Arrow."""

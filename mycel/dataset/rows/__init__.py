@@ -1,0 +1,1 @@
+"""Rows as blocks of columns: stacking, padding, copies and who owns the arrays."""

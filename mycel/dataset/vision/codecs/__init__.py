@@ -1,0 +1,1 @@
+"""Files of images and videos, decoded and encoded."""
